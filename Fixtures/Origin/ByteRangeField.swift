@@ -1,0 +1,31 @@
+/// What a `Range` field asks of a representation (RFC 9110 §14.2).
+enum ByteRangeField: Hashable, Sendable {
+    /// Absent, malformed, of another unit, or of several ranges: the field is ignored, as a server may.
+    case ignored
+    /// No byte of the representation is in it.
+    case unsatisfiable
+    case bytes(Range<Int64>)
+
+    init(_ field: String?, size: Int64) {
+        self = .ignored
+        guard let field, field.lowercased().hasPrefix("bytes=") else { return }
+        let parts = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else { return }
+        let bounds = parts.map(Self.number)
+        switch (bounds[0], bounds[1]) {
+        case (nil, nil):
+            return
+        case (nil, let suffix?):
+            self = suffix == 0 || size == 0 ? .unsatisfiable : .bytes(max(0, size - suffix)..<size)
+        case (let first?, let last):
+            if let last, last < first { return }
+            let end = min(last ?? .max, size - 1)
+            self = first <= end ? .bytes(first..<(end + 1)) : .unsatisfiable
+        }
+    }
+
+    /// The digits' value, as large as an offset can be; nil for none.
+    private static func number(_ digits: Substring) -> Int64? {
+        digits.isEmpty ? nil : Int64(digits) ?? .max
+    }
+}

@@ -1,0 +1,55 @@
+import NIOCore
+import NIOSSL
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The endings of a connection that TCP knows and TLS does not. All run on the channel's event loop.
+extension Channel {
+    /// Closes below TLS, so without a `close_notify`.
+    func closeTransport() {
+        if let context = try? self.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self) {
+            context.close(promise: nil)
+        } else {
+            self.close(promise: nil)
+        }
+    }
+
+    /// Closes with an RST.
+    func resetTransport() {
+        (self as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).whenComplete { _ in }
+        self.closeTransport()
+    }
+
+    /// Bytes that the peer's system does not have yet; zero where that cannot be told.
+    var unacknowledgedCount: Int {
+        #if os(Linux)
+            self.withSocket { socket in
+                var count: CInt = 0
+                return ioctl(socket, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+            } ?? 0
+        #else
+            0
+        #endif
+    }
+
+    /// Keeps the socket from child processes, which NIO does not.
+    ///
+    /// A client that a test starts would otherwise hold the origin's sockets open: no FIN, no RST, and a port that stays taken.
+    func closeOnExec() {
+        _ = self.withSocket { fcntl($0, F_SETFD, FD_CLOEXEC) }
+    }
+
+    private func withSocket<Value>(_ body: (CInt) -> Value) -> Value? {
+        try? self.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self, body)
+    }
+}
+
+enum WallClock {
+    static func unixSeconds() -> Int64 {
+        Int64(time(nil))
+    }
+}

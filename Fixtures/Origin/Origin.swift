@@ -1,0 +1,123 @@
+/// Runs an origin on the loopback interface for as long as `body` takes.
+public func withOrigin<Value>(
+    _ configuration: Origin.Configuration = .init(),
+    _ body: (Origin) async throws -> Value
+) async throws -> Value {
+    let server = try OriginServer(configuration)
+    let outcome: Result<Value, any Error>
+    do {
+        let port = try await server.listen(port: configuration.port)
+        outcome = .success(try await body(Origin(port: port, configuration: configuration, server: server)))
+    } catch {
+        outcome = .failure(error)
+    }
+    try await server.shutDown()
+    return try outcome.get()
+}
+
+/// An HTTP/1.1 server with content of any size and a misbehaviour for every occasion, both chosen by the URL.
+///
+/// `/<SIZE>/<anything>/<name>?key=value&key=value` is answered with SIZE bytes of ``OriginContent``. Sizes take K, M, G or T,
+/// times take ms or s, values are percent-decoded, and the keys combine:
+///
+/// - content: `seed=N` `etag=TEXT|none|weak|random` `last-modified=SECONDS|none` `type=MIME` `encoding=CODING` `disposition=RAW`
+///   `change-after=REQUESTS:SEED` `change-at=BYTES:SEED` `empty=200`
+/// - pace: `rate=N` (a connection) `total-rate=N` (all requests of the URL) `slow=K:RATE` (the K-th request) `latency=T`
+///   `slow-head=T` (a byte of the head per T)
+/// - cuts, of the first COUNT bodies (default 1, or `all`): `stall-after=BYTES[:COUNT]` `reset-after=BYTES[:COUNT]`
+///   `close-after=BYTES[:COUNT]`; `close-notify=no`
+/// - refusals: `drop=COUNT` `no-answer=COUNT` `limit=N` `limit-status=STATUS` `fail=STATUS:COUNT[:SKIP]` `fail-range=FROM:STATUS`
+///   `retry-after=RAW` `auth=USER:PASS`
+/// - redirects: `redirect=STATUS:LOCATION` `redirect-to-self=STATUS` `redirect-hops=N` `redirect-loop` `expires=T` (with the
+///   `token` that `redirect-to-self` adds)
+/// - ranges: `ranges=no|advertised|first-only|shift:N|mislabel:N|relabel:N|short:N|long:N|no-content-range|star|total:N|multipart|`
+///   `garbage|unasked|huge|416` `if-range=ignore|broken`
+/// - lengths: `length=none|chunked|chunked-cut:BYTES|wrong:N|two|negative|huge|both` `endless`
+/// - heads: `head-size=N` `head-fields=N` `interim=N` `status-line=RAW` `field=NAME:RAW` `garbage` `http09`
+///
+/// An unknown key is answered with 400 and its name. Requests are counted by path and query.
+public struct Origin: Sendable {
+    public struct Configuration: Hashable, Sendable {
+        /// `127.0.0.1`, `::1` or both; the first is the one in URLs.
+        public var hosts: [String]
+        /// Zero lets the system choose.
+        public var port: Int
+        public var tls: Bool
+        public var certificate: Certificate
+        public var eventLoops: Int
+
+        public init(
+            hosts: [String] = ["127.0.0.1"],
+            port: Int = 0,
+            tls: Bool = false,
+            certificate: Certificate = .good,
+            eventLoops: Int = 1
+        ) {
+            precondition(!hosts.isEmpty, "an origin listens somewhere")
+            self.hosts = hosts
+            self.port = port
+            self.tls = tls
+            self.certificate = certificate
+            self.eventLoops = eventLoops
+        }
+    }
+
+    /// What a TLS origin shows to its clients.
+    public enum Certificate: String, CaseIterable, Hashable, Sendable {
+        /// For `localhost`, `127.0.0.1` and `::1`, by ``Origin/certificateAuthorityPEM``.
+        case good
+        case expired
+        case wrongHost = "wrong-host"
+        case selfSigned = "self-signed"
+    }
+
+    /// What a client must trust.
+    public static let certificateAuthorityPEM = OriginCertificates.authority
+
+    public let port: Int
+    private let configuration: Configuration
+    private let server: OriginServer
+
+    init(port: Int, configuration: Configuration, server: OriginServer) {
+        self.port = port
+        self.configuration = configuration
+        self.server = server
+    }
+
+    public var log: OriginLog { self.server.log }
+
+    /// The URL of a path at this origin, by its first host or by another name of it.
+    public func url(_ pathAndQuery: String, host: String? = nil) -> String {
+        let host = host ?? self.configuration.hosts[0]
+        let authority = host.contains(":") ? "[\(host)]" : host
+        return "\(self.configuration.tls ? "https" : "http")://\(authority):\(self.port)\(pathAndQuery)"
+    }
+
+    /// Serves other content at a path, whatever its query, from the next request on.
+    ///
+    /// No size keeps the size, and no entity tag gives the default one of the new content.
+    public func replace(_ path: String, seed: UInt64, size: Int64? = nil, etag: String? = nil) {
+        self.server.resources.replace(path, seed: seed, size: size, entityTag: etag.map(Behaviour.EntityTag.init) ?? .standard)
+    }
+
+    /// Forgets all requests, counts and replacements; requests under way go on.
+    public func reset() {
+        self.server.resources.reset()
+        self.log.reset()
+    }
+
+    /// Refuses new connections. Those that are open go on.
+    public func stopAccepting() async throws {
+        try await self.server.stopListening()
+    }
+
+    /// Accepts connections again, at the same port.
+    public func resumeAccepting() async throws {
+        _ = try await self.server.listen(port: self.port)
+    }
+
+    /// Resets all open connections.
+    public func disconnect() async throws {
+        try await self.server.disconnect()
+    }
+}

@@ -1,0 +1,95 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "segdl",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "SegmentedDownload", targets: ["SegmentedDownload"]),
+        .executable(name: "segdl", targets: ["segdl"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CLinux"),
+        .target(
+            name: "SegmentedDownloadCore",
+            dependencies: ["CZlib", .product(name: "HTTPTypes", package: "swift-http-types")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "SegmentedDownload",
+            dependencies: [
+                "SegmentedDownloadCore",
+                "CLinux",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "segdl",
+            dependencies: [
+                "SegmentedDownload",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Origin",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            path: "Fixtures/Origin",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "segdl-origin",
+            dependencies: ["Origin", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            path: "Fixtures/segdl-origin",
+            swiftSettings: strict
+        ),
+        .executableTarget(name: "scratch", dependencies: ["SegmentedDownload"], path: "Benchmarks/scratch"),
+        .testTarget(
+            name: "SegmentedDownloadCoreTests",
+            dependencies: ["SegmentedDownloadCore"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "SegmentedDownloadTests",
+            dependencies: ["SegmentedDownload", "SegmentedDownloadCore", "Origin"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "SegdlTests",
+            dependencies: ["segdl", "SegmentedDownload", "Origin"],
+            swiftSettings: strict
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

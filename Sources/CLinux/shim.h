@@ -1,0 +1,7 @@
+// System calls that the C library's headers hide from Swift behind feature macros.
+#pragma once
+#include <sys/types.h>
+#include <sys/xattr.h>
+
+extern int fallocate(int descriptor, int mode, off_t offset, off_t length);
+extern int renameat2(int directory, const char *path, int target_directory, const char *target, unsigned int flags);

@@ -1,0 +1,151 @@
+import Crypto
+import SegmentedDownloadCore
+
+/// A digest a file is expected to have.
+public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
+    /// The digests that can be checked.
+    public enum Algorithm: String, Hashable, Sendable, CaseIterable {
+        case crc32, md5, sha1, sha256, sha512
+
+        /// The digest's length in bytes.
+        var length: Int {
+            switch self {
+            case .crc32: 4
+            case .md5: 16
+            case .sha1: 20
+            case .sha256: 32
+            case .sha512: 64
+            }
+        }
+    }
+
+    public let algorithm: Algorithm
+    /// Lower-case hexadecimal digits.
+    public let hex: String
+
+    /// Reads `ALGORITHM=HEX`, such as `sha256=9f86…`; absent if it is neither.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "=", maxSplits: 1)
+        guard parts.count == 2,
+            let algorithm = Algorithm(rawValue: parts[0].lowercased().filter { $0 != "-" })
+        else { return nil }
+        self.init(algorithm, hex: String(parts[1]))
+    }
+
+    /// Absent if there are not exactly as many hexadecimal digits as the algorithm has.
+    public init?(_ algorithm: Algorithm, hex: String) {
+        let hex = hex.lowercased()
+        guard hex.utf8.count == algorithm.length * 2, hex.utf8.allSatisfy({ Self.isHexDigit($0) }) else { return nil }
+        self.algorithm = algorithm
+        self.hex = hex
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+
+    public var description: String { "\(self.algorithm.rawValue)=\(self.hex)" }
+}
+
+/// Computes one digest over bytes that come in order.
+struct RunningDigest {
+    private enum State {
+        case crc32(CRC32)
+        case md5(Insecure.MD5)
+        case sha1(Insecure.SHA1)
+        case sha256(SHA256)
+        case sha512(SHA512)
+    }
+
+    let algorithm: ExpectedDigest.Algorithm
+    private var state: State
+
+    init(_ algorithm: ExpectedDigest.Algorithm) {
+        self.algorithm = algorithm
+        self.state =
+            switch algorithm {
+            case .crc32: .crc32(CRC32())
+            case .md5: .md5(Insecure.MD5())
+            case .sha1: .sha1(Insecure.SHA1())
+            case .sha256: .sha256(SHA256())
+            case .sha512: .sha512(SHA512())
+            }
+    }
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        switch self.state {
+        case .crc32(var crc):
+            crc.update(bytes)
+            self.state = .crc32(crc)
+        case .md5(var hash):
+            hash.update(bufferPointer: bytes)
+            self.state = .md5(hash)
+        case .sha1(var hash):
+            hash.update(bufferPointer: bytes)
+            self.state = .sha1(hash)
+        case .sha256(var hash):
+            hash.update(bufferPointer: bytes)
+            self.state = .sha256(hash)
+        case .sha512(var hash):
+            hash.update(bufferPointer: bytes)
+            self.state = .sha512(hash)
+        }
+    }
+
+    /// The digest so far, as hexadecimal digits.
+    var hex: String {
+        switch self.state {
+        case .crc32(let crc): crc.hex
+        case .md5(let hash): Self.hex(hash.finalize())
+        case .sha1(let hash): Self.hex(hash.finalize())
+        case .sha256(let hash): Self.hex(hash.finalize())
+        case .sha512(let hash): Self.hex(hash.finalize())
+        }
+    }
+
+    private static func hex(_ bytes: some Sequence<UInt8>) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+extension CRC32 {
+    /// Eight hexadecimal digits.
+    package var hex: String {
+        let digits = String(self.value, radix: 16)
+        return String(repeating: "0", count: 8 - digits.count) + digits
+    }
+}
+
+extension StorageFile {
+    /// Hands the file's bytes up to `length` to `body`, piece by piece in order; returns how many there were.
+    ///
+    /// - Parameter interruption: looked at between pieces; once raised, reading ends with a `cancelled` failure.
+    func read(
+        length: Int64, unless interruption: Flag? = nil, _ body: (UnsafeRawBufferPointer) -> Void
+    ) throws -> Int64 {
+        // 1 MiB: large enough that the call's cost vanishes, small enough to stay in the cache.
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while offset < length {
+            if interruption?.isRaised == true { throw Failure(.cancelled, "verifying was interrupted") }
+            let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: length - offset)))
+            let count = try self.readFully(into: piece, at: offset)
+            body(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+            offset += Int64(count)
+            if count < piece.count { break }
+        }
+        return offset
+    }
+
+    /// The digests of the file's first `length` bytes, in the order asked for.
+    func digests(
+        _ algorithms: [ExpectedDigest.Algorithm], length: Int64, unless interruption: Flag? = nil
+    ) throws -> [String] {
+        var running = algorithms.map { RunningDigest($0) }
+        _ = try self.read(length: length, unless: interruption) { bytes in
+            for index in running.indices { running[index].update(bytes) }
+        }
+        return running.map(\.hex)
+    }
+}

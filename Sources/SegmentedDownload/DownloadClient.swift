@@ -1,0 +1,125 @@
+import HTTPTypes
+import SegmentedDownloadCore
+
+/// How downloads connect, and how much they may use.
+public struct DownloadConfiguration: Sendable {
+    /// Connections open at once, over all hosts.
+    public var connectionsMax = 64
+    /// Connections open at once to one host.
+    public var connectionsPerHostMax = 16
+    /// Files fetched at once within a group; the rest waits.
+    public var downloadsMax = 5
+    /// How long a connection may take to be made, handshakes included. Default 15 s.
+    public var connectTimeout: Duration = .seconds(15)
+    /// A PEM file with the authorities to trust instead of the system's.
+    public var certificateAuthorityFile: String?
+    /// Whether certificates are checked.
+    public var verifiesCertificates = true
+    /// Whether a redirect may lead from https to http.
+    public var allowsDowngrade = false
+    /// Redirects followed for one request.
+    public var redirectsMax = 20
+
+    public init() {}
+
+    var limits: GroupStateMachine.Limits {
+        var limits = GroupStateMachine.Limits()
+        limits.connections = max(self.connectionsMax, 1)
+        limits.connectionsPerHost = max(self.connectionsPerHostMax, 1)
+        limits.downloads = max(self.downloadsMax, 1)
+        return limits
+    }
+}
+
+/// Hands a client to `body` and closes its connections when that returns.
+///
+/// - Throws: ``DownloadError`` with code `usage` if the configuration cannot be used, and what `body` throws.
+public func withDownloadClient<Answer: Sendable>(
+    _ configuration: DownloadConfiguration = DownloadConfiguration(),
+    _ body: (DownloadClient) async throws -> Answer
+) async throws -> Answer {
+    var transport = AsyncHTTPClientTransport.Configuration()
+    transport.connectTimeout = configuration.connectTimeout
+    transport.certificateAuthorityFile = configuration.certificateAuthorityFile
+    transport.verifiesCertificates = configuration.verifiesCertificates
+    transport.connectionsPerHost = max(configuration.connectionsPerHostMax, 1)
+    do {
+        return try await AsyncHTTPClientTransport.withTransport(transport) { transport in
+            try await body(
+                DownloadClient(
+                    configuration: configuration, transport: transport, storage: POSIXStorage(), clock: SystemClock(),
+                    seed: UInt64.random(in: .min ... .max)))
+        }
+    } catch let failure as Failure {
+        throw DownloadError(failure)
+    }
+}
+
+/// Fetches files in segments.
+///
+/// ```swift
+/// try await withDownloadClient { client in
+///     let result = try await client.download(DownloadRequest(SourceURL("https://example.org/file.iso")))
+///     print(result.path)
+/// }
+/// ```
+public struct DownloadClient: Sendable {
+    private let configuration: DownloadConfiguration
+    private let transport: any HTTPTransport
+    private let storage: any Storage
+    private let clock: any EngineClock
+    private let seed: UInt64
+
+    /// A client over other effects than the system's: for tests that need them to fail, or to be replayed.
+    package init(
+        configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
+        clock: any EngineClock, seed: UInt64
+    ) {
+        self.configuration = configuration
+        self.transport = transport
+        self.storage = storage
+        self.clock = clock
+        self.seed = seed
+    }
+
+    /// Fetches one file and returns when it is in place.
+    ///
+    /// - Throws: ``DownloadError``. What was fetched is kept; the same request goes on with it. When the task is
+    ///   cancelled the download is paused and the error's code is `cancelled`.
+    public func download(_ request: DownloadRequest) async throws -> DownloadResult {
+        try await self.withGroup { group in
+            let download = try group.add(request)
+            return try await withTaskCancellationHandler {
+                try await download.result()
+            } onCancel: {
+                download.requestPause()
+            }
+        }
+    }
+
+    /// Hands a group of downloads to `body`. Returns once `body` has, and every download of the group rests; throws at
+    /// once what `body` throws, after pausing them.
+    public func withGroup<Answer: Sendable>(
+        _ body: (DownloadGroup) async throws -> Answer
+    ) async throws -> Answer {
+        let engine = DownloadEngine(
+            storage: self.storage, clock: self.clock, limits: self.configuration.limits, seed: self.seed)
+        var policy = RedirectFollower.Policy()
+        policy.allowsDowngrade = self.configuration.allowsDowngrade
+        policy.redirectsMax = self.configuration.redirectsMax
+        let group = DownloadGroup(engine: engine, transport: self.transport, storage: self.storage, policy: policy)
+        return try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { await engine.run() }
+            let answer: Result<Answer, any Error>
+            do {
+                answer = .success(try await body(group))
+            } catch {
+                group.requestPauseAll()
+                answer = .failure(error)
+            }
+            engine.post(.close)
+            try await tasks.waitForAll()
+            return try answer.get()
+        }
+    }
+}

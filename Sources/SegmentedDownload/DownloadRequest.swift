@@ -1,0 +1,114 @@
+import SegmentedDownloadCore
+
+/// What to fetch, where to put it, and how.
+public struct DownloadRequest: Sendable {
+    /// Where the file goes.
+    public enum Destination: Hashable, Sendable {
+        /// This path; missing directories are created.
+        case file(String)
+        /// Into this directory, under the name the response suggests (`Content-Disposition`, else the URL's last component).
+        case directory(String)
+    }
+
+    /// How many connections fetch the file.
+    public enum Segments: Hashable, Sendable {
+        /// As many as pay.
+        case automatic
+        /// Exactly so many, at least one, while that much work is left.
+        case exactly(Int)
+    }
+
+    /// What to do about what an earlier run left.
+    public enum Continuation: String, Hashable, Sendable, CaseIterable {
+        /// Go on with it if it is of use, begin anew if not.
+        case auto
+        /// Go on with it or fail.
+        case must
+        /// Begin anew.
+        case no
+    }
+
+    /// What to do when the remote file is another one than the one begun with.
+    public enum ChangePolicy: String, Hashable, Sendable, CaseIterable {
+        /// Fail, and keep what there is.
+        case fail
+        /// Begin anew; the old part is kept until the new one has begun.
+        case restart
+    }
+
+    /// What to do when the destination exists.
+    public enum ExistingFilePolicy: String, Hashable, Sendable, CaseIterable {
+        /// Succeed without fetching if it is the remote file, else fail.
+        case verify
+        /// Succeed without a look.
+        case skip
+        /// Choose another name, with a number.
+        case rename
+        /// Replace it once the new file is complete.
+        case overwrite
+        /// Fail.
+        case fail
+    }
+
+    public var source: SourceURL
+    public var destination: Destination
+    /// Fields sent to the source's own origin, in order; never to another after a redirect.
+    public var fields: [(name: String, value: String)] = []
+    public var segments: Segments = .automatic
+    /// No segment is cut smaller, in bytes. Default 1 MiB.
+    public var splitLengthMinimum: Int64 = 1 << 20
+    public var continuation: Continuation = .auto
+    public var onChange: ChangePolicy = .fail
+    public var ifExists: ExistingFilePolicy = .verify
+    /// Digests the file must have.
+    public var digests: [ExpectedDigest] = []
+    /// Failures in a row without a byte of progress before giving up. Default 10; nil also means 10, but only 3 for an
+    /// origin that was never reached.
+    public var retries: Int?
+    /// A connection that receives nothing for so long is replaced. Default 30 s.
+    public var stallTimeout: Duration = .seconds(30)
+    /// The longest file accepted, in bytes.
+    public var lengthMaximum: Int64 = .max
+    /// Whether missing directories are created.
+    public var createsDirectories = true
+    /// Whether space for the whole file is reserved before its first byte is written.
+    public var allocates = true
+
+    public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
+        self.source = source
+        self.destination = destination
+    }
+
+    var settings: DownloadSettings {
+        var settings = DownloadSettings()
+        switch self.segments {
+        case .automatic: settings.segments = .automatic
+        case .exactly(let count): settings.segments = .exactly(max(count, 1))
+        }
+        settings.splitLengthMinimum = max(self.splitLengthMinimum, 1)
+        switch self.continuation {
+        case .auto: settings.continuation = .auto
+        case .must: settings.continuation = .must
+        case .no: settings.continuation = .no
+        }
+        switch self.onChange {
+        case .fail: settings.onChange = .fail
+        case .restart: settings.onChange = .restart
+        }
+        switch self.ifExists {
+        case .verify: settings.ifExists = .verify
+        case .skip: settings.ifExists = .skip
+        case .rename: settings.ifExists = .rename
+        case .overwrite: settings.ifExists = .overwrite
+        case .fail: settings.ifExists = .fail
+        }
+        if let retries = self.retries {
+            settings.retry.attemptsMax = max(retries, 0)
+            settings.retry.firstContactAttemptsMax = max(retries, 0)
+        }
+        settings.stallTimeout = self.stallTimeout
+        settings.lengthMaximum = self.lengthMaximum
+        settings.host = self.source.host
+        return settings
+    }
+}

@@ -1,0 +1,184 @@
+import SegmentedDownloadCore
+
+/// Runs a group of downloads: one loop that hears events, asks the state machine, and has its actions done by child tasks.
+///
+/// The loop owns all state. Children do one thing and post what happened; they never fail the group.
+final class DownloadEngine: Sendable {
+    enum Message: Sendable {
+        case add(DownloadJob)
+        case event(DownloadID, MachineEvent)
+        case tick
+        /// No more downloads will be added; run until all rest.
+        case close
+    }
+
+    /// How often time is looked at: stalls, rates and retries are decided in steps of it.
+    static let tick: Duration = .milliseconds(100)
+
+    /// Every second tick: five progress events a second are as many as anybody can read.
+    static let ticksPerProgress = 2
+
+    private let storage: any Storage
+    private let clock: any EngineClock
+    private let limits: GroupStateMachine.Limits
+    private let seed: UInt64
+    /// Unbounded, for its writers are few: each child posts a handful of messages and ends, and ticks are paced by time.
+    private let inbox: AsyncStream<Message>
+    private let outbox: AsyncStream<Message>.Continuation
+
+    init(storage: any Storage, clock: any EngineClock, limits: GroupStateMachine.Limits, seed: UInt64) {
+        self.storage = storage
+        self.clock = clock
+        self.limits = limits
+        self.seed = seed
+        (self.inbox, self.outbox) = AsyncStream.makeStream(of: Message.self)
+    }
+
+    func post(_ message: Message) {
+        self.outbox.yield(message)
+    }
+
+    /// Runs until the group is closed and every download rests, or the task is cancelled.
+    func run() async {
+        var desk = EngineDesk(machine: GroupStateMachine(limits: self.limits), seed: self.seed)
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.tickForever() }
+            for await message in self.inbox {
+                var actions = desk.take(message, now: self.clock.now)
+                while !actions.isEmpty {
+                    let action = actions.removeFirst()
+                    actions += self.perform(action, desk: &desk, in: &group)
+                }
+                self.beginNextCheckpoint(after: message, desk: &desk, in: &group)
+                if desk.isFinished { break }
+            }
+            group.cancelAll()
+        }
+        desk.closeAll()
+    }
+
+    private func tickForever() async {
+        var next = self.clock.now
+        while !Task.isCancelled {
+            next += Self.tick
+            guard (try? await self.clock.sleep(until: next)) != nil else { return }
+            self.post(.tick)
+        }
+    }
+
+    /// Does one action; returns those that follow from it at once.
+    private func perform(
+        _ action: GroupAction, desk: inout EngineDesk, in group: inout DiscardingTaskGroup
+    ) -> [GroupAction] {
+        switch action {
+        case .fetch(let id, let order):
+            guard let job = desk.job(id) else { return [] }
+            let lease = desk.open(order, of: id)
+            let fetcher = self.fetcher(lease, job)
+            group.addTask { self.post(.event(id, .ended(order.lease, await fetcher.run()))) }
+        case .download(let id, let action):
+            guard let job = desk.job(id) else { return [] }
+            return self.perform(action, job, desk: &desk, in: &group)
+        }
+        return []
+    }
+
+    private func fetcher(_ lease: SegmentLease, _ job: DownloadJob) -> SegmentFetcher {
+        SegmentFetcher(
+            lease: lease, follower: job.follower, part: { job.part }, suggestName: { job.suggestName($0) },
+            ask: { question in
+                switch question {
+                case .responded(let response, let name):
+                    self.post(.event(job.id, .responded(lease.order.lease, response, suggestedName: name)))
+                case .limitReached:
+                    self.post(.event(job.id, .limitReached(lease.order.lease)))
+                }
+            })
+    }
+
+    private func perform(
+        _ action: DownloadAction, _ job: DownloadJob, desk: inout EngineDesk, in group: inout DiscardingTaskGroup
+    ) -> [GroupAction] {
+        switch action {
+        case .answer(let lease, let decision):
+            desk.lease(lease, of: job.id)?.answer(decision)
+        case .narrow(let lease, let limit):
+            let actual = desk.lease(lease, of: job.id)?.narrow(to: limit) ?? .max
+            return desk.take(.event(job.id, .narrowed(lease, to: actual)), now: self.clock.now)
+        case .revoke(let lease):
+            desk.lease(lease, of: job.id)?.revoke()
+        case .survey:
+            desk.noteStart(of: job, now: self.clock.now)
+            self.spawn(job, in: &group) {
+                let finding = try job.survey()
+                if let note = finding.note { job.broadcaster.send(.note(note)) }
+                return .surveyed(finding.survey)
+            }
+        case .prepare(let preparation):
+            let id = desk.randomNumber()
+            self.spawn(job, in: &group) {
+                guard let finding = try await job.prepare(preparation, id: id) else { return .prepared }
+                return .found(finding.survey)
+            }
+        case .checkpoint(let isPause):
+            if desk.beginCheckpoint(isPause: isPause, of: job.id) {
+                self.checkpoint(job, isPause: isPause, in: &group)
+            }
+        case .place:
+            job.update(state: .verifying)
+            let length = desk.completeLength(of: job.id)
+            self.spawn(job, in: &group) {
+                try await job.place(length: length)
+                return .placed
+            }
+        case .interruptPlacing:
+            job.interruptPlacing()
+        case .discard:
+            self.spawn(job, in: &group) {
+                try job.discard()
+                return .discarded
+            }
+        case .report(let report):
+            desk.tell(report, job)
+        case .conclude(let conclusion):
+            desk.conclude(job, conclusion, now: self.clock.now)
+        }
+        return []
+    }
+
+    /// Runs a step on disk in a child and posts what came of it.
+    private func spawn(
+        _ job: DownloadJob, in group: inout DiscardingTaskGroup,
+        failing: @escaping @Sendable (Failure) -> MachineEvent = { .storageFailed($0) },
+        _ step: @escaping @Sendable () async throws -> MachineEvent
+    ) {
+        group.addTask {
+            do {
+                self.post(.event(job.id, try await step()))
+            } catch let failure as Failure {
+                self.post(.event(job.id, failing(failure)))
+            } catch let error as StorageError {
+                self.post(.event(job.id, failing(error.failure)))
+            } catch {
+                self.post(.event(job.id, failing(Failure(.internal, "unexpected: \("\(error)".printable)"))))
+            }
+        }
+    }
+
+    private func beginNextCheckpoint(
+        after message: Message, desk: inout EngineDesk, in group: inout DiscardingTaskGroup
+    ) {
+        switch message {
+        case .event(let id, .checkpointed), .event(let id, .checkpointFailed):
+            guard let job = desk.job(id), let isPause = desk.endCheckpoint(of: id) else { return }
+            self.checkpoint(job, isPause: isPause, in: &group)
+        case .add, .event, .tick, .close: break
+        }
+    }
+
+    private func checkpoint(_ job: DownloadJob, isPause: Bool, in group: inout DiscardingTaskGroup) {
+        self.spawn(job, in: &group, failing: { .checkpointFailed($0) }) {
+            .checkpointed(bytes: try await job.part?.checkpoint(isPause: isPause) ?? 0)
+        }
+    }
+}

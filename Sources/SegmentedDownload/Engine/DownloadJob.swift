@@ -1,0 +1,294 @@
+import HTTPTypes
+import SegmentedDownloadCore
+import Synchronization
+
+/// One download's request, and what its tasks share while it runs.
+final class DownloadJob: Sendable {
+    private struct Shared {
+        var paths: DestinationPaths?
+        /// Whether the destination's name is settled, or a response may still suggest another.
+        var isNamed: Bool
+        var part: PartialFile?
+        var resource: RemoteResource?
+        var finished: Finisher.Result?
+        var interruption = Flag()
+        var progress = DownloadProgress()
+        var state = DownloadState.queued
+        var requests = 0
+        var bytesFetched: Int64 = 0
+        var connectionsPeak = 0
+    }
+
+    let id: DownloadID
+    let request: DownloadRequest
+    let follower: RedirectFollower
+    let broadcaster = EventBroadcaster()
+    private let storage: any Storage
+    private let shared: Mutex<Shared>
+
+    init(
+        id: DownloadID, request: DownloadRequest, follower: RedirectFollower, storage: any Storage
+    ) {
+        self.id = id
+        self.request = request
+        self.follower = follower
+        self.storage = storage
+        let isNamed = if case .file = request.destination { true } else { false }
+        self.shared = Mutex(Shared(isNamed: isNamed))
+    }
+
+    // MARK: What others may know
+
+    var part: PartialFile? { self.shared.withLock { $0.part } }
+    var path: String { self.shared.withLock { $0.paths?.destination ?? self.firstPaths.destination } }
+    var progress: DownloadProgress { self.shared.withLock { $0.progress } }
+    var state: DownloadState { self.shared.withLock { $0.state } }
+    var bytesFetched: Int64 { self.shared.withLock { $0.bytesFetched } }
+
+    func update(state: DownloadState) {
+        self.shared.withLock { $0.state = state }
+    }
+
+    func update(progress: DownloadProgress) {
+        self.shared.withLock { $0.progress = progress }
+    }
+
+    func count(requests: Int = 0, bytesFetched: Int64 = 0, connections: Int = 0) {
+        self.shared.withLock { shared in
+            shared.requests += requests
+            shared.bytesFetched += bytesFetched
+            shared.connectionsPeak = max(shared.connectionsPeak, connections)
+        }
+    }
+
+    /// The result once the download is in place.
+    func result(duration: Duration, wasAlreadyComplete: Bool) -> DownloadResult {
+        self.shared.withLock { shared in
+            DownloadResult(
+                path: shared.paths?.destination ?? "", bytes: shared.finished?.length ?? shared.progress.bytesDone,
+                bytesFetched: shared.bytesFetched, requests: shared.requests, connectionsPeak: shared.connectionsPeak,
+                duration: duration, crc32: shared.finished?.crc.hex, digests: self.request.digests,
+                verifiedBy: self.verification(shared.resource), wasAlreadyComplete: wasAlreadyComplete)
+        }
+    }
+
+    private func verification(_ resource: RemoteResource?) -> DownloadResult.Verification {
+        if !self.request.digests.isEmpty { return .digest }
+        guard let validator = resource?.validator, case .same(let proof) = validator.compare(with: validator) else {
+            return .none
+        }
+        switch proof {
+        case .etag: return .etag
+        case .lastModified: return .lastModified
+        }
+    }
+
+    // MARK: Steps on disk
+
+    /// Looks at the destination.
+    func survey() throws -> Surveyor.Finding {
+        let paths = try self.chosenPaths(from: self.firstPaths)
+        let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
+        self.shared.withLock { shared in
+            shared.paths = paths
+            shared.part = finding.part
+            // Remains of an earlier run fix the name: that is the file to go on with.
+            if finding.survey != .nothing { shared.isNamed = true }
+            if case .existing(let file) = finding.survey {
+                shared.resource = file.record
+                shared.progress.bytesDone = file.length
+                shared.progress.bytesTotal = file.length
+            }
+        }
+        return finding
+    }
+
+    private var surveyor: Surveyor { Surveyor(storage: self.storage, digests: self.request.digests) }
+
+    /// The destination as far as it is known without a response.
+    private var firstPaths: DestinationPaths {
+        switch self.request.destination {
+        case .file(let path): DestinationPaths(path: path)
+        case .directory(let directory):
+            DestinationPaths(directory: Self.trimmed(directory), name: self.suggestedName(for: nil).value)
+        }
+    }
+
+    private static func trimmed(_ directory: String) -> String {
+        guard let last = directory.lastIndex(where: { $0 != "/" }) else { return directory.isEmpty ? "." : "/" }
+        return String(directory[...last])
+    }
+
+    private func suggestedName(for head: ResponseHead?) -> SafeFilename {
+        SafeFilename.choose(
+            contentDisposition: head?.fields[values: .contentDisposition].first, urlPath: self.request.source.path,
+            host: self.request.source.origin.host)
+    }
+
+    /// The name a response suggests, if it may still be chosen.
+    func suggestName(_ head: ResponseHead) -> String? {
+        guard self.shared.withLock({ !$0.isNamed }) else { return nil }
+        return self.suggestedName(for: head).value
+    }
+
+    /// Makes sure the directory is there, and finds a free name where the policy wants one.
+    private func chosenPaths(from paths: DestinationPaths) throws -> DestinationPaths {
+        guard !paths.name.isEmpty else {
+            throw Failure(.usage, "the destination \(paths.destination.printable) names no file")
+        }
+        if self.request.createsDirectories {
+            try self.storage.makeDirectory(paths.directory)
+        } else if try self.storage.target(of: paths.directory)?.kind != .directory {
+            throw Failure(.file, "the directory \(paths.directory.printable) does not exist")
+        }
+        guard self.request.ifExists == .rename else { return paths }
+        var candidate = paths
+        var number = 0
+        while try self.storage.status(of: candidate.destination) != nil {
+            number += 1
+            guard number <= Self.renameMax else {
+                throw Failure(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names exist")
+            }
+            candidate = DestinationPaths(directory: paths.directory, name: Self.numbered(paths.name, number))
+        }
+        return candidate
+    }
+
+    /// A directory with so many files of one name wants another solution.
+    private static let renameMax = 9999
+
+    /// `name.1.ext`, as aria2 does.
+    private static func numbered(_ name: String, _ number: Int) -> String {
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(name).\(number)" }
+        return "\(name[..<dot]).\(number)\(name[dot...])"
+    }
+
+    /// Makes the part file ready. Returns what was found instead, if the response named another destination and
+    /// something is there.
+    func prepare(_ preparation: Preparation, id: UInt64) async throws -> Surveyor.Finding? {
+        if let finding = try self.rename(to: preparation.suggestedName) {
+            return finding
+        }
+        let (paths, surveyed) = self.shared.withLock { shared in
+            shared.resource = preparation.resource
+            shared.isNamed = true
+            return (shared.paths ?? self.firstPaths, shared.part)
+        }
+        let source = [self.request.source.string]
+        let digests = self.request.digests.map(\.description)
+        switch (preparation.mode, surveyed) {
+        case (.adopted, let part?):
+            try await part.adopt(
+                id: id, resource: preparation.resource, limit: nil, sources: source, digests: digests)
+        case (.adoptedUp(let limit), let part?):
+            try await part.adopt(
+                id: id, resource: preparation.resource, limit: limit, sources: source, digests: digests)
+        case (.adopted, nil), (.adoptedUp, nil):
+            throw Failure(.internal, "a part file to be resumed was not surveyed")
+        case (.fresh, _):
+            let isNew = surveyed == nil
+            let part = try surveyed ?? self.createPart(paths)
+            do {
+                try self.checkSpace(for: preparation.resource, part: part)
+                try await part.begin(
+                    preparation.resource, id: id, sources: source, digests: digests, allocates: self.request.allocates)
+            } catch {
+                if isNew { try? part.discard() }
+                throw error
+            }
+            self.shared.withLock { $0.part = part }
+        }
+        return nil
+    }
+
+    /// Takes the name the response suggests, unless the name is settled; what is found there, if anything.
+    private func rename(to suggested: String?) throws -> Surveyor.Finding? {
+        guard let suggested, case .directory = self.request.destination else { return nil }
+        let (current, isNamed) = self.shared.withLock { ($0.paths, $0.isNamed) }
+        guard !isNamed, let current, current.name != suggested else { return nil }
+        let paths = try self.chosenPaths(from: DestinationPaths(directory: current.directory, name: suggested))
+        let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
+        self.shared.withLock { shared in
+            shared.part?.close()
+            shared.part = finding.part
+            shared.paths = paths
+            shared.isNamed = true
+            if case .existing(let file) = finding.survey {
+                shared.resource = file.record
+                shared.progress.bytesDone = file.length
+                shared.progress.bytesTotal = file.length
+            }
+        }
+        return finding.survey == .nothing ? nil : finding
+    }
+
+    private func createPart(_ paths: DestinationPaths) throws -> PartialFile {
+        let file: any StorageFile
+        do throws(StorageError) {
+            file = try self.storage.open(paths.part, .create)
+        } catch {
+            guard error.condition == .exists else { throw error }
+            throw Failure(.exists, "another process has begun to fetch \(paths.destination.printable)")
+        }
+        guard try file.tryLock() else {
+            throw Failure(.exists, "another process has begun to fetch \(paths.destination.printable)")
+        }
+        let header = Manifest.Header(
+            id: 0, resource: RemoteResource(completeLength: nil), completeLength: 0, device: 0, inode: 0, bootID: "",
+            sources: [], digests: [])
+        return PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
+    }
+
+    private func checkSpace(for resource: RemoteResource, part: PartialFile) throws {
+        guard let length = resource.completeLength else { return }
+        let free = try self.storage.freeSpace(in: part.paths.directory)
+        let reserved = try part.file.status().allocated
+        guard length <= free.addingReportingOverflow(reserved).partialValue || free == .max else {
+            throw Failure(
+                .space, "the file needs \(length) bytes, and \(free + reserved) are free in "
+                    + "\(part.paths.directory.printable). Nothing was written",
+                hint: "Free some space, or choose another directory with -d")
+        }
+    }
+
+    /// Verifies and moves into place.
+    func place(length: Int64) async throws {
+        let (part, resource, flag) = self.shared.withLock { shared in
+            shared.interruption = Flag()
+            return (shared.part, shared.resource, shared.interruption)
+        }
+        guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }
+        let finisher = Finisher(
+            storage: self.storage, part: part, resource: resource, digests: self.request.digests,
+            replaces: self.request.ifExists == .overwrite)
+        let result = try await finisher.finish(length: length, unless: flag)
+        self.shared.withLock { $0.finished = result }
+    }
+
+    func interruptPlacing() {
+        _ = self.shared.withLock { $0.interruption.raise() }
+    }
+
+    /// Deletes part and manifest, surveyed or not.
+    func discard() throws {
+        let (part, paths) = self.shared.withLock { shared in
+            defer { shared.part = nil }
+            return (shared.part, shared.paths ?? self.firstPaths)
+        }
+        if let part {
+            try part.discard()
+        } else if case .partial = try self.surveyor.survey(paths, policy: .overwrite).survey {
+            try self.storage.remove(paths.manifest)
+            try self.storage.remove(paths.part)
+        }
+    }
+
+    /// Gives up the part's lock, so that another run or process can go on.
+    func close() {
+        let part = self.shared.withLock { shared in
+            defer { shared.part = nil }
+            return shared.part
+        }
+        part?.close()
+    }
+}

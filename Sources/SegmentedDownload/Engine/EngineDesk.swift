@@ -1,0 +1,235 @@
+import SegmentedDownloadCore
+
+/// What the engine's loop owns: the state machine, the leases that are out, and what it tells observers.
+struct EngineDesk {
+    private struct Entry {
+        let job: DownloadJob
+        var leases: [SegmentLease] = []
+        var isCheckpointing = false
+        var checkpointsWaiting: [Bool] = []
+        var startedAt: Duration = .zero
+        var meter = ThroughputMeter(start: .zero)
+        /// Bytes received by leases that are over.
+        var bytesBefore: Int64 = 0
+        var completeLength: Int64 = 0
+        var isReported = false
+    }
+
+    private var machine: GroupStateMachine
+    private var generator: SplitMix64
+    private var entries: [Entry] = []
+    private var isClosed = false
+    private var ticks = 0
+
+    init(machine: GroupStateMachine, seed: UInt64) {
+        self.machine = machine
+        self.generator = SplitMix64(seed: seed)
+    }
+
+    var isFinished: Bool { self.isClosed && self.machine.isIdle }
+
+    mutating func randomNumber() -> UInt64 { self.generator.next() }
+
+    // MARK: Hearing
+
+    /// Takes a message and returns what should be done about it.
+    mutating func take(_ message: DownloadEngine.Message, now: Duration) -> [GroupAction] {
+        switch message {
+        case .add(let job):
+            self.entries.append(Entry(job: job))
+            return self.machine.handle(.added(job.id, job.request.settings, seed: self.generator.next()), now: now)
+        case .close:
+            self.isClosed = true
+            return []
+        case .tick:
+            for index in self.entries.indices { self.observe(index, now: now) }
+            let actions = self.machine.handle(.tick, now: now)
+            self.ticks += 1
+            if self.ticks % DownloadEngine.ticksPerProgress == 0 {
+                for index in self.entries.indices { self.reportProgress(index) }
+            }
+            return actions
+        case .event(let id, let event):
+            guard let index = self.index(id) else { return [] }
+            self.observe(index, now: now)
+            let actions = self.machine.handle(.download(id, event), now: now)
+            if case .ended(let lease, _) = event { self.close(lease, index) }
+            self.entries[index].job.count(connections: self.machine.connections(id))
+            return actions
+        }
+    }
+
+    private mutating func observe(_ index: Int, now: Duration) {
+        let entry = self.entries[index]
+        self.machine.observe(entry.job.id, entry.leases.map(\.observation), now: now)
+        if let plan = self.machine.machine(entry.job.id)?.plan, let length = plan.completeLength {
+            self.entries[index].completeLength = length
+        }
+        self.entries[index].meter.record(self.bytesReceived(entry), at: now)
+    }
+
+    private func bytesReceived(_ entry: Entry) -> Int64 {
+        entry.leases.reduce(entry.bytesBefore) { $0 + $1.observation.bytesReceived }
+    }
+
+    // MARK: Leases
+
+    private func index(_ id: DownloadID) -> Int? { self.entries.firstIndex { $0.job.id == id } }
+
+    func job(_ id: DownloadID) -> DownloadJob? { self.index(id).map { self.entries[$0].job } }
+
+    func lease(_ lease: LeaseID, of id: DownloadID) -> SegmentLease? {
+        self.index(id).flatMap { self.entries[$0].leases.first { $0.order.lease == lease } }
+    }
+
+    mutating func open(_ order: FetchOrder, of id: DownloadID) -> SegmentLease {
+        let lease = SegmentLease(order)
+        if let index = self.index(id) {
+            self.entries[index].leases.append(lease)
+            self.entries[index].job.count(requests: 1, connections: self.machine.connections(id))
+        }
+        return lease
+    }
+
+    private mutating func close(_ id: LeaseID, _ index: Int) {
+        guard let position = self.entries[index].leases.firstIndex(where: { $0.order.lease == id }) else { return }
+        let received = self.entries[index].leases.remove(at: position).observation.bytesReceived
+        self.entries[index].bytesBefore += received
+        self.entries[index].job.count(bytesFetched: received)
+    }
+
+    // MARK: Checkpoints, one at a time for each download
+
+    /// Whether the checkpoint may begin now; else it waits for the one under way.
+    mutating func beginCheckpoint(isPause: Bool, of id: DownloadID) -> Bool {
+        guard let index = self.index(id) else { return false }
+        guard !self.entries[index].isCheckpointing else {
+            self.entries[index].checkpointsWaiting.append(isPause)
+            return false
+        }
+        self.entries[index].isCheckpointing = true
+        return true
+    }
+
+    /// A checkpoint ended; the next one to begin, if any waits.
+    mutating func endCheckpoint(of id: DownloadID) -> Bool? {
+        guard let index = self.index(id) else { return nil }
+        guard !self.entries[index].checkpointsWaiting.isEmpty else {
+            self.entries[index].isCheckpointing = false
+            return nil
+        }
+        return self.entries[index].checkpointsWaiting.removeFirst()
+    }
+
+    func completeLength(of id: DownloadID) -> Int64 {
+        self.index(id).map { self.entries[$0].completeLength } ?? 0
+    }
+
+    // MARK: Telling
+
+    mutating func noteStart(of job: DownloadJob, now: Duration) {
+        guard let index = self.index(job.id) else { return }
+        self.entries[index].startedAt = now
+        job.update(state: .probing)
+    }
+
+    private func progress(_ entry: Entry) -> DownloadProgress {
+        var progress = entry.job.progress
+        if let plan = self.machine.machine(entry.job.id)?.plan {
+            progress.bytesDone = plan.bytesDone
+            progress.bytesTotal = plan.completeLength
+        }
+        progress.rate = entry.meter.rate
+        progress.connections = self.machine.connections(entry.job.id)
+        return progress
+    }
+
+    private mutating func reportProgress(_ index: Int) {
+        let entry = self.entries[index]
+        guard entry.isReported, self.machine.machine(entry.job.id)?.plan != nil else { return }
+        let progress = self.progress(entry)
+        entry.job.update(progress: progress)
+        entry.job.broadcaster.send(.progress(progress))
+    }
+
+    mutating func tell(_ report: DownloadReport, _ job: DownloadJob) {
+        switch report {
+        case .started(let resource, let resumedFrom, let segmented):
+            guard let index = self.index(job.id) else { return }
+            self.entries[index].isReported = true
+            self.entries[index].completeLength = resource.completeLength ?? 0
+            job.update(state: .running)
+            var progress = job.progress
+            progress.bytesDone = resumedFrom
+            progress.bytesTotal = resource.completeLength
+            job.update(progress: progress)
+            let validator = resource.validator == Validator.none ? nil : "\(resource.validator)"
+            job.broadcaster.send(
+                .started(
+                    .init(
+                        url: job.request.source.description, path: job.path, bytesTotal: resource.completeLength,
+                        resumedFrom: resumedFrom, isSegmented: segmented, validator: validator)))
+            if let coding = resource.contentEncoding {
+                job.broadcaster.send(
+                    .note("the server sends the file \(coding.printable)-coded unasked; it is stored as sent"))
+            }
+        case .segmentOpened(let id, let range): self.tell(.opened, id, range, job)
+        case .segmentSplit(let id, let range): self.tell(.split, id, range, job)
+        case .segmentDone(let id, let range): self.tell(.done, id, range, job)
+        case .segmentRetry(let id, let range): self.tell(.retry, id, range, job)
+        case .retrying(let failure, let attempt, let delay):
+            job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
+        case .note(let text): job.broadcaster.send(.note(text))
+        case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))
+        case .restarted(let difference):
+            job.broadcaster.send(.note("the remote file changed: \(difference); beginning anew"))
+        }
+    }
+
+    private func tell(
+        _ state: DownloadEvent.SegmentChange.State, _ id: Segment.ID, _ range: Range<Int64>, _ job: DownloadJob
+    ) {
+        let end = range.upperBound == .max ? nil : range.upperBound
+        job.broadcaster.send(
+            .segment(.init(segment: id.rawValue, start: range.lowerBound, end: end, state: state)))
+    }
+
+    mutating func conclude(_ job: DownloadJob, _ conclusion: DownloadConclusion, now: Duration) {
+        guard let index = self.index(job.id) else { return }
+        let entry = self.entries[index]
+        var progress = self.progress(entry)
+        if case .failed = conclusion {} else if case .completed = conclusion { progress.bytesDone = entry.completeLength }
+        progress.connections = 0
+        if let part = job.part { progress.bytesDone = max(progress.bytesDone, part.claimedLength) }
+        job.update(progress: progress)
+        job.close()
+        self.entries[index].isReported = false
+        self.entries[index].isCheckpointing = false
+        self.entries[index].checkpointsWaiting = []
+        switch conclusion {
+        case .completed, .alreadyComplete:
+            job.update(state: .completed)
+            job.broadcaster.send(
+                .completed(
+                    job.result(
+                        duration: now - entry.startedAt, wasAlreadyComplete: conclusion == .alreadyComplete)))
+        case .failed(let failure):
+            job.update(state: .failed)
+            job.broadcaster.send(.failed(DownloadError(failure), progress))
+        case .paused:
+            job.update(state: .paused)
+            job.broadcaster.send(.paused(progress))
+        case .cancelled:
+            job.update(state: .cancelled)
+            job.broadcaster.send(.cancelled)
+        }
+    }
+
+    /// The loop has ended: what is still open is given up.
+    func closeAll() {
+        for entry in self.entries {
+            entry.job.close()
+            entry.job.broadcaster.finish()
+        }
+    }
+}

@@ -1,0 +1,110 @@
+package import SegmentedDownloadCore
+
+/// Fetches one lease: asks, waits for the verdict, writes what comes, and says how it ended.
+///
+/// It decides nothing: every head goes to the engine before a byte is written, and so does every limit reached.
+package struct SegmentFetcher: Sendable {
+    /// What the fetcher tells the engine and waits for an answer to.
+    package enum Question: Sendable {
+        case responded(RangeResponse, suggestedName: String?)
+        case limitReached
+    }
+
+    let lease: SegmentLease
+    let follower: RedirectFollower
+    /// The part file, there once the engine lets anything be written.
+    let part: @Sendable () -> PartialFile?
+    let suggestName: @Sendable (ResponseHead) -> String?
+    let ask: @Sendable (Question) -> Void
+
+    /// Runs until the lease is over; a revoked lease's connection is closed at once.
+    package func run() async -> LeaseEnd {
+        await withTaskGroup(of: LeaseEnd?.self) { group in
+            group.addTask { await self.fetch() }
+            group.addTask {
+                await self.lease.awaitRevocation()
+                return nil
+            }
+            // The fetch's end, whichever comes first: revocation cancels it, its end calls the watch off.
+            var end: LeaseEnd?
+            while let result = await group.next() {
+                group.cancelAll()
+                end = end ?? result
+            }
+            return end ?? .revoked
+        }
+    }
+
+    private func fetch() async -> LeaseEnd {
+        do {
+            return try await self.follower.withResponse(to: self.lease.order.request) { head, response, body in
+                self.ask(.responded(response, suggestedName: self.suggestName(head)))
+                guard case .proceed = await self.lease.awaitAnswer() else { return .finished }
+                return try await self.write(body, end: response.bodyEnd)
+            }
+        } catch let failure as Failure {
+            return self.lease.isRevoked ? .revoked : .failed(failure)
+        } catch let error as StorageError {
+            return .storageFailed(error.failure)
+        } catch is CancellationError {
+            return .revoked
+        } catch {
+            return .failed(Failure(.internal, "unexpected: \("\(error)".printable)"))
+        }
+    }
+
+    private func write(_ body: any ResponseBody, end responseEnd: Int64?) async throws -> LeaseEnd {
+        guard let part = self.part() else {
+            return .failed(Failure(.internal, "a body was let through before there was a part file"))
+        }
+        var writer = SegmentWriter(part: part, from: self.lease.order.writesFrom)
+        let end: LeaseEnd
+        do {
+            end = try await self.copy(body, end: responseEnd, to: &writer)
+        } catch {
+            // What is written is claimed whatever broke, so that it need not be fetched again.
+            try writer.flush()
+            throw error
+        }
+        try writer.flush()
+        return end
+    }
+
+    private func copy(
+        _ body: any ResponseBody, end responseEnd: Int64?, to writer: inout SegmentWriter
+    ) async throws -> LeaseEnd {
+        var offset = self.lease.order.request.lowerBound
+        while let chunk = try await body.next() {
+            self.lease.received(chunk.count)
+            var taken = 0
+            // The bytes before the first to be written are on disk already: they must agree.
+            if offset < writer.position {
+                taken = Int(min(Int64(chunk.count), writer.position - offset))
+                let difference = try chunk.withBytes {
+                    try writer.firstDifference(UnsafeRawBufferPointer(rebasing: $0[..<taken]), at: offset)
+                }
+                if let difference { return .differs(at: difference) }
+            }
+            while taken < chunk.count {
+                let granted = self.lease.reserve(chunk.count - taken)
+                if granted == 0 {
+                    self.ask(.limitReached)
+                    guard case .proceed = await self.lease.awaitAnswer() else { return .finished }
+                    continue
+                }
+                try chunk.withBytes {
+                    try writer.write(UnsafeRawBufferPointer(rebasing: $0[taken..<(taken + granted)]))
+                }
+                self.lease.commit()
+                taken += granted
+            }
+            offset += Int64(chunk.count)
+            // Asked before the next chunk is awaited, which may be long in coming and is not ours.
+            if self.lease.isAtLimit, let responseEnd, offset < responseEnd {
+                self.ask(.limitReached)
+                guard case .proceed = await self.lease.awaitAnswer() else { return .finished }
+            }
+        }
+        return .finished
+    }
+}

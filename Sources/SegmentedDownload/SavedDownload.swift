@@ -1,0 +1,77 @@
+import SegmentedDownloadCore
+
+/// What an interrupted download left beside its destination, as its manifest says.
+public struct SavedDownload: Hashable, Sendable {
+    /// The destination's path.
+    public let path: String
+    /// Where the bytes come from, without user name and password.
+    public let source: String
+    /// The source, safe to show.
+    public let sourceDescription: String
+    public let bytesTotal: Int64
+    /// Bytes claimed; those not synced when the process ended are checked when the download is resumed.
+    public let bytesDone: Int64
+    /// Safe to show; absent if the origin offered none.
+    public let validator: String?
+    public let digests: [ExpectedDigest]
+
+    /// Reads the manifest of a destination; the path may also be the part's or the manifest's own.
+    ///
+    /// - Throws: ``DownloadError`` with code `state` if there is none or it is of no use, `file` if it cannot be read.
+    public init(at path: String) throws(DownloadError) {
+        let destination = Self.destination(of: path)
+        let paths = DestinationPaths(path: destination)
+        do {
+            let storage = POSIXStorage()
+            guard let status = try storage.status(of: paths.manifest), status.kind == .file else {
+                throw DownloadError(
+                    .state, "there is no interrupted download of \(destination.printable)",
+                    hint: "Give the path of the file, and run in the directory it was begun in")
+            }
+            let file = try storage.open(paths.manifest, .read)
+            defer { file.close() }
+            self.init(path: destination, try ManifestCodec.decode(try file.contents(limit: 1 << 30)))
+        } catch let error as DownloadError {
+            throw error
+        } catch let error as StorageError {
+            throw DownloadError(error.failure)
+        } catch {
+            throw DownloadError(
+                .state, "the manifest \(paths.manifest.printable) is damaged",
+                hint: "Run the command that began the download again")
+        }
+    }
+
+    private init(path: String, _ manifest: Manifest) {
+        self.path = path
+        self.source = manifest.header.sources.first ?? ""
+        self.sourceDescription = (try? SourceURL(self.source).description) ?? self.source.printable
+        self.bytesTotal = manifest.header.completeLength
+        self.bytesDone = (manifest.durable + manifest.pending).settled().reduce(0) { $0 + $1.length }
+        let validator = manifest.header.resource.validator
+        self.validator = validator == Validator.none ? nil : "\(validator)"
+        self.digests = manifest.header.digests.compactMap { ExpectedDigest($0) }
+    }
+
+    /// The destinations in a directory that have a manifest, by name.
+    ///
+    /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
+    public static func paths(in directory: String) throws(DownloadError) -> [String] {
+        do throws(StorageError) {
+            let names = try POSIXStorage().names(in: directory.isEmpty ? "." : directory)
+            return names.filter { $0.hasSuffix(DestinationPaths.manifestSuffix) && $0.utf8.count > 6 }.sorted().map {
+                let name = String($0.dropLast(DestinationPaths.manifestSuffix.count))
+                return DestinationPaths(directory: directory, name: name).destination
+            }
+        } catch {
+            throw DownloadError(error.failure)
+        }
+    }
+
+    private static func destination(of path: String) -> String {
+        for suffix in [DestinationPaths.partSuffix, DestinationPaths.manifestSuffix] where path.hasSuffix(suffix) {
+            return String(path.dropLast(suffix.count))
+        }
+        return path
+    }
+}

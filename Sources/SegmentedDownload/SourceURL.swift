@@ -1,0 +1,100 @@
+import SegmentedDownloadCore
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// An `http` or `https` URL that a file can be fetched from.
+///
+/// Parsed once, strictly (RFC 3986), and by the parser the HTTP client uses too, so that what was checked is what is
+/// connected to. User name and password are kept apart: no description, log or manifest shows them.
+public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
+    /// Scheme, host and port: what credentials are bound to (RFC 6454).
+    package struct Origin: Hashable, Sendable {
+        package let scheme: String
+        package let host: String
+        package let port: Int
+    }
+
+    /// The URL without user name, password and fragment, as it is requested and stored.
+    public let string: String
+    package let origin: Origin
+    /// The percent-encoded path, for naming the file.
+    package let path: String
+    /// `user:password`, percent-decoded, if the URL has them.
+    package let credentials: String?
+    private let query: String?
+
+    /// - Throws: ``DownloadError`` with code `usage`, saying what is wrong with the text.
+    public init(_ text: String) throws(DownloadError) {
+        guard !text.unicodeScalars.contains(where: { $0.value <= 0x20 || $0.value == 0x7F }) else {
+            throw Self.malformed(text, "it holds a space or a control character; write %20 for a space")
+        }
+        guard let url = URL(string: text, encodingInvalidCharacters: false) else {
+            throw Self.malformed(text, "it is not a URL")
+        }
+        try self.init(url, text: text)
+    }
+
+    private init(_ url: URL, text: String) throws(DownloadError) {
+        guard let scheme = url.scheme?.lowercased() else {
+            throw Self.malformed(text, "it has no scheme; write http:// or https:// before it")
+        }
+        guard scheme == "http" || scheme == "https" else {
+            throw DownloadError(.policy, "the URL's scheme is \(scheme.printable); only http and https are fetched")
+        }
+        guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            let host = components.percentEncodedHost?.lowercased(), !host.isEmpty
+        else { throw Self.malformed(text, "it has no host") }
+        guard !host.contains("%") else { throw Self.malformed(text, "its host is percent-encoded") }
+        let port = components.port ?? (scheme == "https" ? 443 : 80)
+        guard (1...65535).contains(port) else { throw Self.malformed(text, "its port is not from 1 to 65535") }
+        self.credentials = components.user.map { "\($0):\(components.password ?? "")" }
+        components.user = nil
+        components.password = nil
+        components.fragment = nil
+        if components.percentEncodedPath.isEmpty {
+            components.percentEncodedPath = "/"
+        }
+        guard let string = components.string else { throw Self.malformed(text, "it is not a URL") }
+        self.string = string
+        self.origin = Origin(scheme: scheme, host: host, port: port)
+        self.path = components.percentEncodedPath
+        self.query = components.percentEncodedQuery
+    }
+
+    /// The URL a `Location` field leads to from here (RFC 9110 §10.2.2).
+    package func resolve(location: String) throws(DownloadError) -> SourceURL {
+        guard !location.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
+            throw DownloadError(.protocol, "\(self.host) redirects to a URL with control characters")
+        }
+        guard let base = URL(string: self.string),
+            let target = URL(string: location, relativeTo: base)?.absoluteURL
+        else { throw DownloadError(.protocol, "\(self.host) redirects to \"\(location.printable)\", which is no URL") }
+        do throws(DownloadError) {
+            return try SourceURL(target, text: location)
+        } catch where error.code == .usage {
+            throw DownloadError(.protocol, "\(self.host) redirects badly: \(error.message)")
+        }
+    }
+
+    /// The host as it is named in messages, with its port where that is not the scheme's own.
+    package var host: String {
+        let isDefault = self.origin.port == (self.origin.scheme == "https" ? 443 : 80)
+        return isDefault ? self.origin.host : "\(self.origin.host):\(self.origin.port)"
+    }
+
+    /// The URL as it may be shown: without credentials, and without the query, which is often a signature.
+    public var description: String {
+        guard self.query != nil, let mark = self.string.firstIndex(of: "?") else { return self.string.printable(limit: 500) }
+        return "\(String(self.string[..<mark]).printable(limit: 500))?…"
+    }
+
+    private static func malformed(_ text: String, _ why: String) -> DownloadError {
+        // What could not be parsed may hold a password anywhere before its last @.
+        let shown = text.split(separator: "@", omittingEmptySubsequences: false).last.map { String($0) } ?? ""
+        return DownloadError(.usage, "\"\(shown.printable)\" cannot be fetched: \(why)")
+    }
+}

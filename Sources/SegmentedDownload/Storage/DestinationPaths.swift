@@ -1,0 +1,38 @@
+/// The file a download makes, and the two that stand beside it until it is whole.
+package struct DestinationPaths: Hashable, Sendable {
+    package let directory: String
+    package let name: String
+
+    package init(directory: String, name: String) {
+        self.directory = directory.isEmpty ? "." : directory
+        self.name = name
+    }
+
+    /// Splits a path at its last slash.
+    package init(path: String) {
+        guard let slash = path.lastIndex(of: "/") else {
+            self.init(directory: ".", name: path)
+            return
+        }
+        let directory = slash == path.startIndex ? "/" : String(path[..<slash])
+        self.init(directory: directory, name: String(path[path.index(after: slash)...]))
+    }
+
+    package static let partSuffix = ".segdl-part"
+    package static let manifestSuffix = ".segdl"
+
+    package var destination: String { self.path("") }
+    /// The data, preallocated, until it is whole.
+    package var part: String { self.path(Self.partSuffix) }
+    package var manifest: String { self.path(Self.manifestSuffix) }
+    /// The manifest while it is written for the first time, before it is renamed into place.
+    package var manifestDraft: String { self.path(".segdl-new") }
+
+    private func path(_ suffix: String) -> String {
+        switch self.directory {
+        case ".": "\(self.name)\(suffix)"
+        case "/": "/\(self.name)\(suffix)"
+        default: "\(self.directory)/\(self.name)\(suffix)"
+        }
+    }
+}

@@ -1,0 +1,290 @@
+package import SegmentedDownloadCore
+import Synchronization
+
+/// The part file of one download and the manifest that says what of it is written.
+///
+/// The order of its steps is what keeps a crash from costing more than progress: bytes are claimed after they were written,
+/// and a claim is called durable only in a record written after the data was synced. Everything here may be called from
+/// any number of tasks; one process at a time holds the part's lock.
+package final class PartialFile: Sendable {
+    /// What the manifest log holds, in memory and on disk.
+    private struct Journal {
+        var header: Manifest.Header
+        /// Every claim in the order recorded.
+        var claims: [Claim]
+        /// How many of them were synced before that was recorded.
+        var durableCount: Int
+        /// Absent until the manifest exists.
+        var file: (any StorageFile)?
+        var sequence: UInt32 = 0
+        var offset: Int64 = 0
+        /// A stream without a known length cannot be resumed and keeps no manifest.
+        var isRecorded: Bool
+    }
+
+    /// A manifest is written at once for files longer than this, in bytes; shorter ones get it with their first checkpoint.
+    /// Below it, a crash costs less than a directory sync.
+    package static let immediateManifestLength: Int64 = 8 << 20
+
+    package let paths: DestinationPaths
+    let file: any StorageFile
+    private let storage: any Storage
+    private let journal: Mutex<Journal>
+
+    init(
+        paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim]
+    ) {
+        self.paths = paths
+        self.file = file
+        self.storage = storage
+        self.journal = Mutex(Journal(header: header, claims: claims, durableCount: 0, isRecorded: true))
+    }
+
+    package func close() {
+        self.journal.withLock { $0.file?.close() }
+        self.file.close()
+    }
+
+    package var header: Manifest.Header { self.journal.withLock { $0.header } }
+
+    /// Bytes claimed so far.
+    package var claimedLength: Int64 {
+        self.journal.withLock { $0.claims.reduce(0) { $0 + $1.length } }
+    }
+
+    // MARK: Making ready
+
+    /// Begins anew in this part file: what it held is given up.
+    package func begin(
+        _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool
+    ) async throws(StorageError) {
+        self.journal.withLock { journal in
+            journal.file?.close()
+            journal.file = nil
+            journal.claims = []
+            journal.durableCount = 0
+            journal.isRecorded = resource.completeLength != nil
+        }
+        // The manifest goes first: bytes without claims are harmless, claims without bytes are not.
+        try self.storage.remove(self.paths.manifest)
+        try self.file.truncate(to: 0)
+        if let length = resource.completeLength, length > 0 {
+            if !allocates {
+                try self.file.truncate(to: length)
+            } else if try !self.file.allocate(length) {
+                try self.file.truncate(to: length)
+            }
+        }
+        let status = try self.file.status()
+        self.journal.withLock { journal in
+            journal.header = Manifest.Header(
+                id: id, resource: resource, completeLength: resource.completeLength ?? 0, device: status.device,
+                inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests)
+        }
+        if let length = resource.completeLength, length > Self.immediateManifestLength {
+            try await self.writeManifest(durableCount: 0)
+        }
+    }
+
+    /// Goes on with what the part file holds; of its claims only those before `limit` stay, if there is one.
+    package func adopt(
+        id: UInt64, resource: RemoteResource, limit: Int64?, sources: [String], digests: [String]
+    ) async throws(StorageError) {
+        let length = self.header.completeLength
+        if try self.file.status().length != length {
+            try self.file.truncate(to: length)
+        }
+        let status = try self.file.status()
+        let count = self.journal.withLock { journal in
+            if let limit {
+                journal.claims.removeAll { $0.range.upperBound > limit }
+            }
+            journal.header = Manifest.Header(
+                id: id, resource: resource, completeLength: length, device: status.device, inode: status.inode,
+                bootID: self.storage.bootID, sources: sources, digests: digests)
+            return journal.claims.count
+        }
+        // Some of these claims were read back from the page cache only.
+        try await self.file.synchronize(metadata: false)
+        try await self.writeManifest(durableCount: count)
+    }
+
+    /// Writes header and claims aside, syncs them, renames them into place and goes on appending there.
+    private func writeManifest(durableCount: Int) async throws(StorageError) {
+        let (header, claims) = self.journal.withLock { ($0.header, $0.claims) }
+        let bytes = Self.encode(header, claims, durableCount: durableCount)
+        let sequence = UInt32(truncatingIfNeeded: claims.count + 1)
+        try self.storage.remove(self.paths.manifestDraft)
+        let draft = try self.storage.open(self.paths.manifestDraft, .createPrivate)
+        try Self.write(bytes, to: draft, at: 0)
+        try await draft.synchronize(metadata: true)
+        try self.storage.rename(self.paths.manifestDraft, to: self.paths.manifest, replacing: true)
+        try await self.storage.synchronize(directory: self.paths.directory)
+        try self.withJournal { (journal) throws(StorageError) in
+            journal.file?.close()
+            journal.file = draft
+            journal.sequence = sequence
+            journal.offset = Int64(bytes.count)
+            journal.durableCount = durableCount
+            // Claims that came while the manifest was being written.
+            for claim in journal.claims[claims.count...] {
+                try Self.append(.claim(claim), to: &journal)
+            }
+        }
+    }
+
+    private static func encode(_ header: Manifest.Header, _ claims: [Claim], durableCount: Int) -> [UInt8] {
+        var bytes = ManifestCodec.encode(header)
+        var sequence: UInt32 = 0
+        for claim in claims {
+            bytes += ManifestCodec.encode(.claim(claim), sequence: sequence, of: header.id)
+            sequence &+= 1
+        }
+        return bytes + ManifestCodec.encode(.checkpoint(claims: Int64(durableCount)), sequence: sequence, of: header.id)
+    }
+
+    // MARK: While fetching
+
+    /// Records that bytes are written. They survive the process at once, a power cut after the next checkpoint.
+    package func claim(_ claim: Claim) throws(StorageError) {
+        try self.withJournal { (journal) throws(StorageError) in
+            journal.claims.append(claim)
+            if journal.file != nil {
+                try Self.append(.claim(claim), to: &journal)
+            }
+        }
+    }
+
+    /// Syncs what is claimed, then records it as durable. Returns the durable bytes.
+    ///
+    /// After a failed sync the claims since the last good one are withdrawn: the system may have dropped those pages, and
+    /// reading them back from its cache proves nothing ("Can applications recover from fsync failures?", ATC 2020).
+    package func checkpoint(isPause: Bool) async throws(StorageError) -> Int64 {
+        let (count, hasManifest, isRecorded) = self.journal.withLock {
+            ($0.claims.count, $0.file != nil, $0.isRecorded)
+        }
+        do throws(StorageError) {
+            try await self.file.synchronize(metadata: false)
+        } catch {
+            self.journal.withLock { journal in
+                journal.claims.removeSubrange(journal.durableCount...)
+                // Should the manifest be as lost as the data, the next run reads everything back.
+                if journal.file != nil { try? Self.append(.syncFailed, to: &journal) }
+            }
+            throw error
+        }
+        guard isRecorded else { return 0 }
+        if !hasManifest {
+            try await self.writeManifest(durableCount: count)
+        }
+        let file = try self.withJournal { (journal) throws(StorageError) in
+            journal.durableCount = max(journal.durableCount, count)
+            let record: Manifest.Record = isPause ? .pause(claims: Int64(count)) : .checkpoint(claims: Int64(count))
+            if hasManifest {
+                try Self.append(record, to: &journal)
+            }
+            return journal.file
+        }
+        try await file?.synchronize(metadata: false)
+        return self.journal.withLock { $0.claims[..<$0.durableCount].reduce(0) { $0 + $1.length } }
+    }
+
+    // MARK: At the end
+
+    /// The claims in order, neighbours joined.
+    package var settledClaims: [Claim] {
+        self.journal.withLock { $0.claims }.settled().joined()
+    }
+
+    /// Deletes part and manifest.
+    package func discard() throws(StorageError) {
+        try self.storage.remove(self.paths.manifest)
+        try self.storage.remove(self.paths.part)
+        self.close()
+    }
+
+    // MARK: Appending
+
+    private static func append(_ record: Manifest.Record, to journal: inout Journal) throws(StorageError) {
+        guard let file = journal.file else { return }
+        let bytes = ManifestCodec.encode(record, sequence: journal.sequence, of: journal.header.id)
+        try Self.write(bytes, to: file, at: journal.offset)
+        journal.sequence &+= 1
+        journal.offset += Int64(bytes.count)
+    }
+
+    private static func write(_ bytes: [UInt8], to file: any StorageFile, at offset: Int64) throws(StorageError) {
+        let result: Result<Void, StorageError> = bytes.withUnsafeBytes { buffer in
+            do throws(StorageError) {
+                return .success(try file.writeFully(buffer, at: offset))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+
+    private func withJournal<Answer: Sendable>(
+        _ body: (inout Journal) throws(StorageError) -> sending Answer
+    ) throws(StorageError) -> Answer {
+        let result: Result<Answer, StorageError> = self.journal.withLock { journal in
+            do throws(StorageError) {
+                return .success(try body(&journal))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}
+
+/// Writes one lease's bytes in order and claims them block by block.
+package struct SegmentWriter {
+    private let part: PartialFile
+    /// Where the bytes not claimed yet begin.
+    private var claimedUpTo: Int64
+    package private(set) var position: Int64
+    private var crc = CRC32()
+
+    package init(part: PartialFile, from offset: Int64) {
+        self.part = part
+        self.claimedUpTo = offset
+        self.position = offset
+    }
+
+    /// Writes all of the bytes, then claims the blocks they complete.
+    package mutating func write(_ bytes: UnsafeRawBufferPointer) throws(StorageError) {
+        try self.part.file.writeFully(bytes, at: self.position)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let blockEnd = BlockLayout.blockEnd(after: self.position)
+            let run = rest.prefix(Int(clamping: blockEnd - self.position))
+            self.crc.update(UnsafeRawBufferPointer(rebasing: run))
+            self.position += Int64(run.count)
+            rest = rest.dropFirst(run.count)
+            if self.position == blockEnd {
+                try self.flush()
+            }
+        }
+    }
+
+    /// Claims what is written of a block not complete.
+    package mutating func flush() throws(StorageError) {
+        guard self.position > self.claimedUpTo else { return }
+        try self.part.claim(
+            Claim(offset: self.claimedUpTo, length: self.position - self.claimedUpTo, crc: self.crc))
+        self.claimedUpTo = self.position
+        self.crc = CRC32()
+    }
+
+    /// Whether bytes agree with those on disk at an offset; the first that does not, if any.
+    package func firstDifference(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int64? {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
+        defer { buffer.deallocate() }
+        let count = try self.part.file.readFully(into: buffer, at: offset)
+        for index in 0..<bytes.count where index >= count || buffer[index] != bytes[index] {
+            return offset + Int64(index)
+        }
+        return nil
+    }
+}

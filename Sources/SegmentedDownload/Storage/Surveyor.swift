@@ -1,0 +1,159 @@
+package import SegmentedDownloadCore
+
+/// Looks at a destination and at what an earlier run left beside it. Changes nothing, but takes the part's lock.
+package struct Surveyor: Sendable {
+    package let storage: any Storage
+    package let digests: [ExpectedDigest]
+
+    package init(storage: any Storage, digests: [ExpectedDigest] = []) {
+        self.storage = storage
+        self.digests = digests
+    }
+
+    /// What was found, with the locked part if there is one.
+    package struct Finding: Sendable {
+        package var survey: Survey
+        package var part: PartialFile?
+        /// What the user should know of it.
+        package var note: String?
+    }
+
+    /// - Throws: ``Failure`` where the destination cannot be used, ``StorageError`` where the disk fails.
+    package func survey(_ paths: DestinationPaths, policy: DownloadSettings.ExistingFilePolicy) throws -> Finding {
+        try self.storage.checkWritable(directory: paths.directory)
+        let found = try self.storage.status(of: paths.destination)
+        if let found, policy != .overwrite {
+            return Finding(survey: .existing(try self.existing(found, paths)), part: nil, note: nil)
+        }
+        if found?.kind == .directory {
+            throw Failure(.exists, "\(paths.destination.printable) is a directory", hint: "Name a file with -o")
+        }
+        return try self.part(paths)
+    }
+
+    // MARK: A finished file
+
+    private func existing(_ status: StorageStatus, _ paths: DestinationPaths) throws -> ExistingFile {
+        guard status.kind == .file else {
+            let what = status.kind == .directory ? "is a directory" : "is not a regular file"
+            throw Failure(.exists, "\(paths.destination.printable) \(what)", hint: "Name a file with -o")
+        }
+        let file = try self.storage.open(paths.destination, .read)
+        defer { file.close() }
+        var agrees: Bool?
+        if !self.digests.isEmpty {
+            let hexes = try file.digests(self.digests.map(\.algorithm), length: status.length)
+            agrees = hexes == self.digests.map(\.hex)
+        }
+        var record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
+        if let known = record, try known.length != status.length || !self.isUnchanged(file, status, known) {
+            record = nil
+        }
+        return ExistingFile(length: status.length, record: record?.resource, agreesWithDigests: agrees)
+    }
+
+    private func isUnchanged(
+        _ file: any StorageFile, _ status: StorageStatus, _ record: FinishedRecord
+    ) throws -> Bool {
+        if status.modified == record.modified { return true }
+        return try file.digests([.crc32], length: status.length) == [record.crc.hex]
+    }
+
+    // MARK: A part file
+
+    private func part(_ paths: DestinationPaths) throws -> Finding {
+        guard let status = try self.storage.status(of: paths.part) else {
+            return Finding(survey: .nothing, part: nil, note: nil)
+        }
+        guard status.kind == .file, status.linkCount == 1 else {
+            throw Failure(
+                .exists, "\(paths.part.printable) is not a part file of ours", hint: "Move it away, or choose -o")
+        }
+        let file = try self.storage.open(paths.part, .update)
+        do {
+            guard try file.tryLock() else {
+                let holder = self.storage.lockHolder(of: status).map { "process \($0)" } ?? "another process"
+                throw Failure(.exists, "\(holder) is fetching \(paths.destination.printable) already")
+            }
+            // Whoever held the lock may have finished in between: then this name is another file's, or nobody's.
+            guard let now = try self.storage.status(of: paths.part), now.inode == status.inode,
+                now.device == status.device
+            else {
+                throw Failure(.exists, "another process has just finished \(paths.destination.printable)")
+            }
+            return try self.part(file, paths)
+        } catch {
+            file.close()
+            throw error
+        }
+    }
+
+    private func part(_ file: any StorageFile, _ paths: DestinationPaths) throws -> Finding {
+        var note: String?
+        do {
+            if let manifest = try self.manifest(paths) {
+                return try self.resumable(file, manifest, paths)
+            }
+            note = "a part file without a manifest is begun anew"
+        } catch let damage as ManifestCodec.Damage {
+            note =
+                switch damage {
+                case .versionUnknown(let version):
+                    "the manifest is of a later version (\(version)) than this program knows; begun anew"
+                case .notAManifest, .headerDamaged: "the manifest is damaged; begun anew"
+                }
+        }
+        return Finding(survey: .nothing, part: self.emptyPart(file, paths), note: note)
+    }
+
+    private func manifest(_ paths: DestinationPaths) throws -> Manifest? {
+        guard let status = try self.storage.status(of: paths.manifest) else { return nil }
+        guard status.kind == .file else {
+            throw Failure(.exists, "\(paths.manifest.printable) is not a manifest of ours", hint: "Move it away")
+        }
+        let file = try self.storage.open(paths.manifest, .read)
+        defer { file.close() }
+        return try ManifestCodec.decode(try file.contents(limit: Self.manifestLengthMaximum))
+    }
+
+    /// 1 GiB: the log of a file of 32 TiB.
+    private static let manifestLengthMaximum = 1 << 30
+
+    private func emptyPart(_ file: any StorageFile, _ paths: DestinationPaths) -> PartialFile {
+        let header = Manifest.Header(
+            id: 0, resource: RemoteResource(completeLength: nil), completeLength: 0, device: 0, inode: 0, bootID: "",
+            sources: [], digests: [])
+        return PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
+    }
+
+    /// Believes durable claims while the part is the file they were made of; reads everything else back.
+    private func resumable(_ file: any StorageFile, _ manifest: Manifest, _ paths: DestinationPaths) throws -> Finding {
+        let status = try file.status()
+        let header = manifest.header
+        let isSameFile =
+            status.device == header.device && status.inode == header.inode && status.length == header.completeLength
+            && self.storage.bootID == header.bootID
+        let pending = Set(manifest.pending)
+        let claims = try (manifest.durable + manifest.pending).settled().filter { claim in
+            if isSameFile, !pending.contains(claim) { return true }
+            return try self.isTrue(claim, of: file)
+        }
+        let claimed = (manifest.durable + manifest.pending).reduce(0) { $0 + $1.length }
+        let kept = claims.reduce(0) { $0 + $1.length }
+        let note = kept < claimed ? "\(claimed - kept) bytes on disk were not what was written; they are fetched again" : nil
+        let saved = SavedPartial(
+            resource: header.resource, completeLength: header.completeLength,
+            missing: claims.missing(of: header.completeLength))
+        let part = PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: claims.joined())
+        return Finding(survey: .partial(saved), part: part, note: note)
+    }
+
+    private func isTrue(_ claim: Claim, of file: any StorageFile) throws -> Bool {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(claim.length), alignment: 4096)
+        defer { buffer.deallocate() }
+        guard try file.readFully(into: buffer, at: claim.offset) == buffer.count else { return false }
+        var crc = CRC32()
+        crc.update(UnsafeRawBufferPointer(buffer))
+        return crc == claim.crc
+    }
+}

@@ -1,0 +1,220 @@
+import AsyncHTTPClient
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+package import SegmentedDownloadCore
+
+/// The real network: AsyncHTTPClient over HTTP/1.1, tuned for large bodies.
+///
+/// One event loop and a large receive buffer reach the speed of a plain `recv` loop; the figures are in `Design.md`.
+package struct AsyncHTTPClientTransport: HTTPTransport {
+    package struct Configuration: Hashable, Sendable {
+        package var connectTimeout: Duration = .seconds(15)
+        /// A PEM file with the authorities to trust instead of the system's.
+        package var certificateAuthorityFile: String?
+        /// Whether certificates are checked.
+        package var verifiesCertificates = true
+        /// Connections kept per host: what the budget allows at most, for it alone decides.
+        package var connectionsPerHost = 64
+
+        package init() {}
+    }
+
+    /// 256 KiB: from here on a larger receive buffer saves no more time, and it is paid once per connection.
+    static let receiveBufferLength = 256 << 10
+
+    private let client: HTTPClient
+
+    /// Hands a transport to `body` and shuts it down when that returns.
+    package static func withTransport<Answer: Sendable>(
+        _ configuration: Configuration = Configuration(),
+        _ body: (AsyncHTTPClientTransport) async throws -> Answer
+    ) async throws -> Answer {
+        let tls = try Self.tlsConfiguration(configuration)
+        var settings = HTTPClient.Configuration(tlsConfiguration: tls)
+        settings.redirectConfiguration = .disallow
+        settings.httpVersion = .http1Only
+        settings.decompression = .disabled
+        settings.timeout = .init(connect: .nanoseconds(configuration.connectTimeout.inNanoseconds), read: nil)
+        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connectionsPerHost
+        settings.connectionPool.retryConnectionEstablishment = false
+        settings.http1_1ConnectionDebugInitializer = { channel in
+            let buffer = FixedSizeRecvByteBufferAllocator(capacity: Self.receiveBufferLength)
+            return channel.setOption(.recvAllocator, value: buffer).flatMap {
+                channel.setOption(.maxMessagesPerRead, value: 1)
+            }
+        }
+        let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let client = HTTPClient(eventLoopGroupProvider: .shared(loops), configuration: settings)
+        let result: Result<Answer, any Error>
+        do {
+            result = .success(try await body(AsyncHTTPClientTransport(client: client)))
+        } catch {
+            result = .failure(error)
+        }
+        try? await client.shutdown()
+        try? await loops.shutdownGracefully()
+        return try result.get()
+    }
+
+    private init(client: HTTPClient) {
+        self.client = client
+    }
+
+    private static func tlsConfiguration(_ configuration: Configuration) throws -> TLSConfiguration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.minimumTLSVersion = .tlsv12
+        if !configuration.verifiesCertificates {
+            tls.certificateVerification = .none
+        }
+        if let file = configuration.certificateAuthorityFile {
+            do {
+                tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(file))
+            } catch {
+                throw Failure(.usage, "\(file.printable) holds no certificates in PEM form")
+            }
+        }
+        return tls
+    }
+
+    package func withResponse<Answer: Sendable>(
+        to request: TransportRequest,
+        _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
+    ) async throws -> Answer {
+        var message = HTTPClientRequest(url: request.url.string)
+        for field in request.fields {
+            message.headers.add(name: field.name.rawName, value: field.value)
+        }
+        let response: HTTPClientResponse
+        do {
+            response = try await self.client.execute(message, deadline: .distantFuture)
+        } catch {
+            throw Self.failure(error, host: request.url.host)
+        }
+        let body = Body(iterator: response.body.makeAsyncIterator(), host: request.url.host)
+        return try await consume(Self.head(response), body)
+    }
+
+    private static func head(_ response: HTTPClientResponse) -> ResponseHead {
+        var fields = HTTPFields()
+        for (name, value) in response.headers {
+            // A name that is no token cannot be one we look for.
+            guard let name = HTTPField.Name(name) else { continue }
+            fields.append(HTTPField(name: name, value: value))
+        }
+        return ResponseHead(status: Int(response.status.code), fields: fields)
+    }
+
+    private final class Body: ResponseBody {
+        // Used by the one task that reads the body; the client's iterator cannot say so itself.
+        nonisolated(unsafe) private var iterator: HTTPClientResponse.Body.AsyncIterator
+        private let host: String
+
+        init(iterator: HTTPClientResponse.Body.AsyncIterator, host: String) {
+            self.iterator = iterator
+            self.host = host
+        }
+
+        func next() async throws -> (any BodyChunk)? {
+            do {
+                return try await self.iterator.next()
+            } catch {
+                throw AsyncHTTPClientTransport.failure(error, host: self.host)
+            }
+        }
+    }
+
+    // MARK: What errors mean
+
+    private static func failure(_ error: any Error, host: String) -> any Error {
+        switch error {
+        case is CancellationError: return error
+        case let error as HTTPClientError where error == .cancelled: return CancellationError()
+        case let error as NIOConnectionError: return Self.connectionFailure(error)
+        case let error as NIOSSLError: return Self.tlsFailure(error, host: host)
+        case let error as NIOSSLExtraError:
+            return Failure(.tls, "\(host): the certificate is for another host (\("\(error)".printable))", hint: Self.trustHint)
+        case let error as BoringSSLError:
+            return Failure(.tls, "\(host): \("\(error)".printable)")
+        case let error as HTTPParserError where error == .invalidEOFState:
+            return Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
+        case let error as HTTPParserError:
+            return Failure(.protocol, "\(host) does not speak HTTP (\("\(error)".printable))")
+        case let error as IOError:
+            return Failure(
+                .network, "\(host): the connection broke (\(Self.reason(error)))", isTransient: true,
+                errno: error.errnoCode)
+        case ChannelError.connectTimeout(_):
+            return Failure(.network, "\(host): no connection in time", isTransient: true)
+        case let error as HTTPClientError: return Self.clientFailure(error, host: host)
+        default:
+            return Failure(.network, "\(host): \("\(error)".printable)", isTransient: true)
+        }
+    }
+
+    private static let trustHint = "Trust its authority with --cacert FILE"
+
+    private static func clientFailure(_ error: HTTPClientError, host: String) -> Failure {
+        switch error {
+        case .connectTimeout: Failure(.network, "\(host): no connection in time", isTransient: true)
+        case .tlsHandshakeTimeout: Failure(.tls, "\(host): no TLS handshake in time", isTransient: true)
+        case .remoteConnectionClosed:
+            Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
+        default: Failure(.network, "\(host): \(error.shortDescription.printable)", isTransient: true)
+        }
+    }
+
+    private static func connectionFailure(_ error: NIOConnectionError) -> Failure {
+        let host = error.host.printable
+        if error.connectionErrors.isEmpty {
+            return Failure(.network, "\(host) was not found (name lookup failed)", isTransient: true)
+        }
+        let reasons = error.connectionErrors.map { failure in
+            (failure.error as? IOError).map { Self.reason($0) } ?? "no connection in time"
+        }
+        let distinct = reasons.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+        return Failure(
+            .network, "\(host) port \(error.port): \(distinct.joined(separator: ", "))", isTransient: true,
+            errno: (error.connectionErrors.first?.error as? IOError)?.errnoCode)
+    }
+
+    private static func reason(_ error: IOError) -> String {
+        // "connect(descriptor:addr:size:): Connection refused (errno: 111)"
+        let text = error.description
+        guard let colon = text.firstRange(of: "): "), let end = text.firstRange(of: " (errno"),
+            colon.upperBound <= end.lowerBound
+        else { return text.printable }
+        return String(text[colon.upperBound..<end.lowerBound]).lowercased().printable
+    }
+
+    private static func tlsFailure(_ error: NIOSSLError, host: String) -> Failure {
+        switch error {
+        case .uncleanShutdown:
+            return Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
+        case .handshakeFailed(.sslError(let stack)):
+            let text = "\(stack)"
+            let why = text.contains("CERTIFICATE_VERIFY_FAILED") ? "the certificate is not trusted" : text.printable
+            return Failure(.tls, "\(host): \(why)", hint: Self.trustHint)
+        case .handshakeFailed(.syscallError), .handshakeFailed(.zeroReturn):
+            return Failure(.tls, "\(host) broke off the TLS handshake", isTransient: true)
+        default:
+            return Failure(.tls, "\(host): \("\(error)".printable)", hint: Self.trustHint)
+        }
+    }
+}
+
+extension ByteBuffer: BodyChunk {
+    package var count: Int { self.readableBytes }
+
+    package func withBytes<Answer>(_ body: (UnsafeRawBufferPointer) throws -> Answer) rethrows -> Answer {
+        try self.withUnsafeReadableBytes(body)
+    }
+}
+
+extension Duration {
+    fileprivate var inNanoseconds: Int64 {
+        self.components.seconds * 1_000_000_000 + self.components.attoseconds / 1_000_000_000
+    }
+}

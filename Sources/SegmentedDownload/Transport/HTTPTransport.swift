@@ -1,0 +1,38 @@
+package import HTTPTypes
+package import SegmentedDownloadCore
+
+/// The door to the network: one request, one response whose body is read piece by piece.
+package protocol HTTPTransport: Sendable {
+    /// Sends a GET and hands head and body to `consume`. When it returns before the body's end the connection is closed;
+    /// otherwise it may serve another request. Redirects are not followed.
+    ///
+    /// - Throws: ``Failure`` for what the network did, `CancellationError` when the task was cancelled, and what
+    ///   `consume` throws.
+    func withResponse<Answer: Sendable>(
+        to request: TransportRequest,
+        _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
+    ) async throws -> Answer
+}
+
+/// A GET request to one URL.
+package struct TransportRequest: Hashable, Sendable {
+    package var url: SourceURL
+    package var fields: HTTPFields
+
+    package init(url: SourceURL, fields: HTTPFields) {
+        self.url = url
+        self.fields = fields
+    }
+}
+
+/// A response body. Reading is pull: nothing is buffered beyond one piece.
+package protocol ResponseBody {
+    /// The next piece, or nothing once the body ended as it was framed to.
+    func next() async throws -> (any BodyChunk)?
+}
+
+/// A piece of a response body.
+package protocol BodyChunk: Sendable {
+    var count: Int { get }
+    func withBytes<Answer>(_ body: (UnsafeRawBufferPointer) throws -> Answer) rethrows -> Answer
+}

@@ -1,0 +1,118 @@
+package import HTTPTypes
+package import SegmentedDownloadCore
+import Synchronization
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Finds the way from a source to where its bytes are, and keeps to it.
+///
+/// The target of a redirect is remembered, so that every segment comes from the same place and is asked for once; it is
+/// forgotten when it stops working, as a signed URL does when it expires. What the user sends goes to the origin he named
+/// only (RFC 9110 §15.4; curl's CVE-2022-27774 tells why the port counts).
+package final class RedirectFollower: Sendable {
+    package struct Policy: Hashable, Sendable {
+        /// Browsers stop at 20, too.
+        package var redirectsMax = 20
+        /// Whether https may lead to http.
+        package var allowsDowngrade = false
+
+        package init() {}
+    }
+
+    private let source: SourceURL
+    private let fields: HTTPFields
+    private let policy: Policy
+    private let transport: any HTTPTransport
+    /// Where the source led the last time.
+    private let pinned: Mutex<SourceURL?> = Mutex(nil)
+
+    /// - Parameter fields: what the user sends along, to the source's own origin only.
+    package init(source: SourceURL, fields: HTTPFields, policy: Policy, transport: any HTTPTransport) {
+        self.source = source
+        self.fields = fields
+        self.policy = policy
+        self.transport = transport
+    }
+
+    private enum Step<Answer: Sendable>: Sendable {
+        case done(Answer)
+        case redirected(SourceURL)
+        /// The remembered target does not work any more.
+        case expired
+    }
+
+    /// Asks for a range and hands the first response that is no redirect to `consume`.
+    package func withResponse<Answer: Sendable>(
+        to range: RangeRequest,
+        _ consume: (ResponseHead, RangeResponse, any ResponseBody) async throws -> Answer
+    ) async throws -> Answer {
+        var url = self.pinned.withLock { $0 } ?? self.source
+        var redirects = 0
+        while true {
+            let isPinned = url != self.source && redirects == 0
+            let request = TransportRequest(url: url, fields: self.fields(for: url, range))
+            let step: Step<Answer> = try await self.transport.withResponse(to: request) { head, body in
+                let response = RangeResponse(request: range, head: head)
+                if isPinned, [401, 403, 404, 410].contains(head.status) {
+                    return .expired
+                }
+                if case .redirected(_, let location) = response {
+                    return .redirected(try self.target(location, from: url, redirects: redirects))
+                }
+                self.pinned.withLock { $0 = url == self.source ? nil : url }
+                return .done(try await consume(head, response, body))
+            }
+            switch step {
+            case .done(let answer): return answer
+            case .expired:
+                self.pinned.withLock { $0 = nil }
+                url = self.source
+            case .redirected(let target):
+                redirects += 1
+                url = target
+            }
+        }
+    }
+
+    private func target(_ location: String, from url: SourceURL, redirects: Int) throws -> SourceURL {
+        guard redirects < self.policy.redirectsMax else {
+            throw Failure(.server, "\(url.host) redirected more than \(self.policy.redirectsMax) times")
+        }
+        let target: SourceURL
+        do {
+            target = try url.resolve(location: location)
+        } catch {
+            throw error.failure
+        }
+        if url.origin.scheme == "https", target.origin.scheme == "http", !self.policy.allowsDowngrade {
+            throw Failure(
+                .policy, "\(url.host) redirects from https to http (\(target))",
+                hint: "Allow it with --allow-downgrade, if you trust the network")
+        }
+        return target
+    }
+
+    private func fields(for url: SourceURL, _ range: RangeRequest) -> HTTPFields {
+        var fields = HTTPFields()
+        if url.origin == self.source.origin {
+            fields = self.fields
+            if let credentials = self.source.credentials, fields[.authorization] == nil {
+                fields[.authorization] = "Basic \(Data(credentials.utf8).base64EncodedString())"
+            }
+        }
+        if fields[.userAgent] == nil {
+            fields[.userAgent] = self.fields[.userAgent] ?? "segdl/\(SegmentedDownloadVersion.string)"
+        }
+        if fields[.accept] == nil { fields[.accept] = "*/*" }
+        // Ranges count coded bytes, so a coding would make segments of something else than the file.
+        fields[.acceptEncoding] = "identity"
+        fields[.range] = range.rangeFieldValue
+        fields[.ifRange] = range.ifRangeFieldValue
+        fields[.ifNoneMatch] = range.ifNoneMatchFieldValue
+        return fields
+    }
+}

@@ -1,0 +1,32 @@
+import CZlib
+
+/// The CRC-32 of a run of bytes (ISO 3309, as in gzip), by zlib.
+package struct CRC32: Hashable, Sendable {
+    package private(set) var value: UInt32
+
+    /// The CRC of no bytes.
+    package init() {
+        self.value = 0
+    }
+
+    package init(value: UInt32) {
+        self.value = value
+    }
+
+    package init(of bytes: some Sequence<UInt8>) {
+        self.init()
+        let array = Array(bytes)
+        array.withUnsafeBytes { self.update($0) }
+    }
+
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        guard let base = bytes.baseAddress, !bytes.isEmpty else { return }
+        let start = base.assumingMemoryBound(to: UInt8.self)
+        self.value = UInt32(truncatingIfNeeded: crc32_z(UInt(self.value), start, bytes.count))
+    }
+
+    /// Appends a run of `length` bytes whose CRC is known, without reading it.
+    package mutating func append(_ other: CRC32, length: Int64) {
+        self.value = UInt32(truncatingIfNeeded: crc32_combine(UInt(self.value), UInt(other.value), Int(length)))
+    }
+}

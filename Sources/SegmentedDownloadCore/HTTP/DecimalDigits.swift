@@ -1,0 +1,38 @@
+/// A non-negative number as the wire spells it: one or more ASCII digits, no sign, no space (`1*DIGIT`, RFC 9110 §8.6).
+///
+/// The grammar sets no upper bound, so a number may be well formed and still fit nowhere. Leading zeros do not count.
+enum DecimalDigits: Hashable {
+    case number(Int64)
+    /// Well formed, and more than `Int64.max`.
+    case tooLarge
+
+    /// `Int64.max`, 9223372036854775807, has this many digits: a longer number cannot fit.
+    private static let significantDigitsMax = 19
+
+    init?(_ text: some Collection<UInt8>) {
+        guard !text.isEmpty, text.allSatisfy({ $0.isASCIIDigit }) else { return nil }
+        let significant = text.drop { $0 == UInt8(ascii: "0") }
+        guard significant.count <= Self.significantDigitsMax else {
+            self = .tooLarge
+            return
+        }
+        var value: Int64 = 0
+        for byte in significant {
+            let (shifted, overflowShifting) = value.multipliedReportingOverflow(by: 10)
+            let (sum, overflowAdding) = shifted.addingReportingOverflow(Int64(byte & 0x0F))
+            guard !overflowShifting, !overflowAdding else {
+                self = .tooLarge
+                return
+            }
+            value = sum
+        }
+        self = .number(value)
+    }
+
+    var exact: Int64? {
+        switch self {
+        case .number(let value): value
+        case .tooLarge: nil
+        }
+    }
+}

@@ -1,0 +1,108 @@
+/// A moment as HTTP writes it, to the second and in UTC (RFC 9110 §5.6.7).
+///
+/// All three forms are read: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and
+/// `Sun Nov  6 08:49:37 1994`; the first is written. The date must exist in the calendar. The weekday must be one, but
+/// need not be the right one: the date decides, and the century of a two-digit year is only assumed.
+package struct HTTPDate: Hashable, Sendable {
+    /// Seconds since 1970-01-01 00:00:00 UTC, leap seconds not counted; always within the years 0000 to 9999.
+    package let secondsSinceEpoch: Int64
+
+    /// Nil outside the years 0000 to 9999, which is all that four digits can say.
+    package init?(secondsSinceEpoch: Int64) {
+        guard CivilTime.secondsSinceEpochRange.contains(secondsSinceEpoch) else { return nil }
+        self.secondsSinceEpoch = secondsSinceEpoch
+    }
+
+    package init?(fieldValue: String) {
+        let time = CivilTime(imfFixdate: fieldValue) ?? CivilTime(rfc850: fieldValue) ?? CivilTime(asctime: fieldValue)
+        guard let time else { return nil }
+        self.init(secondsSinceEpoch: time.secondsSinceEpoch)
+    }
+
+    /// The date as IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+    package var fieldValue: String { CivilTime(secondsSinceEpoch: self.secondsSinceEpoch).imfFixdate }
+
+    /// How many seconds later than `other` this is; negative when earlier.
+    package func seconds(since other: HTTPDate) -> Int64 {
+        self.secondsSinceEpoch - other.secondsSinceEpoch  // Both within ten thousand years: cannot overflow.
+    }
+}
+
+extension HTTPDate: Comparable {
+    package static func < (left: HTTPDate, right: HTTPDate) -> Bool {
+        left.secondsSinceEpoch < right.secondsSinceEpoch
+    }
+}
+
+extension CivilTime {
+    private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    private static let longWeekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+    /// Two-digit years below this are 20xx, the others 19xx.
+    ///
+    /// RFC 9110 asks for the century that is at most 50 years ahead of now; a constant keeps the same text the same
+    /// date in every run. It is 70 because no origin has files from before 1970, where its clock begins.
+    private static let twoDigitYearPivot: Int64 = 70
+
+    fileprivate init?(imfFixdate text: String) {
+        var reader = FieldValueReader(text)
+        guard
+            reader.takeName(of: Self.weekdays) != nil, reader.skip(", "),
+            let day = reader.takeNumber(digits: 2), reader.skip(" "),
+            let month = reader.takeName(of: Self.months), reader.skip(" "),
+            let year = reader.takeNumber(digits: 4), reader.skip(" "),
+            let time = reader.takeTimeOfDay(), reader.skip(" GMT"), reader.isAtEnd
+        else { return nil }
+        self.init(year: year, month: Int64(month) + 1, day: day, time: time)
+    }
+
+    fileprivate init?(rfc850 text: String) {
+        var reader = FieldValueReader(text)
+        guard
+            reader.takeName(of: Self.longWeekdays) != nil, reader.skip(", "),
+            let day = reader.takeNumber(digits: 2), reader.skip("-"),
+            let month = reader.takeName(of: Self.months), reader.skip("-"),
+            let shortYear = reader.takeNumber(digits: 2), reader.skip(" "),
+            let time = reader.takeTimeOfDay(), reader.skip(" GMT"), reader.isAtEnd
+        else { return nil }
+        let year = shortYear + (shortYear < Self.twoDigitYearPivot ? 2000 : 1900)
+        self.init(year: year, month: Int64(month) + 1, day: day, time: time)
+    }
+
+    fileprivate init?(asctime text: String) {
+        var reader = FieldValueReader(text)
+        guard
+            reader.takeName(of: Self.weekdays) != nil, reader.skip(" "),
+            let month = reader.takeName(of: Self.months), reader.skip(" "),
+            let day = reader.takeNumber(digits: reader.skip(" ") ? 1 : 2), reader.skip(" "),
+            let time = reader.takeTimeOfDay(), reader.skip(" "),
+            let year = reader.takeNumber(digits: 4), reader.isAtEnd
+        else { return nil }
+        self.init(year: year, month: Int64(month) + 1, day: day, time: time)
+    }
+
+    fileprivate var imfFixdate: String {
+        let weekday = Self.weekdays[self.weekday]
+        let month = Self.months[Int(self.month) - 1]
+        let date = "\(Self.padded(self.day, to: 2)) \(month) \(Self.padded(self.year, to: 4))"
+        let time = [self.hour, self.minute, self.second].map { Self.padded($0, to: 2) }.joined(separator: ":")
+        return "\(weekday), \(date) \(time) GMT"
+    }
+
+    private static func padded(_ number: Int64, to width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+}
+
+extension FieldValueReader {
+    fileprivate mutating func takeTimeOfDay() -> CivilTime.TimeOfDay? {
+        guard
+            let hour = self.takeNumber(digits: 2), self.skip(":"),
+            let minute = self.takeNumber(digits: 2), self.skip(":"),
+            let second = self.takeNumber(digits: 2)
+        else { return nil }
+        return (hour, minute, second)
+    }
+}

@@ -1,0 +1,41 @@
+extension String {
+    /// In Unicode scalars: two lines of a terminal, enough to recognise a text by.
+    package static let printableLengthMax = 200
+
+    /// The text fit for a terminal or a log: the one way there for whatever a server said.
+    ///
+    /// Control, bidirectional and invisible characters and line separators are written as `\u{1B}`; a backslash is left
+    /// alone, so this is for reading and not for reading back. A long text is cut before an escape, never within, and
+    /// ends in `…`. Lengths are in scalars because one `Character` may be a megabyte of accents.
+    package var printable: String { self.printable(limit: String.printableLengthMax) }
+
+    /// ``printable`` with another limit, in Unicode scalars and without the `…`.
+    package func printable(limit: Int) -> String {
+        var text = String.UnicodeScalarView()
+        var length = 0
+        for scalar in self.unicodeScalars {
+            let piece =
+                scalar.isPrintable ? String(scalar) : "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            length += piece.unicodeScalars.count
+            guard length <= limit else {
+                text.append("…")
+                break
+            }
+            text.append(contentsOf: piece.unicodeScalars)
+        }
+        return String(text)
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether this can be shown as it is: it moves no cursor, turns no line around, and is there to be seen.
+    var isPrintable: Bool {
+        switch self.value {
+        case 0x00...0x1F, 0x7F...0x9F: false  // C0, DEL, C1.
+        case 0x061C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: false  // Bidirectional controls.
+        case 0x200B...0x200D, 0x2060...0x2065, 0x206A...0x206F, 0xFEFF: false  // Invisible.
+        case 0x2028...0x2029: false  // Line and paragraph separators.
+        default: true
+        }
+    }
+}

@@ -1,0 +1,31 @@
+extension RangeResponse {
+    /// What a response that yields no bytes means to a person.
+    func failure(host: String) -> Failure {
+        switch self {
+        case .refused(let status, let retryAfter):
+            let asked = retryAfter.map { " and asks to wait \($0.seconds) s" } ?? ""
+            return Failure(
+                .server, "\(host) answered \(status)\(asked)", isTransient: true, status: status,
+                retryAfter: retryAfter.map { .seconds($0.seconds) }
+            )
+        case .unauthorized(let status, let challenge):
+            let asked = challenge.map { " (\($0.printable))" } ?? ""
+            return Failure(
+                .auth, "\(host) answered \(status)\(asked)", hint: "Give credentials, for example -H 'Authorization: …'",
+                status: status)
+        case .rejected(let status):
+            let hint = status == 403 || status == 410 ? "If the link has expired, go on with a new one" : nil
+            return Failure(.server, "\(host) answered \(status)", hint: hint, status: status)
+        case .malformed(let reason), .ignoresRanges(let reason):
+            return Failure(.protocol, "\(host): \(reason)")
+        case .redirected(let status, _):
+            return Failure(.server, "\(host) redirected (\(status)) once more than allowed", status: status)
+        case .changed(let difference):
+            return Failure(.changed, "the remote file changed: \(difference)")
+        case .unsatisfiable:
+            return Failure(.protocol, "\(host) answered 416 to a range that lies within the file", status: 416)
+        case .partial, .whole, .notModified:
+            return Failure(.protocol, "\(host) answered what was not asked")
+        }
+    }
+}

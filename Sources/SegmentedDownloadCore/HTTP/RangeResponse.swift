@@ -1,0 +1,201 @@
+import HTTPTypes
+
+/// What was asked of an origin: the part of a request that its response is judged by.
+package struct RangeRequest: Hashable, Sendable {
+    /// The first byte wanted.
+    package let lowerBound: Int64
+    /// The end of the bytes asked for, absent for "to the end".
+    package let upperBound: Int64?
+    /// Whether a `Range` field is sent. Without one the whole representation is asked for.
+    package let isRanged: Bool
+    /// What the response must agree with, absent on first contact.
+    package let identity: RemoteResource?
+    /// Whether the identity's strong entity tag is sent as `If-Range` (RFC 9110 §13.1.5).
+    package let sendsIfRange: Bool
+    /// Whether the identity's entity tag is sent as `If-None-Match`: asks whether a finished file is still current.
+    package let sendsIfNoneMatch: Bool
+
+    package init(
+        lowerBound: Int64 = 0,
+        upperBound: Int64? = nil,
+        isRanged: Bool = true,
+        identity: RemoteResource? = nil,
+        sendsIfRange: Bool = false,
+        sendsIfNoneMatch: Bool = false
+    ) {
+        precondition(lowerBound >= 0, "a range starts at or after zero")
+        precondition(upperBound.map { $0 > lowerBound } ?? true, "an empty range cannot be requested")
+        precondition(isRanged || lowerBound == 0, "without a range the whole representation is asked for")
+        self.lowerBound = lowerBound
+        self.upperBound = upperBound
+        self.isRanged = isRanged
+        self.identity = identity
+        self.sendsIfRange = sendsIfRange
+        self.sendsIfNoneMatch = sendsIfNoneMatch
+    }
+
+    /// The `Range` field value, absent if none is sent.
+    package var rangeFieldValue: String? {
+        guard self.isRanged else { return nil }
+        guard let upperBound = self.upperBound else { return "bytes=\(self.lowerBound)-" }
+        return ByteRange(self.lowerBound..<upperBound).fieldValue
+    }
+
+    package var ifRangeFieldValue: String? {
+        self.sendsIfRange ? self.identity?.validator.ifRangeFieldValue : nil
+    }
+
+    package var ifNoneMatchFieldValue: String? {
+        self.sendsIfNoneMatch ? self.identity?.validator.entityTag?.fieldValue : nil
+    }
+}
+
+/// The meaning of a response head for the range that was asked for: a total function, and the only way to a written byte.
+///
+/// The acceptance rule follows RFC 9110 §13.1.5, §14.2, §14.4 and §15.3.7. What it cannot accept is either an origin that
+/// does no ranges (``ignoresRanges(_:)``), a changed resource (``changed(_:)``) or a broken answer (``malformed(_:)``).
+package enum RangeResponse: Hashable, Sendable {
+    /// The body holds exactly these bytes of this resource.
+    case partial(ByteRange, RemoteResource)
+    /// The body is the whole representation, from its first byte.
+    case whole(RemoteResource)
+    /// 304 to `If-None-Match`: what we have is current.
+    case notModified
+    /// 416: nothing lies in the range; the complete length where the origin says so.
+    case unsatisfiable(completeLength: Int64?)
+    /// The origin now holds another resource; the clause says how it differs.
+    case changed(String)
+    /// The answer is no usable answer to a range: this origin serves one stream at best. The clause says why.
+    case ignoresRanges(String)
+    case redirected(status: Int, location: String)
+    /// A refusal that may pass: 408, 425, 429, 500, 502, 503, 504.
+    case refused(status: Int, retryAfter: RetryAfter?)
+    /// 401 or 407.
+    case unauthorized(status: Int, challenge: String?)
+    /// Any other status.
+    case rejected(status: Int)
+    /// The head breaks HTTP in a way that leaves its body without meaning.
+    case malformed(String)
+
+    /// Judges the head of the response to `request`.
+    package init(request: RangeRequest, head: ResponseHead) {
+        switch head.status {
+        case 200: self = Self.whole(request, head)
+        case 206: self = Self.partial(request, head)
+        case 304 where request.sendsIfNoneMatch: self = .notModified
+        case 301, 302, 303, 307, 308: self = Self.redirect(head)
+        case 401, 407:
+            let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
+            self = .unauthorized(status: head.status, challenge: head.values(name).first)
+        case 408, 425, 429, 500, 502, 503, 504: self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
+        case 416: self = Self.unsatisfiable(head)
+        case 400...599: self = .rejected(status: head.status)
+        default: self = .malformed("status \(head.status) answers no request for a file")
+        }
+    }
+
+    /// Where in the resource the body ends, as far as the head says.
+    package var bodyEnd: Int64? {
+        switch self {
+        case .partial(let range, _): range.upperBound
+        case .whole(let resource): resource.completeLength
+        case .notModified, .unsatisfiable, .changed, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
+            .malformed:
+            nil
+        }
+    }
+
+    private static func whole(_ request: RangeRequest, _ head: ResponseHead) -> RangeResponse {
+        guard head.values(.contentRange).isEmpty else {
+            return .malformed("a 200 response has a Content-Range field")
+        }
+        let length: Int64?
+        switch Self.bodyLength(head) {
+        case .malformed: return .malformed("its Content-Length is malformed")
+        case .absent: length = nil
+        case .exact(let value): length = value
+        }
+        let resource = Self.resource(head, completeLength: length)
+        if let difference = request.identity?.difference(from: resource) {
+            return .changed(difference)
+        }
+        return .whole(resource)
+    }
+
+    private static func partial(_ request: RangeRequest, _ head: ResponseHead) -> RangeResponse {
+        let type = head.values(.contentType).first?.lowercased() ?? ""
+        guard !type.hasPrefix("multipart/byteranges") else {
+            return .ignoresRanges("one range was asked for and multipart/byteranges came")
+        }
+        guard let value = head.single(.contentRange) else {
+            return .ignoresRanges("a 206 response needs exactly one Content-Range field")
+        }
+        guard case .satisfied(let range, let completeLength) = ContentRange(fieldValue: value) else {
+            return .ignoresRanges("its Content-Range \"\(value.printable)\" is malformed")
+        }
+        let resource = Self.resource(head, completeLength: completeLength ?? request.identity?.completeLength)
+        if let difference = request.identity?.difference(from: resource) {
+            return .changed(difference)
+        }
+        guard range.lowerBound == request.lowerBound else {
+            return .ignoresRanges("byte \(request.lowerBound) was asked for and byte \(range.lowerBound) came")
+        }
+        if let upperBound = request.upperBound, range.upperBound > upperBound {
+            return .ignoresRanges("bytes up to \(upperBound - 1) were asked for and up to \(range.upperBound - 1) came")
+        }
+        if let total = resource.completeLength, range.upperBound > total {
+            return .changed("its length was \(total) bytes and now reaches byte \(range.upperBound - 1)")
+        }
+        switch Self.bodyLength(head) {
+        case .malformed: return .malformed("its Content-Length is malformed")
+        case .exact(let length) where length != range.length:
+            return .ignoresRanges("its Content-Length is \(length) and its Content-Range holds \(range.length) bytes")
+        case .absent, .exact: break
+        }
+        guard resource.completeLength != nil else {
+            return .ignoresRanges("it does not say the complete length")
+        }
+        return .partial(range, resource)
+    }
+
+    private static func unsatisfiable(_ head: ResponseHead) -> RangeResponse {
+        guard let value = head.single(.contentRange),
+            case .unsatisfied(let completeLength) = ContentRange(fieldValue: value)
+        else { return .unsatisfiable(completeLength: nil) }
+        return .unsatisfiable(completeLength: completeLength)
+    }
+
+    private static func redirect(_ head: ResponseHead) -> RangeResponse {
+        guard let location = head.single(.location), !location.isEmpty else {
+            return .malformed("a \(head.status) redirect needs exactly one Location field")
+        }
+        return .redirected(status: head.status, location: location)
+    }
+
+    /// The announced body length; none where a transfer coding frames the body (RFC 9112 §6.3).
+    private static func bodyLength(_ head: ResponseHead) -> ContentLength.Result {
+        guard head.values(.transferEncoding).isEmpty else { return .absent }
+        return ContentLength.parse(head.values(.contentLength))
+    }
+
+    private static func resource(_ head: ResponseHead, completeLength: Int64?) -> RemoteResource {
+        let codings = head.values(.contentEncoding)
+            .flatMap { $0.split(separator: ",") }
+            .map { $0.lowercased().filter { $0 != " " && $0 != "\t" } }
+            .filter { !$0.isEmpty && $0 != "identity" }
+        let validator = Validator(
+            entityTag: head.single(.eTag).flatMap { EntityTag(fieldValue: $0) },
+            lastModified: head.single(.lastModified).flatMap { HTTPDate(fieldValue: $0) }
+        )
+        return RemoteResource(
+            completeLength: completeLength,
+            validator: validator,
+            contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ",")
+        )
+    }
+
+    private static func retryAfter(_ head: ResponseHead) -> RetryAfter? {
+        let date = head.single(.date).flatMap { HTTPDate(fieldValue: $0) }
+        return head.values(.retryAfter).first.flatMap { RetryAfter(fieldValue: $0, date: date, fallbackNow: nil) }
+    }
+}

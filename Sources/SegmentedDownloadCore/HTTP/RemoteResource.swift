@@ -1,0 +1,29 @@
+/// What identifies the bytes an origin serves: every response must agree on it before a byte of it is written.
+package struct RemoteResource: Hashable, Sendable {
+    /// The representation's length in bytes, absent if the origin does not say.
+    package var completeLength: Int64?
+    package var validator: Validator
+    /// The content codings applied to the bytes, absent for none. Ranges count coded bytes (RFC 9110 §14.1.2).
+    package var contentEncoding: String?
+
+    package init(completeLength: Int64?, validator: Validator = .none, contentEncoding: String? = nil) {
+        self.completeLength = completeLength
+        self.validator = validator
+        self.contentEncoding = contentEncoding
+    }
+
+    /// The first way in which `current` is another resource than this one, as a clause for a message.
+    package func difference(from current: RemoteResource) -> String? {
+        if let recorded = self.completeLength, let length = current.completeLength, recorded != length {
+            return "its length was \(recorded) bytes and is now \(length) bytes"
+        }
+        if case .changed = self.validator.compare(with: current.validator) {
+            return "its validator was \(self.validator) and is now \(current.validator)"
+        }
+        if self.contentEncoding != current.contentEncoding {
+            let recorded = self.contentEncoding ?? "none"
+            return "its content encoding was \(recorded.printable) and is now \((current.contentEncoding ?? "none").printable)"
+        }
+        return nil
+    }
+}

@@ -1,0 +1,73 @@
+/// What a response says about which version of the resource it is from (RFC 9110 §8.8).
+///
+/// Recorded from the first response and compared with every later one: bytes of two versions never meet in one file.
+package struct Validator: Hashable, Sendable {
+    package let entityTag: EntityTag?
+    package let lastModified: HTTPDate?
+
+    package static let none = Validator(entityTag: nil, lastModified: nil)
+
+    package init(entityTag: EntityTag?, lastModified: HTTPDate?) {
+        self.entityTag = entityTag
+        self.lastModified = lastModified
+    }
+
+    /// Whether there is a strong entity tag: an equal one then proves equal bytes.
+    package var isStrong: Bool { self.strongEntityTag != nil }
+
+    /// What to send in `If-Range`: a strong entity tag, or nothing.
+    ///
+    /// A weak tag must not be sent (RFC 9110 §13.1.5). A date is not, because it is strong only under conditions about
+    /// the origin's clock that one response cannot prove; without `If-Range` the answer is compared all the same.
+    package var ifRangeFieldValue: String? { self.strongEntityTag?.fieldValue }
+
+    private var strongEntityTag: EntityTag? {
+        self.entityTag.flatMap { $0.isWeak ? nil : $0 }
+    }
+}
+
+extension Validator {
+    /// What makes two responses count as from one version.
+    package enum Proof: Hashable, Sendable {
+        /// An equal strong entity tag: the bytes are the same.
+        case etag
+        /// An equal date: nothing changed that the origin's clock could tell, which has a resolution of one second.
+        case lastModified
+    }
+
+    package enum Comparison: Hashable, Sendable {
+        case same(Proof)
+        case changed
+        /// Nothing was recorded that could tell.
+        case unproven
+    }
+
+    /// Whether `current` is from the version that this was recorded from.
+    ///
+    /// What was there before and is missing now has changed; what was not there before is not looked at. A weak tag can
+    /// show a change, never sameness, and does not equal a strong one with the same text: a representation that was
+    /// transformed on its way is not the file itself.
+    package func compare(with current: Validator) -> Comparison {
+        if let recorded = self.entityTag {
+            guard recorded == current.entityTag else { return .changed }
+            guard recorded.isWeak else { return .same(.etag) }
+        }
+        guard let recorded = self.lastModified else { return .unproven }
+        return recorded == current.lastModified ? .same(.lastModified) : .changed
+    }
+}
+
+extension Validator: CustomStringConvertible {
+    /// What decides, fit for a message: `ETag "abc"`, or `Last-Modified Tue, 14 Nov 2023 22:13:20 GMT`, or both for a
+    /// weak tag with a date, or `no validator`.
+    package var description: String {
+        var parts: [String] = []
+        if let entityTag {
+            parts.append("ETag \(entityTag.fieldValue.printable)")
+        }
+        if let lastModified, !self.isStrong {
+            parts.append("Last-Modified \(lastModified.fieldValue)")
+        }
+        return parts.isEmpty ? "no validator" : parts.joined(separator: ", ")
+    }
+}

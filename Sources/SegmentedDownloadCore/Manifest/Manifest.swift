@@ -1,0 +1,50 @@
+/// What is known of an interrupted download: the resource it is of, and which of its bytes are on disk.
+package struct Manifest: Hashable, Sendable {
+    /// The immutable part, written once.
+    package struct Header: Hashable, Sendable {
+        /// Random; every record's checksum includes it, so that no record of another manifest is believed.
+        package var id: UInt64
+        package var resource: RemoteResource
+        package var completeLength: Int64
+        /// The part file's device and inode, and the boot they were seen in.
+        package var device: UInt64
+        package var inode: UInt64
+        package var bootID: String
+        /// Where the bytes come from, without user names and passwords.
+        package var sources: [String]
+        /// `algorithm=hex`, as the user gave them: a resumed download is held to them too.
+        package var digests: [String]
+
+        package init(
+            id: UInt64, resource: RemoteResource, completeLength: Int64, device: UInt64, inode: UInt64, bootID: String,
+            sources: [String], digests: [String]
+        ) {
+            self.id = id
+            self.resource = resource
+            self.completeLength = completeLength
+            self.device = device
+            self.inode = inode
+            self.bootID = bootID
+            self.sources = sources
+            self.digests = digests
+        }
+    }
+
+    /// One entry of the log behind the header.
+    package enum Record: Hashable, Sendable {
+        /// These bytes are written; not yet synced.
+        case claim(Claim)
+        /// The first `claims` claims of the log were synced before this was written.
+        case checkpoint(claims: Int64)
+        /// As a checkpoint, and nothing was written after it.
+        case pause(claims: Int64)
+        /// Syncing failed: what was not durable before is lost, whatever the page cache says.
+        case syncFailed
+    }
+
+    package let header: Header
+    /// Claims synced before they were recorded as durable.
+    package internal(set) var durable: [Claim]
+    /// Claims since: to be read back and checked before they are believed.
+    package internal(set) var pending: [Claim]
+}

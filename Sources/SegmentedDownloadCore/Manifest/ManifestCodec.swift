@@ -1,0 +1,155 @@
+/// The manifest's bytes: a checksummed header, then an append-only log of records of one size.
+///
+/// Everything is little-endian. Reading is total: whatever the bytes, the result is a manifest that claims nothing which
+/// was not recorded, or the reason there is none. A torn tail ends at the first record that does not check.
+package enum ManifestCodec {
+    /// Why there is no manifest in these bytes.
+    package enum Damage: Error, Hashable, Sendable {
+        case notAManifest
+        /// Written by a newer version of this program.
+        case versionUnknown(UInt16)
+        case headerDamaged
+    }
+
+    package static let version: UInt16 = 1
+    package static let recordLength = 32
+
+    /// 256 KiB: many times what sources and validators need; a longer header is damage.
+    static let headerLengthMaximum = 256 << 10
+
+    private static let magic = Array("SEGDLMAN".utf8)
+    private static let prefixLength = 8 + 2 + 4
+
+    // MARK: Writing
+
+    package static func encode(_ header: Manifest.Header) -> [UInt8] {
+        var body = ByteWriter()
+        body.write(header.id)
+        body.write(UInt64(bitPattern: header.completeLength))
+        body.write(UInt32(BlockLayout.blockLength))
+        body.write(header.device)
+        body.write(header.inode)
+        body.write(header.bootID)
+        body.write(header.resource.validator.entityTag?.fieldValue)
+        body.write(header.resource.validator.lastModified?.fieldValue)
+        body.write(header.resource.contentEncoding)
+        body.write(header.sources)
+        body.write(header.digests)
+        var bytes = ByteWriter()
+        bytes.bytes = Self.magic
+        bytes.write(Self.version)
+        bytes.write(UInt32(Self.prefixLength + body.bytes.count + 4))
+        bytes.bytes += body.bytes
+        bytes.write(CRC32(of: bytes.bytes).value)
+        return bytes.bytes
+    }
+
+    package static func encode(_ record: Manifest.Record, sequence: UInt32, of id: UInt64) -> [UInt8] {
+        var bytes = ByteWriter()
+        bytes.write(sequence)
+        let (kind, offset, length, crc): (UInt32, Int64, Int64, UInt32) =
+            switch record {
+            case .claim(let claim): (1, claim.offset, claim.length, claim.crc.value)
+            case .checkpoint(let claims): (2, claims, 0, 0)
+            case .pause(let claims): (3, claims, 0, 0)
+            case .syncFailed: (4, 0, 0, 0)
+            }
+        bytes.write(kind)
+        bytes.write(UInt64(bitPattern: offset))
+        bytes.write(UInt64(bitPattern: length))
+        bytes.write(crc)
+        bytes.write(Self.checksum(bytes.bytes, of: id))
+        return bytes.bytes
+    }
+
+    private static func checksum(_ record: some Collection<UInt8>, of id: UInt64) -> UInt32 {
+        var salted = ByteWriter()
+        salted.write(id)
+        salted.bytes += record
+        return CRC32(of: salted.bytes).value
+    }
+
+    // MARK: Reading
+
+    package static func decode(_ bytes: [UInt8]) throws(Damage) -> Manifest {
+        var reader = ByteReader(bytes[...])
+        guard bytes.starts(with: Self.magic), reader.skip(Self.magic.count), let version: UInt16 = reader.read() else {
+            throw .notAManifest
+        }
+        guard version == Self.version else { throw .versionUnknown(version) }
+        guard let length: UInt32 = reader.read(), length <= Self.headerLengthMaximum,
+            Int(length) >= Self.prefixLength + 4, bytes.count >= Int(length)
+        else { throw .headerDamaged }
+        let end = Int(length)
+        var trailer = ByteReader(bytes[(end - 4)..<end])
+        guard let checksum: UInt32 = trailer.read(), CRC32(of: bytes[..<(end - 4)]).value == checksum,
+            let header = Self.header(ByteReader(bytes[Self.prefixLength..<(end - 4)]))
+        else { throw .headerDamaged }
+        var manifest = Manifest(header: header, durable: [], pending: [])
+        Self.replay(bytes[end...], into: &manifest)
+        return manifest
+    }
+
+    private static func header(_ fields: ByteReader) -> Manifest.Header? {
+        var reader = fields
+        guard let id: UInt64 = reader.read(), let completeLength: UInt64 = reader.read(),
+            let length = Int64(exactly: completeLength), let blockLength: UInt32 = reader.read(),
+            Int64(blockLength) == BlockLayout.blockLength, let device: UInt64 = reader.read(),
+            let inode: UInt64 = reader.read(), let bootID = reader.readString(),
+            let entityTag = reader.readOptionalString(), let lastModified = reader.readOptionalString(),
+            let contentEncoding = reader.readOptionalString(), let sources = reader.readStrings(),
+            let digests = reader.readStrings(), reader.isAtEnd
+        else { return nil }
+        let validator = Validator(
+            entityTag: entityTag.flatMap { EntityTag(fieldValue: $0) },
+            lastModified: lastModified.flatMap { HTTPDate(fieldValue: $0) }
+        )
+        return Manifest.Header(
+            id: id,
+            resource: RemoteResource(completeLength: length, validator: validator, contentEncoding: contentEncoding),
+            completeLength: length, device: device, inode: inode, bootID: bootID, sources: sources, digests: digests
+        )
+    }
+
+    private static func replay(_ log: ArraySlice<UInt8>, into manifest: inout Manifest) {
+        var claims: [Claim] = []
+        var durableCount = 0
+        var sequence: UInt32 = 0
+        var rest = log
+        while rest.count >= Self.recordLength {
+            let bytes = rest.prefix(Self.recordLength)
+            guard let record = Self.record(bytes, sequence: sequence, header: manifest.header) else { break }
+            rest = rest.dropFirst(Self.recordLength)
+            sequence &+= 1
+            switch record {
+            case .claim(let claim): claims.append(claim)
+            case .checkpoint(let count), .pause(let count): durableCount = min(max(durableCount, Int(count)), claims.count)
+            case .syncFailed: claims.removeSubrange(durableCount...)
+            }
+        }
+        manifest.durable = Array(claims[..<durableCount])
+        manifest.pending = Array(claims[durableCount...])
+    }
+
+    private static func record(
+        _ bytes: ArraySlice<UInt8>, sequence expected: UInt32, header: Manifest.Header
+    ) -> Manifest.Record? {
+        var reader = ByteReader(bytes)
+        guard let sequence: UInt32 = reader.read(), sequence == expected, let kind: UInt32 = reader.read(),
+            let offset: UInt64 = reader.read(), let length: UInt64 = reader.read(), let crc: UInt32 = reader.read(),
+            let checksum: UInt32 = reader.read(), checksum == Self.checksum(bytes.dropLast(4), of: header.id),
+            let offset = Int64(exactly: offset), let length = Int64(exactly: length)
+        else { return nil }
+        switch kind {
+        case 1:
+            guard Claim.isWithinBlock(offset: offset, length: length), offset + length <= header.completeLength else {
+                return nil
+            }
+            return .claim(Claim(offset: offset, length: length, crc: CRC32(value: crc)))
+        case 2: return .checkpoint(claims: offset)
+        case 3: return .pause(claims: offset)
+        case 4: return .syncFailed
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/// Decides from whom a free connection takes work when every segment is taken.
+///
+/// The victim is the connection with the most *time* left, and the cut is in proportion to the speeds, so that both ends
+/// finish together. A victim too slow to be left with a useful piece gives up all it has.
+package struct SegmentSplitter: Hashable, Sendable {
+    /// A connection that might give work away.
+    package struct Candidate: Hashable, Sendable {
+        package let lease: LeaseID
+        /// What it has still to fetch.
+        package let remaining: Range<Int64>
+        /// Bytes per second, absent while unknown.
+        package let rate: Double?
+
+        package init(lease: LeaseID, remaining: Range<Int64>, rate: Double?) {
+            self.lease = lease
+            self.remaining = remaining
+            self.rate = rate
+        }
+
+        var length: Double { Double(self.remaining.upperBound - self.remaining.lowerBound) }
+    }
+
+    package enum Proposal: Hashable, Sendable {
+        /// The victim keeps what lies before the offset.
+        case split(LeaseID, at: Int64)
+        /// The victim's connection is given up and its remainder fetched anew.
+        case replace(LeaseID)
+    }
+
+    /// Less time left than this is not worth a request: a rate is not known finer than that.
+    package static let timeLeftMinimum = 0.1
+
+    /// A slow remainder is fetched anew only if that is this many times faster than waiting.
+    package static let replacementGain = 3.0
+
+    package let planner: SegmentPlanner
+
+    package init(planner: SegmentPlanner) {
+        self.planner = planner
+    }
+
+    /// The best proposal for a free connection, or none where waiting is as good.
+    ///
+    /// - Parameter requestCost: seconds from asking to the first byte, as measured.
+    package func proposal(among candidates: [Candidate], requestCost: Double) -> Proposal? {
+        let rates = candidates.compactMap(\.rate).filter { $0 > 0 }.sorted()
+        // A new connection is expected to be as good as the better half of those at work.
+        let expected = rates.isEmpty ? nil : rates[rates.count / 2]
+        func timeLeft(_ candidate: Candidate) -> Double {
+            candidate.length / max(candidate.rate ?? expected ?? 1, 1)
+        }
+        let ranked = candidates.sorted {
+            (timeLeft($0), $1.lease) > (timeLeft($1), $0.lease)
+        }
+        for victim in ranked {
+            let left = timeLeft(victim)
+            guard left > max(Self.timeLeftMinimum, 2 * requestCost) else { return nil }
+            if let offset = self.cut(victim, expected: expected) {
+                return .split(victim.lease, at: offset)
+            }
+            if let expected, victim.rate != nil,
+                left > Self.replacementGain * (requestCost + victim.length / expected)
+            {
+                return .replace(victim.lease)
+            }
+        }
+        return nil
+    }
+
+    private func cut(_ victim: Candidate, expected: Double?) -> Int64? {
+        let minimum = self.planner.splitLengthMinimum
+        let length = victim.remaining.upperBound - victim.remaining.lowerBound
+        guard length >= 2 * minimum else { return nil }
+        let own = victim.rate ?? expected ?? 1
+        let share = own / (own + max(expected ?? own, 1))
+        let kept = Int64(Double(length) * share)
+        // Far too slow to keep even the smallest piece: better replaced than split.
+        if kept < minimum, let expected, own * Self.replacementGain * 2 < expected { return nil }
+        let offset = victim.remaining.lowerBound + min(max(kept, minimum), length - minimum)
+        let aligned = self.planner.aligned(offset, above: victim.remaining.lowerBound)
+        return victim.remaining.upperBound - aligned >= minimum ? aligned : offset
+    }
+}

@@ -1,0 +1,113 @@
+/// How many connections may be open, in all and to each host, and what a host that refuses has taught us.
+package struct ConcurrencyBudget: Hashable, Sendable {
+    private struct Host: Hashable {
+        /// Connections in use, asked for or answered.
+        var active = 0
+        /// Of those, the ones the origin has accepted.
+        var accepted = 0
+        /// How many the origin is believed to allow.
+        var ceiling: Int
+        /// No request before this time.
+        var closedUntil: Duration = .zero
+        /// One connection above the ceiling may be tried from this time on.
+        var probeAt: Duration?
+        /// Refusals in a row, for the spacing of those trials.
+        var refusals = 0
+    }
+
+    /// The first wait before one more connection is tried than an origin allowed.
+    package static let probeDelay: Duration = .seconds(1)
+
+    /// The longest such wait.
+    package static let probeDelayMax: Duration = .seconds(60)
+
+    private let connectionsMax: Int
+    private let connectionsPerHostMax: Int
+    private var active = 0
+    /// Looked up by key only, never iterated.
+    private var hosts: [String: Host] = [:]
+
+    package init(connectionsMax: Int, connectionsPerHostMax: Int) {
+        precondition(connectionsMax > 0 && connectionsPerHostMax > 0)
+        self.connectionsMax = connectionsMax
+        self.connectionsPerHostMax = connectionsPerHostMax
+    }
+
+    /// Whether a connection to the host may be opened now.
+    package func allows(_ name: String, now: Duration) -> Bool {
+        guard self.active < self.connectionsMax else { return false }
+        guard let host = self.hosts[name] else { return true }
+        guard now >= host.closedUntil else { return false }
+        return host.active < host.ceiling || self.mayTryOneMore(host, now: now)
+    }
+
+    private func mayTryOneMore(_ host: Host, now: Duration) -> Bool {
+        guard host.active == host.ceiling, host.ceiling < self.connectionsPerHostMax, let probeAt = host.probeAt else {
+            return false
+        }
+        return now >= probeAt
+    }
+
+    /// Takes a connection that ``allows(_:now:)`` granted.
+    package mutating func reserve(_ name: String) {
+        var host = self.hosts[name] ?? Host(ceiling: self.connectionsPerHostMax)
+        if host.active >= host.ceiling {
+            // One at a time: the next trial waits for this one's answer.
+            host.probeAt = nil
+        }
+        host.active += 1
+        self.active += 1
+        self.hosts[name] = host
+    }
+
+    /// The origin began to answer with what was asked for.
+    package mutating func accepted(_ name: String, now: Duration) {
+        guard var host = self.hosts[name] else { return }
+        host.accepted += 1
+        if host.accepted > host.ceiling {
+            host.ceiling = host.accepted
+            host.refusals = 0
+        }
+        if host.ceiling < self.connectionsPerHostMax, host.probeAt == nil {
+            host.probeAt = now + Self.probeDelay
+        }
+        self.hosts[name] = host
+    }
+
+    /// The origin refused one connection more than it already serves, or all of them.
+    ///
+    /// - Returns: whether others are being served, so that this is a matter of how many, not of whether.
+    package mutating func refused(_ name: String, retryAfter: Duration?, now: Duration) -> Bool {
+        guard var host = self.hosts[name] else { return false }
+        let servesOthers = host.accepted > 0
+        let asked = retryAfter ?? .zero
+        if servesOthers {
+            host.ceiling = host.accepted
+            let spacing = min(Self.probeDelay * (1 << min(host.refusals, 6)), Self.probeDelayMax)
+            host.probeAt = now + max(spacing, asked)
+        } else {
+            host.ceiling = 1
+            host.closedUntil = max(host.closedUntil, now + asked)
+            host.probeAt = now + max(Self.probeDelay, asked)
+        }
+        host.refusals += 1
+        self.hosts[name] = host
+        return servesOthers
+    }
+
+    /// A connection taken by ``reserve(_:)`` is free again.
+    package mutating func release(_ name: String, wasAccepted: Bool) {
+        guard var host = self.hosts[name], host.active > 0 else {
+            preconditionFailure("released a connection that was not reserved")
+        }
+        host.active -= 1
+        if wasAccepted {
+            host.accepted -= 1
+        }
+        self.active -= 1
+        self.hosts[name] = host
+    }
+
+    /// Connections in use now.
+    package var inUse: Int { self.active }
+}

@@ -1,0 +1,88 @@
+/// What a download's state machine wants done. Actions are orthogonal; their order is the order to perform them in.
+package enum DownloadAction: Hashable, Sendable {
+    /// Look at the destination and what an earlier run left beside it.
+    case survey
+    /// Create the part file, or adopt the one that was surveyed. Answered by `prepared` or `storageFailed`.
+    case prepare(Preparation)
+    /// Tell a waiting fetch whether its body may be written.
+    case answer(LeaseID, LeaseDecision)
+    /// Lower a running lease's limit. Answered at once by `narrowed`.
+    case narrow(LeaseID, to: Int64)
+    /// Close a lease's connection. Answered by `ended`.
+    case revoke(LeaseID)
+    /// Make what is written durable and record it. Answered by `checkpointed` or `storageFailed`.
+    case checkpoint(isPause: Bool)
+    /// Verify and move into place. Answered by `placed` or `storageFailed`.
+    case place
+    /// Give up verifying; `storageFailed` with code `cancelled` follows, unless the file is in place already.
+    case interruptPlacing
+    /// Close and delete what was fetched so far.
+    case discard
+    /// Tell the observers.
+    case report(DownloadReport)
+    /// Nothing more will come of this download until it is resumed, if ever.
+    case conclude(DownloadConclusion)
+}
+
+/// How the part file comes to be.
+package struct Preparation: Hashable, Sendable {
+    package enum Mode: Hashable, Sendable {
+        /// A fresh part; an older one, if any, is given up now that the new one has begun.
+        case fresh
+        /// What an earlier run left, as surveyed.
+        case adopted
+        /// As `adopted`, but only what lies before the offset stays claimed.
+        case adoptedUp(to: Int64)
+    }
+
+    package let resource: RemoteResource
+    package let mode: Mode
+    /// Whether the remains found may be resumed (else they are replaced without a look).
+    package let replaces: Bool
+    /// The name the response suggests, for a destination that has none yet.
+    package let suggestedName: String?
+}
+
+/// What a waiting fetch is told.
+package enum LeaseDecision: Hashable, Sendable {
+    /// Take bytes up to the limit, then ask again.
+    case proceed(limit: Int64)
+    /// Take nothing more.
+    case stop
+}
+
+/// One request to be made for one segment.
+package struct FetchOrder: Hashable, Sendable {
+    package let lease: LeaseID
+    package let segment: Segment.ID
+    package let request: RangeRequest
+    /// The first byte to be written. Those between the request's first byte and this one are on disk and are compared.
+    package let writesFrom: Int64
+    /// Where the lease ends for now.
+    package let limit: Int64
+}
+
+/// What observers hear.
+package enum DownloadReport: Hashable, Sendable {
+    case started(resource: RemoteResource, resumedFrom: Int64, segmented: Bool)
+    case segmentOpened(Segment.ID, Range<Int64>)
+    case segmentSplit(Segment.ID, Range<Int64>)
+    case segmentDone(Segment.ID, Range<Int64>)
+    case segmentRetry(Segment.ID, Range<Int64>)
+    case retrying(Failure, attempt: Int, delay: Duration)
+    case note(String)
+    case checkpointed(bytes: Int64)
+    case restarted(String)
+}
+
+/// How a download ended, or stopped for now.
+package enum DownloadConclusion: Hashable, Sendable {
+    /// In place and verified as far as there were means.
+    case completed
+    /// The destination already holds what was asked for.
+    case alreadyComplete
+    case failed(Failure)
+    /// Everything fetched is durable; can be resumed.
+    case paused
+    case cancelled
+}

@@ -1,0 +1,37 @@
+/// What the scheduling of one download is told by its user.
+package struct DownloadSettings: Hashable, Sendable {
+    /// How many connections fetch one file.
+    package enum Segments: Hashable, Sendable {
+        /// As many as pay.
+        case automatic
+        /// Exactly so many, while that much work is left.
+        case exactly(Int)
+    }
+
+    /// What to do about an interrupted download's remains.
+    package enum Continuation: Hashable, Sendable { case auto, must, no }
+
+    /// What to do when the remote resource is not the one begun with.
+    package enum ChangePolicy: Hashable, Sendable { case fail, restart }
+
+    /// What to do when the destination exists.
+    package enum ExistingFilePolicy: Hashable, Sendable { case verify, skip, rename, overwrite, fail }
+
+    package var segments: Segments = .automatic
+    /// 1 MiB: below this a request costs more than it saves on a 50 ms path.
+    package var splitLengthMinimum: Int64 = 1 << 20
+    package var continuation: Continuation = .auto
+    package var onChange: ChangePolicy = .fail
+    package var ifExists: ExistingFilePolicy = .verify
+    package var retry = RetryPolicy()
+    /// A connection that receives nothing for so long is replaced. Time it spends waiting for our disk does not count.
+    package var stallTimeout: Duration = .seconds(30)
+    /// The whole response head must have arrived by then, however slowly it trickles, connecting included.
+    package var headTimeout: Duration = .seconds(30)
+    /// The longest resource that is accepted, in bytes.
+    package var lengthMaximum: Int64 = .max
+    /// Who counts as one server for the connection budget.
+    package var host: String = ""
+
+    package init() {}
+}

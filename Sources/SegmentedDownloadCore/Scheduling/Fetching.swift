@@ -1,0 +1,437 @@
+/// The part of a download in which its plan is known and leases are out.
+struct Fetching: Hashable, Sendable {
+    /// Why no more leases are given out.
+    enum Outcome: Hashable {
+        case complete
+        case failed(Failure)
+        case changed(String)
+    }
+
+    /// Answers without the range asked for, before this origin is taken to serve one stream only.
+    static let rangeRefusalsMax = 3
+
+    /// Answers that make no sense as HTTP, before they are taken as final: one may be a middlebox's accident.
+    static let malformedMax = 3
+
+    /// Between two attempts to take work from others, so that a tight race does not spin.
+    static let stealSpacing: Duration = .milliseconds(100)
+
+    let settings: DownloadSettings
+    let resource: RemoteResource
+    let isSegmented: Bool
+    private(set) var plan: SegmentPlan
+    private(set) var leases: [Lease] = []
+    private(set) var outcome: Outcome?
+    private var controller: ConcurrencyController
+    private var generator: SplitMix64
+    private var leaseNext: Int
+    private var bytesReceived: Int64 = 0
+    private var isSingleStream: Bool
+    private var rangeRefusals = 0
+    private var malformed = 0
+    /// Whether a segment's first request overlaps what is on disk: nothing else proves a resumed resource is the same.
+    private let overlap: Int64
+    private var isNarrowing = false
+    private var stealAt: Duration = .zero
+    private var replaceAt: Duration
+    private var replacements = 0
+    /// Seconds from asking to the head, the best seen.
+    private var requestCost = 0.0
+
+    init(
+        settings: DownloadSettings, resource: RemoteResource, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
+        leaseNext: Int, generator: SplitMix64, now: Duration
+    ) {
+        self.settings = settings
+        self.resource = resource
+        self.plan = plan
+        self.isSegmented = isSegmented
+        self.isSingleStream = !isSegmented
+        self.overlap = overlap
+        self.leaseNext = leaseNext
+        self.generator = generator
+        self.controller = ConcurrencyController(isSegmented ? settings.segments : .exactly(1))
+        self.replaceAt = now + Self.replacementPatience
+        if plan.isComplete {
+            self.outcome = .complete
+        }
+    }
+
+    /// What a resumed probe must hand over when the plan is taken up elsewhere.
+    var handover: (leaseNext: Int, generator: SplitMix64) { (self.leaseNext, self.generator) }
+
+    var target: Int { self.isSingleStream ? 1 : self.controller.target }
+    var receiving: Int { self.leases.count { $0.phase == .receiving } }
+
+    // MARK: Giving out leases
+
+    /// Takes over the probe's lease, whose response has been accepted, and cuts the rest among connections to come.
+    mutating func adopt(_ probe: Lease, responseEnd: Int64) -> [DownloadAction] {
+        guard self.outcome == nil, let segment = self.plan.segments.first(where: { !$0.isComplete }) else {
+            return [.answer(probe.id, .stop)]
+        }
+        if !self.isSingleStream {
+            SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum).divide(&self.plan, into: self.target)
+        }
+        self.plan.assign(segment.id, to: probe.id)
+        var lease = Lease(
+            order: FetchOrder(
+                lease: probe.id, segment: segment.id, request: probe.order.request,
+                writesFrom: probe.order.writesFrom, limit: responseEnd
+            ),
+            now: probe.startedAt
+        )
+        lease.wasAccepted = probe.wasAccepted
+        lease.progressAt = probe.progressAt
+        lease.phase = .receiving
+        lease.responseEnd = responseEnd
+        self.leases.append(lease)
+        let limit = min(self.plan[segment.id]?.upperBound ?? responseEnd, responseEnd)
+        return [
+            .report(.segmentOpened(segment.id, segment.position..<limit)),
+            .answer(probe.id, .proceed(limit: limit)),
+        ]
+    }
+
+    /// The next segment for a free connection, if one is waiting.
+    mutating func nextFetch(now: Duration) -> FetchOrder? {
+        guard self.outcome == nil, self.leases.count < self.target else { return nil }
+        if !self.isSingleStream, self.rangeRefusals >= Self.rangeRefusalsMax {
+            guard self.leases.isEmpty else { return nil }
+            // Nobody gives us ranges any more: one stream carries the rest, compared with what we have.
+            self.plan.truncate(to: self.plan.frontier)
+            self.isSingleStream = true
+        }
+        let waiting = self.plan.segments.indices.filter { index in
+            let segment = self.plan.segments[index]
+            return segment.lease == nil && !segment.isComplete && segment.retryAt <= now
+        }
+        // One that a running response will reach by itself is left to it as long as there is another.
+        guard let index = waiting.first(where: { !self.isWithinReach($0) }) ?? waiting.first else { return nil }
+        let segment = self.plan.segments[index]
+        let lease = LeaseID(self.leaseNext)
+        self.leaseNext += 1
+        let order = FetchOrder(
+            lease: lease, segment: segment.id, request: self.request(for: segment),
+            writesFrom: segment.position, limit: segment.upperBound
+        )
+        self.plan.assign(segment.id, to: lease)
+        self.leases.append(Lease(order: order, now: now))
+        return order
+    }
+
+    private func request(for segment: Segment) -> RangeRequest {
+        if self.isSingleStream {
+            return RangeRequest(isRanged: false, identity: self.resource)
+        }
+        let overlap = segment.position == segment.lowerBound ? self.overlapBefore(segment) : 0
+        return RangeRequest(
+            lowerBound: segment.position - overlap, upperBound: segment.upperBound, identity: self.resource
+        )
+    }
+
+    /// How much of what is on disk before a segment not begun yet is asked for again, to be compared.
+    private func overlapBefore(_ segment: Segment) -> Int64 {
+        guard self.overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
+        let before = self.plan.segments[index - 1]
+        return before.isComplete ? min(self.overlap, before.upperBound - before.lowerBound) : 0
+    }
+
+    private func isWithinReach(_ index: Int) -> Bool {
+        guard index > 0, let holder = self.plan.segments[index - 1].lease,
+            let lease = self.leases.first(where: { $0.id == holder })
+        else { return false }
+        return lease.phase == .receiving && lease.responseEnd >= self.plan.segments[index].upperBound
+    }
+
+    /// Asks the connection with most time left to give some of it up, for a free connection that found nothing waiting.
+    mutating func steal(now: Duration) -> [DownloadAction] {
+        guard self.outcome == nil, !self.isSingleStream, !self.isNarrowing, now >= self.stealAt,
+            self.rangeRefusals < Self.rangeRefusalsMax, self.leases.count < self.target,
+            !self.plan.segments.contains(where: { $0.lease == nil && !$0.isComplete })
+        else { return [] }
+        let candidates = self.leases.filter { $0.phase == .receiving }.map { lease in
+            let segment = self.plan[lease.order.segment]
+            return SegmentSplitter.Candidate(
+                lease: lease.id, remaining: lease.position..<max(segment?.upperBound ?? lease.position, lease.position),
+                rate: lease.meter.rate
+            )
+        }
+        let splitter = SegmentSplitter(planner: SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum))
+        self.stealAt = now + Self.stealSpacing
+        switch splitter.proposal(among: candidates, requestCost: self.requestCost) {
+        case .none: return []
+        case .split(let victim, let offset):
+            self.isNarrowing = true
+            self.stealAt = now
+            return [.narrow(victim, to: offset)]
+        case .replace(let victim): return self.revoke(victim, .tooSlow)
+        }
+    }
+
+    /// The lease will write nothing at or behind `limit`; what lies there is free to be taken.
+    mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
+        self.isNarrowing = false
+        guard let lease = self.lease(id), let segment = self.plan[lease.order.segment], limit < segment.upperBound,
+            let back = self.plan.split(segment.id, at: limit)
+        else {
+            self.stealAt = now + Self.stealSpacing
+            return []
+        }
+        return [.report(.segmentSplit(back, limit..<segment.upperBound))]
+    }
+
+    // MARK: Hearing from leases
+
+    /// The head of a lease's response has been judged.
+    mutating func responded(_ id: LeaseID, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil else {
+            return [.answer(id, .stop)]
+        }
+        let lease = self.leases[index]
+        guard lease.phase == .requested, let segment = self.plan[lease.order.segment] else {
+            return [.answer(id, .stop)]
+        }
+        switch response {
+        case .partial(let range, _):
+            return self.accept(index, segment, responseEnd: range.upperBound, now: now)
+        case .whole where self.isSingleStream:
+            return self.accept(index, segment, responseEnd: self.plan.completeLength ?? .max, now: now)
+        case .whole:
+            return self.refuseRange(index, "the whole file came instead of a range", now: now)
+        case .ignoresRanges(let reason):
+            return self.refuseRange(index, reason, now: now)
+        case .changed(let difference):
+            self.outcome = .changed(difference)
+        case .notModified:
+            return self.refuse(index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
+        case .unsatisfiable(let length?) where length != self.resource.completeLength:
+            self.outcome = .changed(
+                "its length was \(self.resource.completeLength ?? 0) bytes and is now \(length) bytes")
+        case .unsatisfiable:
+            return self.refuseRange(index, "the range is said to be unsatisfiable", now: now)
+        case .redirected, .refused, .unauthorized, .rejected, .malformed:
+            return self.refuse(index, response.failure(host: self.settings.host), now: now)
+        }
+        return self.end(index)
+    }
+
+    private mutating func accept(
+        _ index: Int, _ segment: Segment, responseEnd: Int64, now: Duration
+    ) -> [DownloadAction] {
+        let cost = (now - self.leases[index].startedAt).inSeconds
+        self.requestCost = self.requestCost == 0 ? cost : min(self.requestCost, cost)
+        self.leases[index].phase = .receiving
+        self.leases[index].wasAccepted = true
+        self.leases[index].progressAt = now
+        self.leases[index].responseEnd = responseEnd
+        self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
+        let limit = min(segment.upperBound, responseEnd)
+        return [
+            .report(.segmentOpened(segment.id, segment.position..<limit)),
+            .answer(self.leases[index].id, .proceed(limit: limit)),
+        ]
+    }
+
+    private mutating func refuseRange(_ index: Int, _ reason: String, now: Duration) -> [DownloadAction] {
+        guard !self.isSingleStream else {
+            self.outcome = .failed(Failure(.protocol, "\(self.settings.host): \(reason)"))
+            return self.end(index)
+        }
+        self.rangeRefusals += 1
+        let note: [DownloadAction] =
+            self.rangeRefusals == Self.rangeRefusalsMax
+            ? [.report(.note("\(self.settings.host) does no ranges: \(reason)"))] : []
+        self.plan.postpone(self.leases[index].order.segment, until: now + self.settings.retry.delayBase)
+        return note + self.end(index)
+    }
+
+    /// A refusal by status: counted, unless others are being served, for then it is a matter of how many.
+    private mutating func refuse(_ index: Int, _ failure: Failure, now: Duration) -> [DownloadAction] {
+        var failure = failure
+        if failure.code == .protocol {
+            self.malformed += 1
+            if self.malformed < Self.malformedMax {
+                failure = Failure(.protocol, failure.message, isTransient: true)
+            }
+        }
+        return self.count(failure, segment: self.leases[index].order.segment, except: index, now: now) + self.end(index)
+    }
+
+    private mutating func end(_ index: Int) -> [DownloadAction] {
+        self.leases[index].phase = .ending
+        return [.answer(self.leases[index].id, .stop)]
+    }
+
+    /// A lease has written up to its limit, and its response goes on.
+    mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil,
+            self.leases[index].phase == .receiving
+        else { return [.answer(id, .stop)] }
+        let lease = self.leases[index]
+        let segment = lease.order.segment
+        // The response runs on into what nobody has taken: that saves a request.
+        if let current = self.plan[segment], current.position >= current.upperBound,
+            lease.responseEnd > current.upperBound,
+            let upperBound = self.plan.absorbSuccessor(of: segment)
+        {
+            return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
+        }
+        return self.end(index)
+    }
+
+    /// A lease's fetch is over; its connection is closed or back in the pool.
+    mutating func ended(_ id: LeaseID, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }) else { return [] }
+        let lease = self.leases.remove(at: index)
+        let segmentID = lease.order.segment
+        self.plan.assign(segmentID, to: nil)
+        guard self.outcome == nil, let segment = self.plan[segmentID] else { return [] }
+        var actions: [DownloadAction] = []
+        switch end {
+        case .finished:
+            if self.plan.completeLength == nil, lease.phase == .receiving {
+                self.plan.close(at: lease.position)
+            } else if !segment.isComplete, lease.phase == .receiving, !lease.hasProgressed {
+                let failure = Failure(.network, "\(self.settings.host): the body ended without a byte", isTransient: true)
+                actions += self.count(failure, segment: segmentID, except: nil, now: now)
+            }
+        case .failed(let failure):
+            if lease.hasProgressed, failure.isTransient {
+                actions.append(.report(.segmentRetry(segmentID, segment.position..<segment.upperBound)))
+            } else {
+                actions += self.count(failure, segment: segmentID, except: nil, now: now)
+            }
+        case .revoked:
+            actions += self.ended(revoked: lease, segment: segment, now: now)
+        case .storageFailed(let failure):
+            self.outcome = .failed(failure)
+        case .differs(let offset):
+            self.outcome = .changed("its byte \(offset) is not the one fetched before")
+        }
+        if self.outcome == nil, self.plan[segmentID]?.isComplete == true, !segment.isComplete || segment.remaining == 0 {
+            actions.append(.report(.segmentDone(segmentID, segment.lowerBound..<segment.position)))
+        }
+        if self.outcome == nil, self.plan.isComplete {
+            self.outcome = .complete
+        }
+        return actions
+    }
+
+    private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {
+        switch lease.revocation {
+        case .stalled where !lease.hasProgressed, .headTooSlow:
+            let what = lease.revocation == .headTooSlow ? "no complete response head" : "no byte"
+            let waited = lease.revocation == .headTooSlow ? self.settings.headTimeout : self.settings.stallTimeout
+            let failure = Failure(
+                .network, "\(self.settings.host): \(what) within \(waited.inSeconds) s", isTransient: true)
+            return self.count(failure, segment: segment.id, except: nil, now: now)
+        case .stalled, .tooSlow:
+            return [.report(.segmentRetry(segment.id, segment.position..<segment.upperBound))]
+        case .stopping, .none:
+            return []
+        }
+    }
+
+    /// Counts a failure against a segment: postpones it, or gives the download up.
+    private mutating func count(
+        _ failure: Failure, segment: Segment.ID, except index: Int?, now: Duration
+    ) -> [DownloadAction] {
+        let others = self.leases.indices.contains { $0 != index && self.leases[$0].phase == .receiving }
+        let policy = self.settings.retry
+        if let asked = failure.retryAfter, asked > policy.retryAfterMax {
+            self.outcome = .failed(failure)
+            return []
+        }
+        let failures = self.plan.countFailure(segment)
+        guard failure.isTransient, others || failures <= policy.attemptsMax else {
+            self.outcome = .failed(failure)
+            return []
+        }
+        let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
+        // Where others are served, the budget says when one more may be tried.
+        self.plan.postpone(segment, until: others && failure.status != nil ? now : now + delay)
+        return [.report(.retrying(failure, attempt: failures, delay: delay))]
+    }
+
+    // MARK: Time
+
+    /// Notes how far leases have come.
+    mutating func observe(_ observations: [LeaseObservation], now: Duration) {
+        for seen in observations {
+            guard let index = self.leases.firstIndex(where: { $0.id == seen.lease }) else { continue }
+            let lease = self.leases[index]
+            if seen.position > lease.position || seen.isWriting || seen.bytesReceived > lease.bytesReceived {
+                self.leases[index].progressAt = now
+            }
+            self.bytesReceived += seen.bytesReceived - lease.bytesReceived
+            self.leases[index].bytesReceived = seen.bytesReceived
+            self.leases[index].position = max(lease.position, seen.position)
+            self.leases[index].meter.record(lease.order.writesFrom + seen.bytesReceived, at: now)
+            self.plan.advance(lease.order.segment, to: seen.position)
+        }
+    }
+
+    /// Looks after what only time tells: stalls, late heads, connections far slower than their siblings.
+    mutating func tick(now: Duration) -> [DownloadAction] {
+        guard self.outcome == nil else { return [] }
+        self.controller.observe(bytes: self.bytesReceived, receiving: self.receiving, now: now)
+        var actions: [DownloadAction] = []
+        for lease in self.leases {
+            switch lease.phase {
+            case .requested where now - lease.startedAt > self.settings.headTimeout:
+                actions += self.revoke(lease.id, .headTooSlow)
+            case .receiving where now - lease.progressAt > self.settings.stallTimeout:
+                actions += self.revoke(lease.id, .stalled)
+            case .requested, .receiving, .ending: break
+            }
+        }
+        return actions + self.replaceLaggard(now: now)
+    }
+
+    /// How long a connection may lag before it is replaced, and the least time between two replacements.
+    static let replacementPatience: Duration = .seconds(1)
+
+    /// A connection this many times slower than the middle one of its siblings is worth a new one.
+    static let laggardFactor = 5.0
+
+    /// Replaces the slowest connection if it is far slower than its siblings and has long to go.
+    private mutating func replaceLaggard(now: Duration) -> [DownloadAction] {
+        guard !self.isSingleStream, now >= self.replaceAt, self.rangeRefusals == 0 else { return [] }
+        let running = self.leases.filter { $0.phase == .receiving }
+        let rates = running.compactMap { $0.meter.rate }.sorted()
+        guard rates.count >= 2 else { return [] }
+        let middle = rates[rates.count / 2]
+        let laggards = running.filter { lease in
+            guard let rate = lease.meter.rate, let segment = self.plan[lease.order.segment] else { return false }
+            let left = Double(segment.remaining)
+            return now - lease.startedAt > Self.replacementPatience && now - lease.progressAt < self.settings.stallTimeout
+                && rate * Self.laggardFactor < middle && left > rate * 2 * Self.replacementPatience.inSeconds
+        }
+        guard let slowest = laggards.min(by: { ($0.meter.rate ?? 0, $0.id) < ($1.meter.rate ?? 0, $1.id) }) else {
+            return []
+        }
+        // An origin that is always slow to one of its connections would have us knock for ever: each time we wait longer.
+        self.replacements += 1
+        self.replaceAt = now + Self.replacementPatience * (1 << min(self.replacements, 6))
+        return self.revoke(slowest.id, .tooSlow)
+    }
+
+    private mutating func revoke(_ id: LeaseID, _ reason: Lease.Revocation) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }), self.leases[index].phase != .ending else {
+            return []
+        }
+        self.leases[index].phase = .ending
+        self.leases[index].revocation = reason
+        return [.revoke(id)]
+    }
+
+    /// Closes every connection: the download stops, for now or for good.
+    mutating func revokeAll() -> [DownloadAction] {
+        self.leases.map(\.id).flatMap { self.revoke($0, .stopping) }
+    }
+
+    func lease(_ id: LeaseID) -> Lease? {
+        self.leases.first { $0.id == id }
+    }
+}

@@ -1,0 +1,73 @@
+/// What the scheduler knows of one connection at work on a segment.
+struct Lease: Hashable, Sendable {
+    enum Phase: Hashable {
+        /// Asked; the head has not come. Becomes `receiving` or `ending`.
+        case requested
+        /// The body is being written. Becomes `ending`.
+        case receiving
+        /// Told to stop or revoked; its end will be reported.
+        case ending
+    }
+
+    /// Why we closed the connection.
+    enum Revocation: Hashable {
+        case stalled, headTooSlow, tooSlow, stopping
+    }
+
+    let order: FetchOrder
+    let startedAt: Duration
+    var phase: Phase = .requested
+    var revocation: Revocation?
+    /// The next byte it will write, as last observed.
+    var position: Int64
+    /// Where its response's body ends.
+    var responseEnd: Int64 = 0
+    var wasAccepted = false
+    /// Bytes taken from the network, as last observed.
+    var bytesReceived: Int64 = 0
+    var progressAt: Duration
+    var meter: ThroughputMeter
+
+    init(order: FetchOrder, now: Duration) {
+        self.order = order
+        self.startedAt = now
+        self.position = order.writesFrom
+        self.progressAt = now
+        self.meter = ThroughputMeter(start: now, count: order.writesFrom)
+    }
+
+    var id: LeaseID { self.order.lease }
+    var hasProgressed: Bool { self.position > self.order.writesFrom }
+}
+
+/// How a lease's work ended, as its fetch reports it.
+package enum LeaseEnd: Hashable, Sendable {
+    /// It was told to stop, or its body ended as announced.
+    case finished
+    /// The network or the origin failed it.
+    case failed(Failure)
+    /// We closed its connection.
+    case revoked
+    /// Our own storage failed it.
+    case storageFailed(Failure)
+    /// A byte that was compared differs from the one on disk.
+    case differs(at: Int64)
+}
+
+/// What the engine saw of a running lease just before an event.
+package struct LeaseObservation: Hashable, Sendable {
+    package let lease: LeaseID
+    /// The next byte it will write.
+    package let position: Int64
+    /// Bytes taken from the network so far, compared ones included.
+    package let bytesReceived: Int64
+    /// Whether it waits for our own disk, which is not the network's fault.
+    package let isWriting: Bool
+
+    package init(lease: LeaseID, position: Int64, bytesReceived: Int64, isWriting: Bool) {
+        self.lease = lease
+        self.position = position
+        self.bytesReceived = bytesReceived
+        self.isWriting = isWriting
+    }
+}

@@ -1,0 +1,177 @@
+/// The part of a download in which its first request finds out what there is. That request is also the first segment's.
+struct Probing: Hashable, Sendable {
+    /// What the first request is for.
+    enum Purpose: Hashable {
+        /// Fetch from the start.
+        case fresh
+        /// Go on with what an earlier run left.
+        case resume(SavedPartial)
+        /// Ask whether a finished file is still current.
+        case compare(ExistingFile, RemoteResource)
+    }
+
+    /// What comes of a response.
+    enum Verdict: Hashable {
+        /// The body may be fetched once the part file is ready.
+        case accepted(RemoteResource, isSegmented: Bool, responseEnd: Int64)
+        /// The resource is empty: nothing to fetch.
+        case empty(RemoteResource)
+        /// Ask again, in another way or after a while.
+        case again([DownloadAction])
+        /// The destination's file is current.
+        case current
+        case changed(String)
+        case failed(Failure)
+    }
+
+    /// 16 KiB: enough that two different files hardly agree by chance, little enough to cost nothing.
+    static let overlap: Int64 = 16 << 10
+
+    let purpose: Purpose
+    /// Whether this download, begun anew, takes the place of an older part file.
+    let replaces: Bool
+    var lease: Lease?
+    private var sendsRange = true
+    private var sendsIfRange = true
+    private var failures = 0
+    private var retryAt: Duration = .zero
+    private var hasContact = false
+
+    init(_ purpose: Purpose, replaces: Bool) {
+        self.purpose = purpose
+        self.replaces = replaces
+    }
+
+    /// Where the first byte to write lies.
+    var writesFrom: Int64 {
+        switch self.purpose {
+        case .fresh, .compare: 0
+        case .resume(let saved): saved.missing[0].lowerBound
+        }
+    }
+
+    /// How many bytes before a resumed segment are compared, where no validator proves the resource unchanged.
+    var overlapLength: Int64 {
+        guard case .resume(let saved) = self.purpose else { return 0 }
+        switch saved.resource.validator.compare(with: saved.resource.validator) {
+        case .same: return 0
+        case .changed, .unproven: return Self.overlap
+        }
+    }
+
+    private var request: RangeRequest {
+        switch self.purpose {
+        case .fresh: return RangeRequest(isRanged: self.sendsRange)
+        case .compare(_, let record):
+            return RangeRequest(lowerBound: 0, upperBound: 1, identity: record, sendsIfNoneMatch: true)
+        case .resume(let saved):
+            guard self.sendsRange else { return RangeRequest(isRanged: false, identity: saved.resource) }
+            let first = saved.missing[0]
+            return RangeRequest(
+                lowerBound: max(first.lowerBound - self.overlapLength, 0),
+                upperBound: first.upperBound == saved.completeLength ? nil : first.upperBound,
+                identity: saved.resource,
+                sendsIfRange: self.sendsIfRange
+            )
+        }
+    }
+
+    /// The request to make now, if it is time for one.
+    mutating func nextFetch(id: LeaseID, now: Duration) -> FetchOrder? {
+        guard self.lease == nil, now >= self.retryAt else { return nil }
+        let order = FetchOrder(
+            lease: id, segment: Segment.ID(0), request: self.request, writesFrom: self.writesFrom, limit: .max)
+        self.lease = Lease(order: order, now: now)
+        return order
+    }
+
+    mutating func responded(
+        _ response: RangeResponse, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
+    ) -> Verdict {
+        self.hasContact = true
+        self.lease?.wasAccepted = true
+        self.lease?.progressAt = now
+        switch response {
+        case .partial(let range, let resource):
+            if case .compare = self.purpose { return .current }
+            return self.accepted(resource, isSegmented: true, responseEnd: range.upperBound, settings)
+        case .whole(let resource):
+            return self.whole(resource, settings)
+        case .notModified:
+            return .current
+        case .unsatisfiable(let length):
+            return self.unsatisfiable(length, settings: settings)
+        case .changed(let difference):
+            return .changed(difference)
+        case .ignoresRanges(let reason):
+            guard self.sendsRange else { return .failed(Failure(.protocol, "\(settings.host): \(reason)")) }
+            self.sendsRange = false
+            return .again([.report(.note("\(settings.host) does no ranges: \(reason)"))])
+        case .redirected, .unauthorized, .rejected, .malformed:
+            return .failed(response.failure(host: settings.host))
+        case .refused:
+            return self.failed(response.failure(host: settings.host), settings: settings, now: now, using: &generator)
+        }
+    }
+
+    private func accepted(
+        _ resource: RemoteResource, isSegmented: Bool, responseEnd: Int64, _ settings: DownloadSettings
+    ) -> Verdict {
+        if let length = resource.completeLength, length > settings.lengthMaximum {
+            return .failed(
+                Failure(.space, "the file is \(length) bytes long, more than the \(settings.lengthMaximum) allowed"))
+        }
+        return .accepted(resource, isSegmented: isSegmented, responseEnd: responseEnd)
+    }
+
+    private mutating func whole(_ resource: RemoteResource, _ settings: DownloadSettings) -> Verdict {
+        switch self.purpose {
+        case .fresh: break
+        case .compare(_, let record):
+            switch record.validator.compare(with: resource.validator) {
+            case .same: return .current
+            case .changed, .unproven: return .changed("the origin offers nothing to compare the finished file with")
+            }
+        case .resume(let saved):
+            // A 200 with our own tag: this server dislikes If-Range. Asked without it, the answer is compared instead.
+            if self.sendsIfRange, self.sendsRange, saved.resource.validator.ifRangeFieldValue != nil {
+                self.sendsIfRange = false
+                return .again([])
+            }
+        }
+        if resource.completeLength == 0 { return .empty(resource) }
+        return self.accepted(resource, isSegmented: false, responseEnd: resource.completeLength ?? .max, settings)
+    }
+
+    private mutating func unsatisfiable(_ length: Int64?, settings: DownloadSettings) -> Verdict {
+        let failure = Failure(
+            .protocol, "\(settings.host) answered 416 to a range that lies within the file", status: 416)
+        switch self.purpose {
+        case .fresh:
+            if length == 0 { return .empty(RemoteResource(completeLength: 0)) }
+            guard self.sendsRange else { return .failed(failure) }
+            self.sendsRange = false
+            return .again([])
+        case .resume(let saved):
+            guard let length, length != saved.completeLength else { return .failed(failure) }
+            return .changed("its length was \(saved.completeLength) bytes and is now \(length) bytes")
+        case .compare(let file, _):
+            return length == file.length ? .current : .changed("its length is now \(length ?? 0) bytes")
+        }
+    }
+
+    /// The fetch ended, or was refused, before anything came of it.
+    mutating func failed(
+        _ failure: Failure, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
+    ) -> Verdict {
+        self.failures += 1
+        let policy = settings.retry
+        let attemptsMax = self.hasContact ? policy.attemptsMax : min(policy.attemptsMax, policy.firstContactAttemptsMax)
+        guard failure.isTransient, self.failures <= attemptsMax, (failure.retryAfter ?? .zero) <= policy.retryAfterMax else {
+            return .failed(failure)
+        }
+        let delay = policy.delay(afterFailures: self.failures, retryAfter: failure.retryAfter, using: &generator)
+        self.retryAt = now + delay
+        return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
+    }
+}

@@ -1,0 +1,56 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Printable text")
+struct PrintableTextTests {
+    @Test(
+        "Ordinary text stays as it is",
+        arguments: ["", "Not Found", "grün €", "日本語", "😀", "e\u{301}", "a\\b", "\u{FFFD}"])
+    func unchanged(text: String) {
+        #expect(text.printable.utf8.elementsEqual(text.utf8))
+    }
+
+    @Test(
+        "What a terminal obeys or a reader cannot see is spelled out",
+        arguments: [
+            ("\u{1B}[2J", "\\u{1B}[2J"), ("\u{7}", "\\u{7}"), ("a\0b", "a\\u{0}b"), ("a\r\nb", "a\\u{D}\\u{A}b"),
+            ("\t", "\\u{9}"), ("\u{7F}", "\\u{7F}"), ("\u{9B}2J", "\\u{9B}2J"), ("\u{85}", "\\u{85}"),
+            ("\u{61C}", "\\u{61C}"), ("\u{200B}", "\\u{200B}"), ("\u{200D}", "\\u{200D}"), ("\u{200E}", "\\u{200E}"),
+            ("\u{200F}", "\\u{200F}"), ("\u{2028}", "\\u{2028}"), ("\u{2029}", "\\u{2029}"), ("\u{202A}", "\\u{202A}"),
+            ("\u{202E}", "\\u{202E}"), ("\u{2060}", "\\u{2060}"), ("\u{2066}", "\\u{2066}"), ("\u{2069}", "\\u{2069}"),
+            ("\u{FEFF}", "\\u{FEFF}"), ("a\u{200B}\u{301}", "a\\u{200B}\u{301}"),
+        ]
+    )
+    func escaped(text: String, printable: String) {
+        #expect(text.printable == printable)
+    }
+
+    @Test(
+        "A long text is cut before what does not fit",
+        arguments: [
+            ("abc", 3, "abc"), ("abcd", 3, "abc…"), ("a\u{1B}", 7, "a\\u{1B}"), ("a\u{1B}", 6, "a…"), ("abc", 0, "…"),
+            ("", 0, ""),
+            ("äöü", 2, "äö…"),
+        ]
+    )
+    func cut(text: String, limit: Int, printable: String) {
+        #expect(text.printable(limit: limit) == printable)
+    }
+
+    @Test("Two hundred scalars are printed, and one character of a thousand accents is too long")
+    func limit() {
+        let long = String(repeating: "a", count: 200)
+        #expect(long.printable == long)
+        #expect((long + "a").printable == long + "…")
+        #expect(("e" + String(repeating: "\u{301}", count: 1_000)).printable.unicodeScalars.count == 201)
+    }
+
+    @Test("Hostile text never traps and comes out printable and short", arguments: UInt64(0)..<4)
+    func hostile(seed: UInt64) {
+        for text in HostileText(examples: ["Not Found", "Moved\u{1B}[31m", "a\u{202E}b"], seed: seed) {
+            let printable = text.printable
+            #expect(printable.unicodeScalars.count <= 201, "\(text.debugDescription), seed \(seed)")
+            #expect(printable.printable(limit: .max) == printable, "\(text.debugDescription), seed \(seed)")
+        }
+    }
+}

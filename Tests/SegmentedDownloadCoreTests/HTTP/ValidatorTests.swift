@@ -1,0 +1,98 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Validator")
+struct ValidatorTests {
+    private static let strong = Self.validator("\"abc\"", nil)
+    private static let weak = Self.validator("W/\"abc\"", nil)
+    private static let dated = Self.validator(nil, 1_700_000_000)
+    private static let strongDated = Self.validator("\"abc\"", 1_700_000_000)
+    private static let weakDated = Self.validator("W/\"abc\"", 1_700_000_000)
+
+    private static func validator(_ tag: String?, _ seconds: Int64?) -> Validator {
+        Validator(
+            entityTag: tag.flatMap { EntityTag(fieldValue: $0) },
+            lastModified: seconds.flatMap { HTTPDate(secondsSinceEpoch: $0) }
+        )
+    }
+
+    @Test("An equal strong tag proves sameness, whatever the dates say")
+    func strongEqual() {
+        #expect(Self.strong.compare(with: Self.strong) == .same(.etag))
+        #expect(Self.strong.compare(with: Self.strongDated) == .same(.etag))
+        #expect(Self.strongDated.compare(with: Self.strong) == .same(.etag))
+        #expect(Self.strongDated.compare(with: Self.validator("\"abc\"", 1)) == .same(.etag))
+    }
+
+    @Test(
+        "A strong tag that is different, weak or missing has changed",
+        arguments: [
+            validator("\"abd\"", 1_700_000_000), validator("\"ABC\"", 1_700_000_000), validator("\"\"", 1_700_000_000),
+            weakDated, dated, .none,
+        ]
+    )
+    func strongChanged(current: Validator) {
+        #expect(Self.strongDated.compare(with: current) == .changed)
+        #expect(Self.strong.compare(with: current) == .changed)
+    }
+
+    @Test("A weak tag that is different, strong or missing has changed")
+    func weakChanged() {
+        for recorded in [Self.weak, Self.weakDated] {
+            #expect(recorded.compare(with: Self.validator("W/\"abd\"", 1_700_000_000)) == .changed)
+            #expect(recorded.compare(with: Self.strongDated) == .changed)
+            #expect(recorded.compare(with: Self.dated) == .changed)
+            #expect(recorded.compare(with: .none) == .changed)
+        }
+    }
+
+    @Test("An equal weak tag proves nothing and leaves it to the date")
+    func weakEqual() {
+        #expect(Self.weak.compare(with: Self.weak) == .unproven)
+        #expect(Self.weak.compare(with: Self.weakDated) == .unproven)
+        #expect(Self.weakDated.compare(with: Self.weakDated) == .same(.lastModified))
+        #expect(Self.weakDated.compare(with: Self.validator("W/\"abc\"", 1)) == .changed)
+        #expect(Self.weakDated.compare(with: Self.weak) == .changed)
+    }
+
+    @Test("Without a tag the date decides, and a missing date has changed")
+    func dates() {
+        #expect(Self.dated.compare(with: Self.dated) == .same(.lastModified))
+        #expect(Self.dated.compare(with: Self.strongDated) == .same(.lastModified))
+        #expect(Self.dated.compare(with: Self.validator(nil, 1_700_000_001)) == .changed)
+        #expect(Self.dated.compare(with: Self.strong) == .changed)
+        #expect(Self.dated.compare(with: .none) == .changed)
+    }
+
+    @Test(
+        "Where nothing was recorded nothing is proven",
+        arguments: [Validator.none, strong, weak, dated, strongDated]
+    )
+    func nothingRecorded(current: Validator) {
+        #expect(Validator.none.compare(with: current) == .unproven)
+    }
+
+    @Test(
+        "Only a strong tag is sent in If-Range",
+        arguments: [
+            (strong, "\"abc\""), (strongDated, "\"abc\""), (weak, nil), (weakDated, nil), (dated, nil), (.none, nil),
+        ] as [(Validator, String?)]
+    )
+    func ifRange(validator: Validator, fieldValue: String?) {
+        #expect(validator.ifRangeFieldValue == fieldValue)
+        #expect(validator.isStrong == (fieldValue != nil))
+    }
+
+    @Test(
+        "A message names what decides",
+        arguments: [
+            (strong, "ETag \"abc\""), (strongDated, "ETag \"abc\""), (weak, "ETag W/\"abc\""),
+            (dated, "Last-Modified Tue, 14 Nov 2023 22:13:20 GMT"),
+            (weakDated, "ETag W/\"abc\", Last-Modified Tue, 14 Nov 2023 22:13:20 GMT"), (.none, "no validator"),
+            (validator("\"a\u{202E}b\"", nil), "ETag \"a\\u{202E}b\""),
+        ]
+    )
+    func messages(validator: Validator, description: String) {
+        #expect(validator.description == description)
+    }
+}
