@@ -2,6 +2,11 @@ extension Answer {
     /// The answer that carries the representation, or the part of it that was asked for.
     static func content(for request: OriginRequest, _ behaviour: Behaviour, at moment: Moment) -> Answer {
         let representation = Representation(behaviour, at: moment)
+        if let known = request["if-none-match"], let tag = representation.entityTag, known == tag {
+            var answer = Answer(head: AnswerHead(status: 304), body: [], ending: .keepAlive)
+            answer.describe(representation, behaviour)
+            return answer
+        }
         let range = self.range(for: request, behaviour, representation, at: moment)
         if range.kind == .unsatisfiable {
             var answer = Answer(status: 416, text: "No byte of \(representation.size) is in the range.")

@@ -67,6 +67,8 @@ public struct DownloadRequest: Sendable {
     public var retries: Int?
     /// A connection that receives nothing for so long is replaced. Default 30 s.
     public var stallTimeout: Duration = .seconds(30)
+    /// The whole response head must have come by then, connecting included. Default 30 s.
+    public var headTimeout: Duration = .seconds(30)
     /// The longest file accepted, in bytes.
     public var lengthMaximum: Int64 = .max
     /// Whether missing directories are created.
@@ -107,6 +109,7 @@ public struct DownloadRequest: Sendable {
             settings.retry.firstContactAttemptsMax = max(retries, 0)
         }
         settings.stallTimeout = self.stallTimeout
+        settings.headTimeout = self.headTimeout
         settings.lengthMaximum = self.lengthMaximum
         settings.host = self.source.host
         return settings

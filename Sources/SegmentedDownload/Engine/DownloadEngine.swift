@@ -124,9 +124,8 @@ final class DownloadEngine: Sendable {
             if desk.beginCheckpoint(isPause: isPause, of: job.id) {
                 self.checkpoint(job, isPause: isPause, in: &group)
             }
-        case .place:
+        case .place(let length):
             job.update(state: .verifying)
-            let length = desk.completeLength(of: job.id)
             self.spawn(job, in: &group) {
                 try await job.place(length: length)
                 return .placed

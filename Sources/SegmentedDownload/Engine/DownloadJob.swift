@@ -43,6 +43,7 @@ final class DownloadJob: Sendable {
     var path: String { self.shared.withLock { $0.paths?.destination ?? self.firstPaths.destination } }
     var progress: DownloadProgress { self.shared.withLock { $0.progress } }
     var state: DownloadState { self.shared.withLock { $0.state } }
+    var finishedLength: Int64? { self.shared.withLock { $0.finished?.length } }
     var bytesFetched: Int64 { self.shared.withLock { $0.bytesFetched } }
 
     func update(state: DownloadState) {
@@ -89,6 +90,10 @@ final class DownloadJob: Sendable {
     func survey() throws -> Surveyor.Finding {
         let paths = try self.chosenPaths(from: self.firstPaths)
         let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
+        if case .existing = finding.survey, try self.storage.status(of: paths.part) == nil {
+            // A crash between the last rename and this removal left it.
+            try self.storage.remove(paths.manifest)
+        }
         self.shared.withLock { shared in
             shared.paths = paths
             shared.part = finding.part

@@ -11,7 +11,6 @@ struct EngineDesk {
         var meter = ThroughputMeter(start: .zero)
         /// Bytes received by leases that are over.
         var bytesBefore: Int64 = 0
-        var completeLength: Int64 = 0
         var isReported = false
     }
 
@@ -62,9 +61,6 @@ struct EngineDesk {
     private mutating func observe(_ index: Int, now: Duration) {
         let entry = self.entries[index]
         self.machine.observe(entry.job.id, entry.leases.map(\.observation), now: now)
-        if let plan = self.machine.machine(entry.job.id)?.plan, let length = plan.completeLength {
-            self.entries[index].completeLength = length
-        }
         self.entries[index].meter.record(self.bytesReceived(entry), at: now)
     }
 
@@ -121,10 +117,6 @@ struct EngineDesk {
         return self.entries[index].checkpointsWaiting.removeFirst()
     }
 
-    func completeLength(of id: DownloadID) -> Int64 {
-        self.index(id).map { self.entries[$0].completeLength } ?? 0
-    }
-
     // MARK: Telling
 
     mutating func noteStart(of job: DownloadJob, now: Duration) {
@@ -157,7 +149,6 @@ struct EngineDesk {
         case .started(let resource, let resumedFrom, let segmented):
             guard let index = self.index(job.id) else { return }
             self.entries[index].isReported = true
-            self.entries[index].completeLength = resource.completeLength ?? 0
             job.update(state: .running)
             var progress = job.progress
             progress.bytesDone = resumedFrom
@@ -198,8 +189,11 @@ struct EngineDesk {
         guard let index = self.index(job.id) else { return }
         let entry = self.entries[index]
         var progress = self.progress(entry)
-        if case .failed = conclusion {} else if case .completed = conclusion { progress.bytesDone = entry.completeLength }
         progress.connections = 0
+        if case .completed = conclusion, let length = job.finishedLength {
+            progress.bytesDone = length
+            progress.bytesTotal = length
+        }
         if let part = job.part { progress.bytesDone = max(progress.bytesDone, part.claimedLength) }
         job.update(progress: progress)
         job.close()

@@ -37,10 +37,13 @@ package struct SegmentFetcher: Sendable {
 
     private func fetch() async -> LeaseEnd {
         do {
+            if let offset = self.lease.order.forgetsFrom {
+                try self.part()?.forget(from: offset)
+            }
             return try await self.follower.withResponse(to: self.lease.order.request) { head, response, body in
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .finished }
-                return try await self.write(body, end: response.bodyEnd)
+                return try await self.write(body, of: response)
             }
         } catch let failure as Failure {
             return self.lease.isRevoked ? .revoked : .failed(failure)
@@ -53,14 +56,14 @@ package struct SegmentFetcher: Sendable {
         }
     }
 
-    private func write(_ body: any ResponseBody, end responseEnd: Int64?) async throws -> LeaseEnd {
+    private func write(_ body: any ResponseBody, of response: RangeResponse) async throws -> LeaseEnd {
         guard let part = self.part() else {
             return .failed(Failure(.internal, "a body was let through before there was a part file"))
         }
         var writer = SegmentWriter(part: part, from: self.lease.order.writesFrom)
         let end: LeaseEnd
         do {
-            end = try await self.copy(body, end: responseEnd, to: &writer)
+            end = try await self.copy(body, of: response, to: &writer)
         } catch {
             // What is written is claimed whatever broke, so that it need not be fetched again.
             try writer.flush()
@@ -71,9 +74,9 @@ package struct SegmentFetcher: Sendable {
     }
 
     private func copy(
-        _ body: any ResponseBody, end responseEnd: Int64?, to writer: inout SegmentWriter
+        _ body: any ResponseBody, of response: RangeResponse, to writer: inout SegmentWriter
     ) async throws -> LeaseEnd {
-        var offset = self.lease.order.request.lowerBound
+        var offset = response.bodyStart
         while let chunk = try await body.next() {
             self.lease.received(chunk.count)
             var taken = 0
@@ -100,7 +103,7 @@ package struct SegmentFetcher: Sendable {
             }
             offset += Int64(chunk.count)
             // Asked before the next chunk is awaited, which may be long in coming and is not ours.
-            if self.lease.isAtLimit, let responseEnd, offset < responseEnd {
+            if self.lease.isAtLimit, let bodyEnd = response.bodyEnd, offset < bodyEnd {
                 self.ask(.limitReached)
                 guard case .proceed = await self.lease.awaitAnswer() else { return .finished }
             }

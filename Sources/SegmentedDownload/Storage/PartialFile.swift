@@ -18,6 +18,8 @@ package final class PartialFile: Sendable {
         var file: (any StorageFile)?
         var sequence: UInt32 = 0
         var offset: Int64 = 0
+        /// How often claims were withdrawn: what was counted before then holds no more.
+        var generation = 0
         /// A stream without a known length cannot be resumed and keeps no manifest.
         var isRecorded: Bool
     }
@@ -111,25 +113,33 @@ package final class PartialFile: Sendable {
 
     /// Writes header and claims aside, syncs them, renames them into place and goes on appending there.
     private func writeManifest(durableCount: Int) async throws(StorageError) {
-        let (header, claims) = self.journal.withLock { ($0.header, $0.claims) }
+        while try await !self.tryWriteManifest(durableCount: durableCount) {
+            // Claims were withdrawn meanwhile, which happens once in a download: what was written holds no more.
+        }
+    }
+
+    private func tryWriteManifest(durableCount: Int) async throws(StorageError) -> Bool {
+        let (header, claims, generation) = self.journal.withLock { ($0.header, $0.claims, $0.generation) }
+        let durableCount = min(durableCount, claims.count)
         let bytes = Self.encode(header, claims, durableCount: durableCount)
-        let sequence = UInt32(truncatingIfNeeded: claims.count + 1)
         try self.storage.remove(self.paths.manifestDraft)
         let draft = try self.storage.open(self.paths.manifestDraft, .createPrivate)
         try Self.write(bytes, to: draft, at: 0)
         try await draft.synchronize(metadata: true)
         try self.storage.rename(self.paths.manifestDraft, to: self.paths.manifest, replacing: true)
         try await self.storage.synchronize(directory: self.paths.directory)
-        try self.withJournal { (journal) throws(StorageError) in
+        return try self.withJournal { (journal) throws(StorageError) in
+            guard journal.generation == generation else { return false }
             journal.file?.close()
             journal.file = draft
-            journal.sequence = sequence
+            journal.sequence = UInt32(truncatingIfNeeded: claims.count + 1)
             journal.offset = Int64(bytes.count)
             journal.durableCount = durableCount
             // Claims that came while the manifest was being written.
             for claim in journal.claims[claims.count...] {
                 try Self.append(.claim(claim), to: &journal)
             }
+            return true
         }
     }
 
@@ -155,19 +165,29 @@ package final class PartialFile: Sendable {
         }
     }
 
+    /// Withdraws the claims that reach behind an offset, before those bytes are written anew.
+    package func forget(from offset: Int64) throws(StorageError) {
+        try self.withJournal { (journal) throws(StorageError) in
+            journal.durableCount = journal.claims.forget(from: offset, durableCount: journal.durableCount)
+            journal.generation += 1
+            try Self.append(.forget(from: offset), to: &journal)
+        }
+    }
+
     /// Syncs what is claimed, then records it as durable. Returns the durable bytes.
     ///
     /// After a failed sync the claims since the last good one are withdrawn: the system may have dropped those pages, and
     /// reading them back from its cache proves nothing ("Can applications recover from fsync failures?", ATC 2020).
     package func checkpoint(isPause: Bool) async throws(StorageError) -> Int64 {
-        let (count, hasManifest, isRecorded) = self.journal.withLock {
-            ($0.claims.count, $0.file != nil, $0.isRecorded)
+        let (count, hasManifest, isRecorded, generation) = self.journal.withLock {
+            ($0.claims.count, $0.file != nil, $0.isRecorded, $0.generation)
         }
         do throws(StorageError) {
             try await self.file.synchronize(metadata: false)
         } catch {
             self.journal.withLock { journal in
                 journal.claims.removeSubrange(journal.durableCount...)
+                journal.generation += 1
                 // Should the manifest be as lost as the data, the next run reads everything back.
                 if journal.file != nil { try? Self.append(.syncFailed, to: &journal) }
             }
@@ -175,9 +195,11 @@ package final class PartialFile: Sendable {
         }
         guard isRecorded else { return 0 }
         if !hasManifest {
-            try await self.writeManifest(durableCount: count)
+            let isCurrent = self.journal.withLock { $0.generation == generation }
+            try await self.writeManifest(durableCount: isCurrent ? count : 0)
         }
-        let file = try self.withJournal { (journal) throws(StorageError) in
+        let file: (any StorageFile)? = try self.withJournal { (journal) throws(StorageError) in
+            guard journal.generation == generation else { return nil }
             journal.durableCount = max(journal.durableCount, count)
             let record: Manifest.Record = isPause ? .pause(claims: Int64(count)) : .checkpoint(claims: Int64(count))
             if hasManifest {

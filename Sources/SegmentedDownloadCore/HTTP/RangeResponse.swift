@@ -105,6 +105,12 @@ package enum RangeResponse: Hashable, Sendable {
         }
     }
 
+    /// Where in the resource the body begins.
+    package var bodyStart: Int64 {
+        if case .partial(let range, _) = self { return range.lowerBound }
+        return 0
+    }
+
     private static func whole(_ request: RangeRequest, _ head: ResponseHead) -> RangeResponse {
         guard head.values(.contentRange).isEmpty else {
             return .malformed("a 200 response has a Content-Range field")

@@ -22,6 +22,13 @@ package struct Claim: Hashable, Sendable {
 }
 
 extension [Claim] {
+    /// Withdraws the claims that reach behind `offset`; returns how many of the first `durableCount` are left.
+    package mutating func forget(from offset: Int64, durableCount: Int) -> Int {
+        let kept = self[..<durableCount].count { $0.range.upperBound <= offset }
+        self.removeAll { $0.range.upperBound > offset }
+        return kept
+    }
+
     /// In order of offset, without those that overlap: of two claims to one byte neither is believed.
     package func settled() -> [Claim] {
         let ordered = self.sorted { $0.offset < $1.offset }
@@ -70,9 +77,11 @@ extension [Claim] {
         return missing
     }
 
-    /// The CRC-32 of the whole, if these ordered, disjoint claims cover all of it; nothing is read again.
+    /// The CRC-32 of the whole, if these ordered, disjoint claims cover exactly that; nothing is read again.
     package func combinedCRC(of completeLength: Int64) -> CRC32? {
-        guard self.missing(of: completeLength).isEmpty else { return nil }
+        guard self.missing(of: completeLength).isEmpty, (self.last?.range.upperBound ?? 0) == completeLength else {
+            return nil
+        }
         return self.reduce(into: CRC32()) { $0.append($1.crc, length: $1.length) }
     }
 }

@@ -38,6 +38,8 @@ package struct Manifest: Hashable, Sendable {
         case checkpoint(claims: Int64)
         /// As a checkpoint, and nothing was written after it.
         case pause(claims: Int64)
+        /// Claims that reach behind the offset are withdrawn: those bytes are being written anew.
+        case forget(from: Int64)
         /// Syncing failed: what was not durable before is lost, whatever the page cache says.
         case syncFailed
     }

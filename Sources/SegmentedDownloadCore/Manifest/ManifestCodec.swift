@@ -53,6 +53,7 @@ package enum ManifestCodec {
             case .checkpoint(let claims): (2, claims, 0, 0)
             case .pause(let claims): (3, claims, 0, 0)
             case .syncFailed: (4, 0, 0, 0)
+            case .forget(let offset): (5, offset, 0, 0)
             }
         bytes.write(kind)
         bytes.write(UInt64(bitPattern: offset))
@@ -125,6 +126,7 @@ package enum ManifestCodec {
             case .claim(let claim): claims.append(claim)
             case .checkpoint(let count), .pause(let count): durableCount = min(max(durableCount, Int(count)), claims.count)
             case .syncFailed: claims.removeSubrange(durableCount...)
+            case .forget(let offset): durableCount = claims.forget(from: offset, durableCount: durableCount)
             }
         }
         manifest.durable = Array(claims[..<durableCount])
@@ -149,6 +151,7 @@ package enum ManifestCodec {
         case 2: return .checkpoint(claims: offset)
         case 3: return .pause(claims: offset)
         case 4: return .syncFailed
+        case 5: return .forget(from: offset)
         default: return nil
         }
     }

@@ -11,7 +11,9 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         var closedUntil: Duration = .zero
         /// One connection above the ceiling may be tried from this time on.
         var probeAt: Duration?
-        /// Refusals in a row, for the spacing of those trials.
+        /// Whether such a trial is out.
+        var isTrying = false
+        /// Trials refused in a row, for their spacing.
         var refusals = 0
     }
 
@@ -54,6 +56,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         if host.active >= host.ceiling {
             // One at a time: the next trial waits for this one's answer.
             host.probeAt = nil
+            host.isTrying = true
         }
         host.active += 1
         self.active += 1
@@ -67,6 +70,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         if host.accepted > host.ceiling {
             host.ceiling = host.accepted
             host.refusals = 0
+            host.isTrying = false
         }
         if host.ceiling < self.connectionsPerHostMax, host.probeAt == nil {
             host.probeAt = now + Self.probeDelay
@@ -81,16 +85,15 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         guard var host = self.hosts[name] else { return false }
         let servesOthers = host.accepted > 0
         let asked = retryAfter ?? .zero
-        if servesOthers {
-            host.ceiling = host.accepted
-            let spacing = min(Self.probeDelay * (1 << min(host.refusals, 6)), Self.probeDelayMax)
-            host.probeAt = now + max(spacing, asked)
-        } else {
-            host.ceiling = 1
+        // Connections refused together are one lesson; a refused trial is another.
+        host.refusals = host.isTrying ? host.refusals + 1 : max(host.refusals, 1)
+        host.isTrying = false
+        host.ceiling = max(host.accepted, 1)
+        let spacing = min(Self.probeDelay * (1 << min(host.refusals - 1, 6)), Self.probeDelayMax)
+        host.probeAt = now + max(spacing, asked)
+        if !servesOthers {
             host.closedUntil = max(host.closedUntil, now + asked)
-            host.probeAt = now + max(Self.probeDelay, asked)
         }
-        host.refusals += 1
         self.hosts[name] = host
         return servesOthers
     }

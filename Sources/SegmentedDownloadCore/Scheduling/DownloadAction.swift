@@ -12,8 +12,8 @@ package enum DownloadAction: Hashable, Sendable {
     case revoke(LeaseID)
     /// Make what is written durable and record it. Answered by `checkpointed` or `storageFailed`.
     case checkpoint(isPause: Bool)
-    /// Verify and move into place. Answered by `placed` or `storageFailed`.
-    case place
+    /// Verify the file of so many bytes and move it into place. Answered by `placed` or `storageFailed`.
+    case place(length: Int64)
     /// Give up verifying; `storageFailed` with code `cancelled` follows, unless the file is in place already.
     case interruptPlacing
     /// Close and delete what was fetched so far.
@@ -60,6 +60,8 @@ package struct FetchOrder: Hashable, Sendable {
     package let writesFrom: Int64
     /// Where the lease ends for now.
     package let limit: Int64
+    /// Claims at and behind this offset are withdrawn first: one stream will bring those bytes again.
+    package var forgetsFrom: Int64?
 }
 
 /// What observers hear.

@@ -503,9 +503,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
         switch outcome {
         case .complete:
             // The last bytes are written; connections that still hand back their response are of no interest.
-            guard fetching.leases.isEmpty else { return [] }
+            guard fetching.leases.isEmpty, let length = fetching.plan.completeLength else { return [] }
             self.state = .placing
-            return [.place]
+            return [.place(length: length)]
         case .failed(let failure):
             let actions = fetching.revokeAll()
             return actions + self.settle(.fail(failure), leases: fetching.leases.map(\.id), hasPart: true)

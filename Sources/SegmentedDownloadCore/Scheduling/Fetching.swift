@@ -96,11 +96,13 @@ struct Fetching: Hashable, Sendable {
     /// The next segment for a free connection, if one is waiting.
     mutating func nextFetch(now: Duration) -> FetchOrder? {
         guard self.outcome == nil, self.leases.count < self.target else { return nil }
+        var forgetsFrom: Int64?
         if !self.isSingleStream, self.rangeRefusals >= Self.rangeRefusalsMax {
             guard self.leases.isEmpty else { return nil }
             // Nobody gives us ranges any more: one stream carries the rest, compared with what we have.
             self.plan.truncate(to: self.plan.frontier)
             self.isSingleStream = true
+            forgetsFrom = self.plan.frontier
         }
         let waiting = self.plan.segments.indices.filter { index in
             let segment = self.plan.segments[index]
@@ -113,7 +115,7 @@ struct Fetching: Hashable, Sendable {
         self.leaseNext += 1
         let order = FetchOrder(
             lease: lease, segment: segment.id, request: self.request(for: segment),
-            writesFrom: segment.position, limit: segment.upperBound
+            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: forgetsFrom
         )
         self.plan.assign(segment.id, to: lease)
         self.leases.append(Lease(order: order, now: now))

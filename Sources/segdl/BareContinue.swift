@@ -1,0 +1,23 @@
+import SegmentedDownload
+
+/// `-c` without a value, as users of wget and curl write it.
+enum BareContinue {
+    /// The arguments with every `-c` and `--continue` given its value, `auto` where none follows.
+    static func spelledOut(_ arguments: [String]) -> [String] {
+        var spelled: [String] = []
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            if argument == "--" {
+                return spelled + [argument] + rest
+            }
+            guard argument == "-c" || argument == "--continue" else {
+                spelled.append(argument)
+                continue
+            }
+            let value = rest.first.flatMap { DownloadRequest.Continuation(rawValue: $0) }
+            if value != nil { rest.removeFirst() }
+            spelled.append("--continue=\((value ?? .auto).rawValue)")
+        }
+        return spelled
+    }
+}

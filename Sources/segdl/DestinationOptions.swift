@@ -1,0 +1,62 @@
+import ArgumentParser
+import SegmentedDownload
+
+/// Where files go, and what to do about what is there.
+struct DestinationOptions: ParsableArguments {
+    @Option(
+        name: [.customShort("o", allowingJoined: true), .long, .customLong("out")],
+        help: ArgumentHelp(
+            "The file's path; DIR/ keeps its own name. (default: the name the server or the URL gives)",
+            valueName: "FILE"))
+    var output: String?
+
+    @Option(
+        name: [.customShort("d", allowingJoined: true), .long, .customShort("P", allowingJoined: true)],
+        help: ArgumentHelp("The directory that files go to.", valueName: "DIR"))
+    var dir = "."
+
+    @Option(
+        name: [.customShort("c", allowingJoined: true), .customLong("continue")],
+        help: ArgumentHelp(
+            "Go on with what an earlier run left: if it is of use (also a bare -c), or fail, or begin anew.",
+            valueName: "HOW"))
+    var continuation = DownloadRequest.Continuation.auto
+
+    @Option(
+        help: ArgumentHelp(
+            "What to do when the file exists. verify: succeed if it is the remote file, else fail.", valueName: "HOW"))
+    var ifExists = DownloadRequest.ExistingFilePolicy.verify
+
+    @Flag(help: "Do not create missing directories.")
+    var noCreateDirs = false
+
+    mutating func validate() throws {
+        if self.dir.isEmpty { throw ValidationError("--dir is empty") }
+        switch self.output {
+        case "": throw ValidationError("--output is empty")
+        case "-": throw ValidationError("writing to standard output (-o -) comes with a later version; name a file")
+        default: break
+        }
+    }
+
+    /// `-o` within `-d`, unless it is absolute.
+    var destination: DownloadRequest.Destination {
+        guard let output = self.output else { return .directory(self.dir) }
+        let path = output.hasPrefix("/") || self.dir == "." ? output : Path.join(self.dir, output)
+        return output.hasSuffix("/") ? .directory(path) : .file(path)
+    }
+
+    func apply(to request: inout DownloadRequest) {
+        request.continuation = self.continuation
+        request.ifExists = self.ifExists
+        request.createsDirectories = !self.noCreateDirs
+    }
+}
+
+/// Paths of files, as text.
+enum Path {
+    static func join(_ directory: String, _ path: String) -> String {
+        if path.hasPrefix("/") || directory == "." { return path }
+        return directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
+    }
+}

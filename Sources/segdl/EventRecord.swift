@@ -1,0 +1,86 @@
+import SegmentedDownload
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// One event as it is written: a flat object, in which what is not known is absent.
+struct EventRecord: Encodable {
+    let v = 1
+    var event: String
+    var id: String?
+    var time: Double
+
+    var url: String?
+    var path: String?
+    var bytesTotal: Int64?
+    var resumedFrom: Int64?
+    var segmented: Bool?
+    var validator: String?
+
+    var bytesDone: Int64?
+    var bytesDurable: Int64?
+    var rate: Int64?
+    var eta: Double?
+    var connections: Int?
+
+    var segment: Int?
+    var start: Int64?
+    var end: Int64?
+    var state: String?
+
+    var reason: String?
+    var attempt: Int?
+    var delay: Double?
+
+    var bytes: Int64?
+    var bytesFetched: Int64?
+    var requests: Int?
+    var connectionsPeak: Int?
+    var seconds: Double?
+    var crc32: String?
+    var digests: [String]?
+    var verifiedBy: String?
+    var alreadyComplete: Bool?
+
+    var code: String?
+    var exit: Int32?
+    var message: String?
+    var status: Int?
+    var errno: Int32?
+    var resumable: Bool?
+    var hint: String?
+
+    var completed: Int?
+    var failed: Int?
+    var paused: Int?
+
+    init(_ event: String, id: Int? = nil, time: Duration) {
+        self.event = event
+        self.id = id.map { "\($0)" }
+        self.time = Seconds(time).rounded
+    }
+}
+
+extension Encodable {
+    /// The value as one line of JSON with sorted keys, in which nothing moves a cursor.
+    var jsonLine: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        guard let data = try? encoder.encode(self) else { return "{}" }
+        // Outside of strings JSON is ASCII, so an escape can stand for any of these.
+        var line = ""
+        for scalar in String(decoding: data, as: UTF8.self).unicodeScalars {
+            if scalar.isShowable {
+                line.unicodeScalars.append(scalar)
+            } else {
+                let digits = String(scalar.value, radix: 16)
+                line += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            }
+        }
+        return line
+    }
+}

@@ -1,0 +1,24 @@
+import SegmentedDownload
+
+/// Writes every event as a line of JSON, for programs.
+struct EventWriter: ProgressReporter {
+    let sink: LineSink
+    let elapsed: @Sendable () -> Duration
+
+    func report(_ event: DownloadEvent, of file: TransferFile) {
+        let line = EventRecord(event, of: file, time: self.elapsed()).jsonLine
+        self.sink.send(line + "\n", isSpare: Self.isSpare(event))
+    }
+
+    func finish(_ summary: TransferSummary) {
+        self.sink.send(EventRecord(summary).jsonLine + "\n")
+    }
+
+    /// A reader who sleeps may miss how it went, but not how it began or ended.
+    private static func isSpare(_ event: DownloadEvent) -> Bool {
+        switch event {
+        case .progress, .segment, .retrying, .checkpoint, .note: true
+        case .started, .paused, .completed, .failed, .cancelled: false
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import SegmentedDownload
+
+#if canImport(Musl)
+import Musl
+#elseif canImport(Glibc)
+import Glibc
+#endif
+
+/// The command's exit statuses: wget's classes up to 8, finer from 9.
+enum ExitCode: Int32, Hashable, CaseIterable {
+    case ok = 0
+    case `internal` = 1
+    case usage = 2
+    case file = 3
+    case network = 4
+    case tls = 5
+    case auth = 6
+    case `protocol` = 7
+    case server = 8
+    case integrity = 9
+    case changed = 10
+    case policy = 11
+    case exists = 12
+    case space = 13
+    case state = 14
+    case daemon = 15
+    /// Several files, some failed.
+    case partial = 16
+    case hangup = 129
+    case interrupt = 130
+    case terminate = 143
+
+    init(_ code: DownloadError.Code) {
+        self =
+            switch code {
+            case .internal: .internal
+            case .usage: .usage
+            case .file: .file
+            case .network: .network
+            case .tls: .tls
+            case .auth: .auth
+            case .protocol: .protocol
+            case .server: .server
+            case .integrity: .integrity
+            case .changed: .changed
+            case .policy: .policy
+            case .exists: .exists
+            case .space: .space
+            case .state: .state
+            // Only a signal cancels.
+            case .cancelled: .interrupt
+            }
+    }
+
+    /// 128 and the signal's number, as shells have it.
+    init(signal: CInt) {
+        self = ExitCode(rawValue: 128 + signal) ?? .interrupt
+    }
+
+    /// Ends the process with this status.
+    func leave() -> Never { exit(self.rawValue) }
+
+    /// The stable word that failure lines and events carry.
+    var word: String {
+        switch self {
+        case .hangup, .interrupt, .terminate: "signal"
+        case .ok, .internal, .usage, .file, .network, .tls, .auth, .protocol, .server, .integrity, .changed, .policy,
+            .exists, .space, .state, .daemon, .partial:
+            "\(self)"
+        }
+    }
+}

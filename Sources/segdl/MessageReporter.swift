@@ -1,0 +1,85 @@
+import SegmentedDownload
+
+/// Says in lines how each file ended; the more, the less quiet it is to be.
+struct MessageReporter: ProgressReporter {
+    let console: Console
+    let verbosity: OutputOptions.Verbosity
+
+    func report(_ event: DownloadEvent, of file: TransferFile) {
+        switch event {
+        case .completed(let result):
+            self.write(Self.completed(result), at: .normal)
+        case .failed(let error, _):
+            self.console.write(FailureLine(error, of: file.path).text)
+        case .paused(let progress):
+            self.write(PausedLine(file.path, progress).text, at: .quiet)
+        case .cancelled:
+            self.console.write(FailureLine(.internal, "the download was cancelled", of: file.path).text)
+        case .retrying(let error, let attempt, let delay):
+            self.write("\(file.path.shown): retry \(attempt) in \(Seconds(delay)): \(error.message)", at: .verbose)
+        case .note(let text):
+            self.write("\(file.path.shown): \(text)", at: .verbose)
+        case .segment(let change):
+            let end = change.end.map { "\($0)" } ?? ""
+            self.write(
+                "\(file.path.shown): segment \(change.segment) \(change.state.rawValue), bytes \(change.start)..<\(end)",
+                at: .verbose)
+        case .started, .progress, .checkpoint:
+            break
+        }
+    }
+
+    func finish(_ summary: TransferSummary) {
+        guard summary.files.count > 1 else { return }
+        let failed = summary.failed
+        if !failed.isEmpty {
+            let names = failed.map { "\($0.file.path.shown) (\($0.error.code.rawValue))" }.joined(separator: ", ")
+            let line = FailureLine(.partial, "\(failed.count) of \(summary.files.count) files failed: \(names)")
+            self.console.write(line.text)
+        } else if summary.pausedCount == 0 {
+            let fetched = summary.completed.reduce(0) { $0 + $1.bytesFetched }
+            let rate = Self.rate(fetched, in: summary.duration)
+            self.write(
+                "\(summary.files.count) files: \(ByteCount(summary.bytes)) in \(Seconds(summary.duration))\(rate)",
+                at: .normal)
+        }
+    }
+
+    private func write(_ line: String, at verbosity: OutputOptions.Verbosity) {
+        if self.verbosity >= verbosity { self.console.write(line) }
+    }
+
+    /// `file.iso: 1.0 GiB in 0.7 s (1.5 GiB/s), 4 connections, verified by etag, crc32 1234abcd`
+    static func completed(_ result: DownloadResult) -> String {
+        let name = result.path.shown
+        let proof = Self.proof(result)
+        if result.wasAlreadyComplete {
+            return "\(name): already complete (\(proof)), nothing fetched"
+        }
+        var size = "\(ByteCount(result.bytes))"
+        // More than the length is what segments overlapped by, and of no interest.
+        if result.bytesFetched < result.bytes { size += " (\(ByteCount(result.bytesFetched)) fetched)" }
+        let rate = Self.rate(result.bytesFetched, in: result.duration)
+        var parts = ["\(size) in \(Seconds(result.duration))\(rate)"]
+        parts.append(result.connectionsPeak == 1 ? "1 connection" : "\(result.connectionsPeak) connections")
+        parts.append(proof)
+        if let crc32 = result.crc32 { parts.append("crc32 \(crc32)") }
+        return "\(name): \(parts.joined(separator: ", "))"
+    }
+
+    private static func proof(_ result: DownloadResult) -> String {
+        switch result.verifiedBy {
+        case .digest: "verified by \(result.digests.map(\.algorithm.rawValue).joined(separator: " and "))"
+        case .etag: "verified by etag"
+        case .lastModified: "verified by last-modified"
+        case .none: "not verified"
+        }
+    }
+
+    /// Empty where too little happened for a rate to mean something.
+    private static func rate(_ bytes: Int64, in duration: Duration) -> String {
+        let seconds = Seconds(duration).value
+        guard bytes > 0, seconds >= 0.001 else { return "" }
+        return " (\(ByteCount(Int64(Double(bytes) / seconds)))/s)"
+    }
+}

@@ -1,0 +1,60 @@
+import SegmentedDownload
+
+/// One line that says how far something has come, for any width.
+struct ProgressBar: Hashable {
+    /// What is fetched: a file's name, or how many files.
+    var title: String
+    var progress: DownloadProgress
+    /// Fewer columns of the title say nothing.
+    var titleMin = 8
+    /// What keeps it from going on, in place of how it goes.
+    var remark: String?
+
+    /// Less says too little to be worth its columns.
+    private static let barMin = 10
+
+    /// The line in at most `width` columns.
+    ///
+    /// What does not fit goes in the order of what is missed least: the bar, the connections, the time left, the rate.
+    func line(width: Int) -> String {
+        if let remark { return "\(self.title): \(remark)".shortened(to: max(width, 0)) }
+        let fields = self.fields
+        for count in stride(from: fields.count, to: 0, by: -1) {
+            let kept = fields.prefix(count)
+            // Aligned, so that the line does not jump, if there is room for that.
+            for tail in [kept.map { "  " + $0.text.rightAligned(in: $0.width) }, kept.map { " " + $0.text }] {
+                let text = tail.joined()
+                let room = width - text.columns
+                if room >= min(self.title.columns, self.titleMin) { return self.head(room) + text }
+            }
+        }
+        return self.title.shortened(to: max(width, 0))
+    }
+
+    /// The title and, if there is room and a total, the bar, in exactly `room` columns.
+    private func head(_ room: Int) -> String {
+        // A name may take what the bar can spare.
+        let title = self.title.shortened(to: max(room / 2, min(self.title.columns, room - Self.barMin - 4)))
+        let barRoom = room - title.columns - 4
+        guard let fraction = self.progress.fraction, barRoom >= Self.barMin else {
+            return self.title.shortened(to: room).padded(to: room)
+        }
+        let done = Int(min(max(fraction, 0), 1) * Double(barRoom))
+        let isMoving = done < barRoom
+        let bar =
+            String(repeating: "=", count: done) + (isMoving ? ">" : "")
+            + String(repeating: " ", count: max(barRoom - done - 1, 0))
+        return "\(title)  [\(bar)]"
+    }
+
+    /// The most important first, each with the width of its usual values.
+    private var fields: [(text: String, width: Int)] {
+        let text = ProgressText(self.progress, separator: "/")
+        let connections = self.progress.connections > 0 ? "\(self.progress.connections)x" : nil
+        let fields: [(text: String?, width: Int)] = [
+            (text.percent, 4), (text.amount, 11), (text.rate, 11), (text.timeLeft.map { Seconds($0).clock }, 5),
+            (connections, 3),
+        ]
+        return fields.compactMap { text, width in text.map { ($0, width) } }
+    }
+}

@@ -1,0 +1,30 @@
+import SegmentedDownload
+
+/// A progress in words; what is not known is not said.
+struct ProgressText: Hashable {
+    let percent: String?
+    /// `3.1 of 4.0 GiB`
+    let amount: String
+    let rate: String?
+    let timeLeft: Duration?
+    let connections: Int
+
+    init(_ progress: DownloadProgress, separator: String = " of ") {
+        let done = ByteCount(progress.bytesDone)
+        // Rounded down: 100 % is whole.
+        self.percent = progress.fraction.map { "\(Int(min(max($0, 0), 1) * 100))%" }
+        self.amount = progress.bytesTotal.map { done.description(of: ByteCount($0), separator: separator) } ?? "\(done)"
+        self.rate = progress.rate.map { "\(ByteCount(Int64(min(max($0, 0), 1e18))))/s" }
+        self.timeLeft = progress.timeLeft
+        self.connections = progress.connections
+    }
+
+    /// `42%, 1.3 of 4.0 GiB, 120.0 MiB/s, 22 s left, 4 connections`
+    var line: String {
+        let parts: [String?] = [
+            self.percent, self.amount, self.rate, self.timeLeft.map { "\(Seconds($0)) left" },
+            self.connections == 1 ? "1 connection" : "\(self.connections) connections",
+        ]
+        return parts.compactMap { $0 }.joined(separator: ", ")
+    }
+}

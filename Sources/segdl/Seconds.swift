@@ -1,0 +1,60 @@
+import ArgumentParser
+
+/// A length of time: as an argument such as `30`, `1.5s`, `250ms` or `2m`, and as text for people.
+struct Seconds: Hashable, ExpressibleByArgument {
+    let duration: Duration
+
+    init(_ duration: Duration) {
+        self.duration = duration
+    }
+
+    /// Digits, perhaps a fraction, perhaps one of `ms s m h`; seconds without.
+    init?(argument: String) {
+        let units: [(suffix: String, milliseconds: Int64)] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)]
+        let text = argument.lowercased()
+        let unit = units.first { text.hasSuffix($0.suffix) } ?? ("", 1000)
+        guard let number = DecimalNumber(text.dropLast(unit.suffix.utf8.count)),
+            let milliseconds = number.scaled(by: unit.milliseconds),
+            // A year: more is a mistake, and far from where a deadline overflows.
+            milliseconds > 0, milliseconds <= 365 * 86_400_000
+        else { return nil }
+        self.duration = .milliseconds(milliseconds)
+    }
+
+    var defaultValueDescription: String { self.description }
+}
+
+extension Seconds: CustomStringConvertible {
+    /// `0.7 s`, `42 s`, `3 min 20 s`, `1 h 02 min`.
+    var description: String {
+        let tenths = Int64((self.value * 10).rounded())
+        if tenths < 100 { return "\(tenths / 10).\(tenths % 10) s" }
+        let seconds = Int64(self.value.rounded())
+        if seconds < 60 { return "\(seconds) s" }
+        if seconds < 3600 { return "\(seconds / 60) min \(seconds % 60) s" }
+        return "\(seconds / 3600) h \(Self.padded(seconds / 60 % 60)) min"
+    }
+
+    /// `0:42`, `1:02:03`, for the bar; days where hours would not tell.
+    var clock: String {
+        let seconds = Int64(self.value.rounded(.up))
+        if seconds >= 100 * 3600 { return seconds < 1000 * 86_400 ? "\(seconds / 86_400) days" : "long" }
+        let tail = Self.padded(seconds % 60)
+        if seconds < 3600 { return "\(seconds / 60):\(tail)" }
+        return "\(seconds / 3600):\(Self.padded(seconds / 60 % 60)):\(tail)"
+    }
+
+    /// In seconds, at most so many that calculating with them is safe.
+    var value: Double {
+        min(self.duration / .seconds(1), 1e15)
+    }
+
+    /// In seconds, to the millisecond.
+    var rounded: Double {
+        (self.value * 1000).rounded() / 1000
+    }
+
+    private static func padded(_ number: Int64) -> String {
+        number < 10 ? "0\(number)" : "\(number)"
+    }
+}

@@ -1,0 +1,92 @@
+import ArgumentParser
+import SegmentedDownload
+
+#if canImport(Musl)
+import Musl
+#elseif canImport(Glibc)
+import Glibc
+#endif
+
+/// Says what interrupted downloads there are.
+struct StatusCommand: SegdlSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Says what interrupted downloads there are, and how far they have come.",
+        usage: "segdl status [--json] [PATH…]",
+        discussion: """
+            Without a path: all in the current directory.
+
+              segdl status
+              segdl status --json file.iso
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The files to look at.", valueName: "PATH"))
+    var paths: [String] = []
+
+    @Flag(help: "One JSON object a line.")
+    var json = false
+
+    func perform() async -> ExitCode {
+        let output = LineSink(descriptor: STDOUT_FILENO)
+        let errors = LineSink(descriptor: STDERR_FILENO)
+        let code = self.write(to: output, errors: errors)
+        output.drain()
+        errors.drain()
+        return code
+    }
+
+    private func write(to output: LineSink, errors: LineSink) -> ExitCode {
+        var failures: [DownloadError] = []
+        func fail(_ error: DownloadError, of path: String?) {
+            failures.append(error)
+            errors.send(FailureLine(error, of: path).text + "\n")
+        }
+        var paths = self.paths
+        do throws(DownloadError) {
+            if paths.isEmpty { paths = try SavedDownload.paths(in: ".") }
+        } catch {
+            fail(error, of: nil)
+        }
+        for path in paths {
+            do throws(DownloadError) {
+                let saved = try SavedDownload(at: path)
+                output.send((self.json ? StatusRecord(saved).jsonLine : Self.line(saved)) + "\n")
+            } catch {
+                fail(error, of: path)
+            }
+        }
+        guard let first = failures.first else { return .ok }
+        return paths.count <= 1 ? ExitCode(first.code) : .partial
+    }
+
+    private static func line(_ saved: SavedDownload) -> String {
+        let amount = ByteCount(saved.bytesDone).description(of: ByteCount(saved.bytesTotal))
+        let fraction = saved.bytesTotal == 0 ? 1 : Double(saved.bytesDone) / Double(saved.bytesTotal)
+        var parts = ["\(saved.path.shown): \(amount) (\(Int(fraction * 100))%)"]
+        if let validator = saved.validator { parts.append(validator) }
+        parts += saved.digests.map(\.description)
+        parts.append("from \(saved.sourceDescription)")
+        return parts.joined(separator: ", ")
+    }
+}
+
+/// A manifest as a flat object.
+struct StatusRecord: Encodable {
+    let v = 1
+    let path: String
+    let url: String
+    let bytesDone: Int64
+    let bytesTotal: Int64
+    let validator: String?
+    let digests: [String]
+
+    init(_ saved: SavedDownload) {
+        self.path = saved.path
+        self.url = saved.sourceDescription
+        self.bytesDone = saved.bytesDone
+        self.bytesTotal = saved.bytesTotal
+        self.validator = saved.validator
+        self.digests = saved.digests.map(\.description)
+    }
+}

@@ -1,0 +1,51 @@
+extension String {
+    /// The columns of a terminal that the text takes.
+    var columns: Int {
+        self.unicodeScalars.reduce(0) { $0 + $1.columns }
+    }
+
+    /// The text in at most `limit` columns; what is too long loses its middle, for its end tells as much as its start.
+    func shortened(to limit: Int) -> String {
+        guard self.columns > limit else { return self }
+        guard limit > 1 else { return limit == 1 ? "…" : "" }
+        let tail = String(String.prefix(of: self.reversed(), columns: (limit - 1) / 2).reversed())
+        return String(String.prefix(of: Array(self), columns: limit - 1 - tail.columns)) + "…" + tail
+    }
+
+    /// The text and so many spaces that it takes `width` columns.
+    func padded(to width: Int) -> String {
+        self + String(repeating: " ", count: max(width - self.columns, 0))
+    }
+
+    /// The text after so many spaces that it takes `width` columns.
+    func rightAligned(in width: Int) -> String {
+        String(repeating: " ", count: max(width - self.columns, 0)) + self
+    }
+
+    private static func prefix(of characters: [Character], columns limit: Int) -> [Character] {
+        var columns = 0
+        return Array(
+            characters.prefix { character in
+                columns += String(character).columns
+                return columns <= limit
+            })
+    }
+}
+
+extension Unicode.Scalar {
+    /// 0, 1 or 2, as terminals have it (UAX #11, without its ambiguous class).
+    fileprivate var columns: Int {
+        switch self.properties.generalCategory {
+        case .nonspacingMark, .enclosingMark, .format, .control: return 0
+        default: break
+        }
+        switch self.value {
+        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,
+            0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1FAFF,
+            0x20000...0x3FFFD:
+            return 2
+        default:
+            return 1
+        }
+    }
+}

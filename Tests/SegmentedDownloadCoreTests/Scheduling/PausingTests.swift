@@ -1,0 +1,219 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Pausing, going on, cancelling")
+struct PausingTests {
+    private static let resource = RemoteResource.tagged("\"a\"", length: 10 << 20)
+    private static let saved = SavedPartial(resource: resource, completeLength: 10 << 20, missing: [5..<(10 << 20)])
+
+    /// Each state in which a user's word may come, and what then happens to the step under way.
+    enum Moment: CaseIterable, Sendable {
+        case queued, surveying, probing, preparing, fetching, settling, placing
+    }
+
+    private static func script(at moment: Moment) -> Script {
+        var limits = GroupStateMachine.Limits()
+        if moment == .queued {
+            limits.downloads = 1
+            var script = Script(limits: limits)
+            script.tell(.pause)
+            script.tell(.surveyed(.nothing))
+            return script
+        }
+        var script = Script(.exactly(moment == .placing ? 1 : 2))
+        if moment == .surveying { return script }
+        script.tell(.surveyed(.nothing))
+        if moment == .probing { return script }
+        script.accept(0, Self.resource)
+        if moment == .preparing { return script }
+        script.tell(.prepared)
+        if moment == .fetching { return script }
+        if moment == .settling {
+            script.tell(.pause)
+            return script
+        }
+        script.complete(0)
+        return script
+    }
+
+    /// Lets everything under way answer as it was told, until nothing is.
+    private static func settle(_ script: inout Script) {
+        for _ in 0..<10 where script.conclusion == nil {
+            for action in script.take() {
+                switch action {
+                case .survey: script.tell(.surveyed(.nothing))
+                case .prepare: script.tell(.prepared)
+                case .revoke(let lease): script.end(lease.rawValue, .revoked)
+                case .answer(let lease, .stop): script.end(lease.rawValue, .finished)
+                case .checkpoint: script.tell(.checkpointed(bytes: 0))
+                case .interruptPlacing: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
+                case .discard: script.tell(.discarded)
+                case .answer, .narrow, .place, .report, .conclude: break
+                }
+            }
+        }
+    }
+
+    @Test("A pause at any time ends in rest, with no connection left", arguments: Moment.allCases)
+    func pauses(moment: Moment) {
+        var script = Self.script(at: moment)
+        script.tell(.pause)
+        Self.settle(&script)
+        #expect(script.conclusion == .paused)
+        #expect(script.machine.isIdle)
+    }
+
+    @Test("A pause taken back before it took effect has no effect", arguments: Moment.allCases)
+    func pausesAndResumes(moment: Moment) {
+        var script = Self.script(at: moment)
+        script.tell(.pause)
+        script.tell(.resume)
+        for _ in 0..<4 {
+            for action in script.take() {
+                switch action {
+                case .prepare: script.tell(.prepared)
+                case .revoke(let lease): script.end(lease.rawValue, .revoked)
+                case .checkpoint: script.tell(.checkpointed(bytes: 0))
+                case .interruptPlacing: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
+                case .survey: script.tell(.surveyed(.nothing))
+                case .answer, .narrow, .place, .discard, .report, .conclude: break
+                }
+            }
+        }
+        #expect(script.conclusion != .paused)
+    }
+
+    @Test("Of pause, go on and pause the last counts", arguments: Moment.allCases)
+    func lastWordCounts(moment: Moment) {
+        var script = Self.script(at: moment)
+        script.tell(.pause)
+        script.tell(.resume)
+        script.tell(.pause)
+        Self.settle(&script)
+        #expect(script.conclusion == .paused)
+    }
+
+    @Test("A cancellation at any time deletes the part, and a pause does not take it back", arguments: Moment.allCases)
+    func cancels(moment: Moment) {
+        var script = Self.script(at: moment)
+        var discards = 0
+        var isInterrupted = false
+        script.tell(.cancel(keepingPartial: false))
+        if script.conclusion == nil { script.tell(.pause) }
+        for _ in 0..<10 where script.conclusion == nil {
+            for action in script.take() {
+                switch action {
+                case .survey: script.tell(.surveyed(.nothing))
+                case .prepare: script.tell(.prepared)
+                case .revoke(let lease): script.end(lease.rawValue, .revoked)
+                case .checkpoint: script.tell(.checkpointed(bytes: 0))
+                case .interruptPlacing:
+                    // Asked twice, it is interrupted once.
+                    if !isInterrupted { script.tell(.storageFailed(Failure(.cancelled, "interrupted"))) }
+                    isInterrupted = true
+                case .discard:
+                    discards += 1
+                    script.tell(.discarded)
+                case .answer, .narrow, .place, .report, .conclude: break
+                }
+            }
+        }
+        #expect(script.conclusion == .cancelled)
+        #expect(discards == 1)
+    }
+
+    @Test("A pause in mid-flight revokes every lease, then checkpoints, then rests")
+    func order() {
+        var script = Self.script(at: .fetching)
+        _ = script.take()
+        script.tell(.pause)
+        #expect(script.take() == [.revoke(LeaseID(0)), .revoke(LeaseID(1))])
+        script.end(0, .revoked)
+        #expect(script.take().isEmpty)
+        script.end(1, .revoked)
+        #expect(script.take() == [.checkpoint(isPause: true)])
+        script.tell(.checkpointed(bytes: 0))
+        #expect(script.take() == [.conclude(.paused)])
+    }
+
+    @Test("After a pause the download looks at its part again and goes on where it was")
+    func resumes() {
+        var script = Self.script(at: .fetching)
+        script.tell(.pause)
+        Self.settle(&script)
+        script.tell(.resume)
+        #expect(script.take().last == .survey)
+        script.tell(.surveyed(.partial(Self.saved)))
+        #expect(script.orders.last?.request.lowerBound == 5)
+        #expect((script.leases.last ?? 0) > 1, "lease names are never used again")
+    }
+
+    @Test("A pause that a failure overtook does not stop the next run")
+    func stalePause() {
+        for moment in [Moment.surveying, .preparing, .placing] {
+            var script = Self.script(at: moment)
+            script.tell(.pause)
+            script.tell(.storageFailed(Failure(.file, "input/output error")))
+            #expect(script.conclusion != nil)
+            script.tell(.resume)
+            script.tell(.surveyed(.nothing))
+            #expect(script.conclusion == nil, "\(moment)")
+        }
+    }
+
+    @Test("A resumption that a failure overtook does not undo the next pause")
+    func staleResumption() {
+        var script = Self.script(at: .fetching)
+        script.tell(.pause)
+        script.tell(.resume)
+        for lease in script.leases { script.end(lease, .revoked) }
+        script.tell(.checkpointFailed(Failure(.file, "input/output error")))
+        #expect(script.failure?.code == .file)
+        script.tell(.resume)
+        script.tell(.surveyed(.nothing))
+        script.tell(.pause)
+        Self.settle(&script)
+        #expect(script.conclusion == .paused)
+    }
+
+    @Test("A cancellation that deletes does so even where the last checkpoint failed")
+    func cancelOverFailedCheckpoint() {
+        var script = Self.script(at: .fetching)
+        script.progress(0, to: 100)
+        script.wait(.seconds(6))
+        script.tell(.cancel(keepingPartial: false))
+        for lease in script.leases { script.end(lease, .revoked) }
+        _ = script.take()
+        script.tell(.checkpointFailed(Failure(.file, "input/output error")))
+        #expect(script.take() == [.discard])
+    }
+
+    @Test("A file that is in place before the pause reached it is complete")
+    func placedAnyway() {
+        var script = Self.script(at: .placing)
+        script.tell(.pause)
+        script.tell(.placed)
+        #expect(script.conclusion == .completed)
+    }
+
+    @Test("A wrong digest outlives a pause")
+    func integrityOutlives() {
+        var script = Self.script(at: .placing)
+        script.tell(.pause)
+        script.tell(.storageFailed(Failure(.integrity, "another digest")))
+        #expect(script.failure?.code == .integrity)
+    }
+
+    @Test("A file that was placed cannot be paused, cancelled or fetched again")
+    func completedIsFinal() {
+        var script = Self.script(at: .placing)
+        script.tell(.placed)
+        _ = script.take()
+        script.tell(.pause)
+        script.tell(.cancel(keepingPartial: false))
+        script.tell(.resume)
+        script.wait(.seconds(1))
+        #expect(script.take().isEmpty)
+        #expect(script.conclusion == .completed)
+    }
+}

@@ -1,0 +1,414 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("The first request")
+struct ProbingTests {
+    private static let length: Int64 = 10 << 20
+    private static let strong = RemoteResource.tagged("\"a\"", length: length)
+    private static let unproven = RemoteResource(completeLength: length)
+
+    private static func resuming(
+        _ resource: RemoteResource = strong, missing: [Range<Int64>] = [3_000_000..<length],
+        _ change: (inout DownloadSettings) -> Void = { _ in }
+    ) -> Script {
+        var script = Script(.exactly(4), change)
+        script.tell(.surveyed(.partial(SavedPartial(resource: resource, completeLength: Self.length, missing: missing))))
+        return script
+    }
+
+    private static func comparing(_ record: RemoteResource = strong) -> Script {
+        var script = Script()
+        script.tell(
+            .surveyed(.existing(ExistingFile(length: Self.length, record: record, agreesWithDigests: nil))))
+        return script
+    }
+
+    private static func preparation(_ script: inout Script) -> Preparation? {
+        script.take().compactMap { if case .prepare(let preparation) = $0 { preparation } else { nil } }.first
+    }
+
+    // MARK: Fresh
+
+    @Test("A fresh download asks for everything from byte 0 as a range, without a condition")
+    func freshRequest() {
+        var script = Script()
+        #expect(script.take() == [.survey])
+        script.tell(.surveyed(.nothing))
+        #expect(script.order(0)?.request.rangeFieldValue == "bytes=0-")
+        #expect(script.order(0)?.request.ifRangeFieldValue == nil)
+    }
+
+    @Test("No byte is let through before the part file is ready")
+    func waitsForPart() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        _ = script.take()
+        script.accept(0, Self.strong)
+        #expect(script.take().count == 1)
+        script.tell(.prepared)
+        #expect(script.take() == [.answer(LeaseID(0), .proceed(limit: Self.length))])
+    }
+
+    @Test("A server without ranges serves one stream, adopted as it is")
+    func singleStream() {
+        var script = Script(.exactly(8))
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .whole(Self.strong))
+        script.tell(.prepared)
+        #expect(script.leases == [0])
+        script.progress(0, to: Self.length)
+        script.end(0, .finished)
+        #expect(script.take().last == .place)
+    }
+
+    @Test("An unusable answer to a range is asked for once more without one, and then is final")
+    func asksWithoutRange() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .ignoresRanges("no Content-Range"))
+        #expect(script.order(1)?.request.isRanged == false)
+        script.respond(1, .ignoresRanges("no Content-Range"))
+        #expect(script.failure?.code == .protocol)
+    }
+
+    @Test("An empty file is prepared and placed without another request")
+    func empty() {
+        for response in [RangeResponse.unsatisfiable(completeLength: 0), .whole(.tagged("\"a\"", length: 0))] {
+            var script = Script()
+            script.tell(.surveyed(.nothing))
+            script.respond(0, response)
+            script.end(0, .finished)
+            script.tell(.prepared)
+            #expect(script.leases.isEmpty)
+            #expect(script.take().last == .place)
+        }
+    }
+
+    @Test("A 416 that names no length is asked again without a range")
+    func unsatisfiableWithoutLength() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .unsatisfiable(completeLength: nil))
+        #expect(script.order(1)?.request.isRanged == false)
+    }
+
+    @Test("A longer file than allowed is refused before anything is prepared")
+    func tooLong() {
+        var script = Script { $0.lengthMaximum = 100 }
+        script.tell(.surveyed(.nothing))
+        _ = script.take()
+        script.accept(0, Self.strong)
+        #expect(script.failure?.code == .space)
+        #expect(!script.take().contains { if case .prepare = $0 { true } else { false } })
+    }
+
+    @Test(
+        "What cannot pass is final at once",
+        arguments: [
+            (RangeResponse.rejected(status: 404), Failure.Code.server), (.rejected(status: 403), .server),
+            (.unauthorized(status: 401, challenge: nil), .auth), (.malformed("CL"), .protocol),
+            (.redirected(status: 302, location: "/"), .server),
+        ]
+    )
+    func finalAnswers(response: RangeResponse, code: Failure.Code) {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.respond(0, response)
+        #expect(script.failure?.code == code)
+        #expect(script.take().first { if case .answer = $0 { true } else { false } } == .answer(LeaseID(0), .stop))
+    }
+
+    @Test("A refusal is waited out, for as long as the origin asks")
+    func refusal() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .refused(status: 503, retryAfter: RetryAfter(fieldValue: "20", date: nil, fallbackNow: nil)))
+        script.end(0, .finished)
+        script.wait(.milliseconds(19_900))
+        #expect(script.leases.isEmpty)
+        script.wait(.milliseconds(200))
+        #expect(script.leases == [1])
+    }
+
+    @Test("A Retry-After longer than allowed is reported, not waited for")
+    func refusalTooLong() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .refused(status: 429, retryAfter: RetryAfter(fieldValue: "601", date: nil, fallbackNow: nil)))
+        #expect(script.failure?.retryAfter == .seconds(601))
+    }
+
+    @Test("What one download will not wait for, others to the same host need not either")
+    func othersAreNotBlocked() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        let never = RetryAfter(fieldValue: "999999999999999999999", date: nil, fallbackNow: nil)
+        script.respond(0, .refused(status: 429, retryAfter: never))
+        script.end(0, .finished)
+        #expect(script.conclusion != nil)
+        script.tell(.resume)
+        script.tell(.surveyed(.nothing))
+        script.wait(.seconds(3600))
+        #expect(script.leases == [1], "an hour later the host may be asked again")
+    }
+
+    @Test("A host that was never reached is reported after the fourth attempt")
+    func firstContact() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        for attempt in 0..<4 {
+            #expect(script.leases == [attempt])
+            script.end(attempt, .failed(Failure(.network, "no such host", isTransient: true)))
+            script.wait(.seconds(60))
+        }
+        #expect(script.failure?.code == .network)
+    }
+
+    @Test("A head that does not come in time is given up and asked for again")
+    func lateHead() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.wait(.seconds(31))
+        #expect(script.take().last == .revoke(LeaseID(0)))
+        script.end(0, .revoked)
+        script.wait(.seconds(1))
+        #expect(script.leases == [1])
+    }
+
+    @Test("A head that came just when it was given up is not used: its connection is being closed")
+    func headAfterRevocation() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.wait(.seconds(31))
+        _ = script.take()
+        script.accept(0, Self.strong)
+        script.end(0, .revoked)
+        if Self.preparation(&script) != nil { script.tell(.prepared) }
+        script.wait(.seconds(1))
+        #expect(script.leases == [1], "nobody fetches, and nobody ever will")
+    }
+
+    // MARK: Resuming
+
+    @Test("A resumed download asks for its first gap, and only if the resource is the same")
+    func resumeRequest() {
+        let script = Self.resuming()
+        let request = script.order(0)?.request
+        #expect(request?.rangeFieldValue == "bytes=3000000-")
+        #expect(request?.ifRangeFieldValue == "\"a\"")
+        #expect(Self.resuming(missing: [5..<10, 20..<Self.length]).order(0)?.request.rangeFieldValue == "bytes=5-9")
+    }
+
+    @Test("Without a validator a resumed download compares 16 KiB before the gap")
+    func resumeOverlaps() {
+        let order = Self.resuming(Self.unproven).order(0)
+        #expect(order?.request.lowerBound == 3_000_000 - Int64(16 << 10))
+        #expect(order?.writesFrom == 3_000_000)
+    }
+
+    @Test("An overlap that reaches before the first byte begins with it")
+    func resumeOverlapsAtStart() {
+        let order = Self.resuming(Self.unproven, missing: [100..<Self.length]).order(0)
+        #expect(order?.request.lowerBound == 0)
+    }
+
+    @Test("A 206 goes on with the part as surveyed")
+    func resumes() {
+        var script = Self.resuming()
+        _ = script.take()
+        script.accept(0, Self.strong)
+        #expect(Self.preparation(&script)?.mode == .adopted)
+        script.tell(.prepared)
+        #expect(script.leases == [0, 1, 2, 3])
+        #expect(script.plan?.bytesDone == 3_000_000)
+    }
+
+    @Test("A 200 with our own tag to If-Range is asked again without it")
+    func dislikesIfRange() {
+        var script = Self.resuming()
+        script.respond(0, .whole(Self.strong))
+        let request = script.order(1)?.request
+        #expect(request?.ifRangeFieldValue == nil)
+        #expect(request?.rangeFieldValue == "bytes=3000000-")
+        script.accept(1, Self.strong)
+        #expect(Self.preparation(&script)?.mode == .adopted)
+    }
+
+    @Test(
+        "A whole file is never taken for the range that was asked for when resuming", arguments: [strong, unproven]
+    )
+    func wholeOnResume(resource: RemoteResource) {
+        var script = Self.resuming(resource)
+        var lease = 0
+        for _ in 0..<4 {
+            guard let order = script.order(lease) else { break }
+            _ = script.take()
+            script.respond(lease, .whole(resource))
+            if let preparation = Self.preparation(&script) {
+                #expect(order.request.lowerBound == 0, "byte 0 of the body would be written at \(order.writesFrom)")
+                #expect(preparation.mode == .adoptedUp(to: 3_000_000))
+                return
+            }
+            script.end(lease, .finished)
+            lease += 1
+        }
+        Issue.record("the download never goes on")
+    }
+
+    @Test("An answer that ends before the gap begins is no answer to go on with")
+    func overlapOnly() {
+        var script = Self.resuming(Self.unproven)
+        let lowerBound = script.order(0)?.request.lowerBound ?? 0
+        script.respond(0, .partial(ByteRange(lowerBound..<(lowerBound + 100)), Self.unproven))
+        #expect(Self.preparation(&script) == nil)
+    }
+
+    @Test("A changed resource is reported, and the part kept")
+    func changed() {
+        var script = Self.resuming()
+        script.respond(0, .changed("its ETag"))
+        #expect(script.failure?.code == .changed)
+        #expect(!script.take().contains(.discard))
+    }
+
+    @Test("Restarting on a change keeps the part until the new answer is accepted")
+    func restarts() {
+        var script = Self.resuming { $0.onChange = .restart }
+        _ = script.take()
+        script.respond(0, .changed("its ETag"))
+        #expect(script.take() == [.answer(LeaseID(0), .stop)])
+        #expect(script.order(1)?.request.rangeFieldValue == "bytes=0-")
+        script.accept(1, .tagged("\"b\"", length: 100))
+        let preparation = Self.preparation(&script)
+        #expect(preparation?.mode == .fresh)
+        #expect(preparation?.replaces == true)
+    }
+
+    @Test("What was fetched after a restart is kept over a pause")
+    func restartThenPause() {
+        var script = Self.resuming { $0.onChange = .restart }
+        script.respond(0, .changed("its ETag"))
+        script.end(0, .finished)
+        let resource = RemoteResource.tagged("\"b\"", length: Self.length)
+        script.accept(1, resource)
+        script.tell(.prepared)
+        script.tell(.pause)
+        for lease in script.leases { script.end(lease, .revoked) }
+        script.tell(.checkpointed(bytes: 100))
+        #expect(script.conclusion == .paused)
+        script.tell(.resume)
+        script.tell(
+            .surveyed(.partial(SavedPartial(resource: resource, completeLength: Self.length, missing: [100..<200]))))
+        #expect(script.orders.last?.request.lowerBound == 100)
+    }
+
+    @Test("A resource that changes all the time is reported after three restarts")
+    func restartsAreFinite() {
+        var script = Self.resuming { $0.onChange = .restart }
+        for lease in 0..<4 {
+            script.respond(lease, .changed("its ETag"))
+            script.end(lease, .finished)
+            guard script.conclusion == nil else { break }
+            script.accept(lease + 1, .tagged("\"b\"", length: Self.length))
+            script.tell(.prepared)
+            script.respond(script.leases.last ?? 0, .changed("its ETag"))
+            break
+        }
+        var rounds = 0
+        while script.conclusion == nil, rounds < 20 {
+            rounds += 1
+            for lease in script.leases { script.end(lease, .revoked) }
+            if script.take().contains(.checkpoint(isPause: true)) { script.tell(.checkpointed(bytes: 0)) }
+            guard script.leases.count == 1, let lease = script.leases.first else { continue }
+            script.accept(lease, .tagged("\"b\"", length: Self.length))
+            script.tell(.prepared)
+            script.respond(script.leases.last ?? 0, .changed("its ETag"))
+        }
+        #expect(script.failure?.code == .changed)
+        #expect(rounds <= 4)
+    }
+
+    @Test("A 416 with another length is a change, with our own length nonsense")
+    func unsatisfiable() {
+        var script = Self.resuming()
+        script.respond(0, .unsatisfiable(completeLength: 5))
+        #expect(script.failure?.code == .changed)
+        script = Self.resuming()
+        script.respond(0, .unsatisfiable(completeLength: Self.length))
+        #expect(script.failure?.code == .protocol)
+    }
+
+    @Test("A part that misses nothing is placed without a request")
+    func nothingMissing() {
+        var script = Self.resuming(missing: [])
+        #expect(Self.preparation(&script)?.mode == .adopted)
+        script.tell(.prepared)
+        #expect(script.leases.isEmpty)
+        #expect(script.take().last == .place)
+    }
+
+    @Test("--continue must fails where there is nothing, --continue no begins anew")
+    func continuation() {
+        var script = Script { $0.continuation = .must }
+        script.tell(.surveyed(.nothing))
+        #expect(script.failure?.code == .state)
+        script = Self.resuming { $0.continuation = .no }
+        #expect(script.order(0)?.request.rangeFieldValue == "bytes=0-")
+        script.accept(0, Self.strong)
+        #expect(Self.preparation(&script)?.mode == .fresh)
+    }
+
+    // MARK: A finished file
+
+    @Test("A finished file is asked about with If-None-Match, and 304 or an equal tag says that it is current")
+    func compares() {
+        for response in [RangeResponse.notModified, .partial(ByteRange(0..<1), Self.strong), .whole(Self.strong)] {
+            var script = Self.comparing()
+            #expect(script.order(0)?.request.ifNoneMatchFieldValue == "\"a\"")
+            script.respond(0, response)
+            #expect(script.conclusion == .alreadyComplete)
+        }
+    }
+
+    @Test("A finished file whose origin proves nothing is not called current")
+    func comparesNothing() {
+        for response in [RangeResponse.partial(ByteRange(0..<1), Self.unproven), .whole(Self.unproven)] {
+            var script = Self.comparing(Self.unproven)
+            script.respond(0, response)
+            #expect(script.failure?.code == .exists)
+        }
+    }
+
+    @Test("What to do about an existing file follows the policy and the digests")
+    func existing() {
+        func conclusion(_ policy: DownloadSettings.ExistingFilePolicy, _ agrees: Bool?) -> DownloadConclusion? {
+            var script = Script { $0.ifExists = policy }
+            script.tell(.surveyed(.existing(ExistingFile(length: 5, record: nil, agreesWithDigests: agrees))))
+            return script.conclusion
+        }
+        #expect(conclusion(.skip, nil) == .alreadyComplete)
+        #expect(conclusion(.verify, true) == .alreadyComplete)
+        #expect(conclusion(.overwrite, nil) == nil)
+        for (policy, agrees) in [(.fail, nil), (.verify, false), (.verify, nil)]
+            as [(DownloadSettings.ExistingFilePolicy, Bool?)]
+        {
+            guard case .failed(let failure) = conclusion(policy, agrees) else {
+                Issue.record("\(policy) \(String(describing: agrees))")
+                continue
+            }
+            #expect(failure.code == .exists)
+        }
+    }
+
+    @Test("A destination found only once the response named it is looked at anew")
+    func found() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.accept(0, Self.strong)
+        _ = script.take()
+        script.tell(
+            .found(.partial(SavedPartial(resource: Self.strong, completeLength: Self.length, missing: [7..<Self.length]))))
+        #expect(script.take() == [.answer(LeaseID(0), .stop)])
+        #expect(script.orders.last?.request.lowerBound == 7)
+    }
+}

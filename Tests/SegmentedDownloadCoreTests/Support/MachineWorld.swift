@@ -1,0 +1,577 @@
+import HTTPTypes
+import SegmentedDownloadCore
+
+/// A world without threads or time of its own for ``GroupStateMachine``: origins, connections, disks and a user.
+///
+/// Everything that happens follows from the seed. First faults rain, then they stop, and everything must end well.
+struct MachineWorld {
+    struct Download {
+        let id: DownloadID
+        let settings: DownloadSettings
+        var origin: ModelOrigin
+        var disk = ModelDisk()
+        var leases: Set<LeaseID> = []
+        /// What the user wanted last: to go on, unless they said otherwise.
+        var lastWord = LastWord.goOn
+        /// Whether its run has been concluded.
+        var hasConcluded = false
+        var conclusions: [DownloadConclusion] = []
+        var isCheckpointing = false
+        var checkpointsWaiting: [Bool] = []
+        var length: Int64?
+    }
+
+    enum LastWord: Hashable { case goOn, pause, cancel }
+
+    /// A step on disk under way.
+    private struct DiskStep {
+        let id: DownloadID
+        let at: Duration
+        let event: MachineEvent
+        var snapshot: [ModelDisk.Run] = []
+    }
+
+    let seed: UInt64
+    private(set) var generator: SplitMix64
+    private let limits: GroupStateMachine.Limits
+    private(set) var machine: GroupStateMachine
+    private(set) var now: Duration = .zero
+    private var tickAt: Duration = .zero
+    private(set) var downloads: [Download] = []
+    private(set) var connections: [ModelConnection] = []
+    private var inbox: [GroupEvent] = []
+    private var steps: [DiskStep] = []
+    private(set) var violations: [String] = []
+    private(set) var trace: [String] = []
+    private var isCalm = false
+    /// Of a hundred moves, how many go wrong.
+    private let faultiness: Int
+    /// How many connections the host serves at once.
+    private let served: Int
+    private(set) var handled = 0
+
+    init(seed: UInt64) {
+        self.seed = seed
+        var generator = SplitMix64(seed: seed)
+        var limits = GroupStateMachine.Limits()
+        limits.connections = Int.random(in: 1...12, using: &generator)
+        limits.connectionsPerHost = Int.random(in: 1...8, using: &generator)
+        limits.downloads = Int.random(in: 1...3, using: &generator)
+        self.limits = limits
+        self.machine = GroupStateMachine(limits: limits)
+        self.faultiness = [0, 1, 5, 20].randomElement(using: &generator) ?? 0
+        self.served = Int.random(in: 1...10, using: &generator)
+        self.generator = generator
+        for number in 0..<Int.random(in: 1...3, using: &self.generator) {
+            self.add(DownloadID(number))
+        }
+    }
+
+    private mutating func add(_ id: DownloadID) {
+        var settings = DownloadSettings()
+        let count = Int.random(in: 0...8, using: &self.generator)
+        settings.segments = count == 0 ? .automatic : .exactly(count)
+        settings.splitLengthMinimum = 1 << Int64.random(in: 6...20, using: &self.generator)
+        settings.onChange = Bool.random(using: &self.generator) ? .fail : .restart
+        settings.stallTimeout = .seconds(5)
+        settings.headTimeout = .seconds(4)
+        settings.host = "host"
+        let magnitude = Int64.random(in: 0...24, using: &self.generator)
+        var origin = ModelOrigin(lengths: [Int64.random(in: 0...(1 << magnitude), using: &self.generator)])
+        origin.validation = [.strong, .strong, .weak, .date, .none].randomElement(using: &self.generator) ?? .strong
+        origin.ranges = [.always, .always, .always, .never, .sometimes].randomElement(using: &self.generator) ?? .always
+        origin.tellsLength = Int.random(in: 0..<4, using: &self.generator) != 0
+        origin.dislikesIfRange = Int.random(in: 0..<4, using: &self.generator) == 0
+        if Int.random(in: 0..<4, using: &self.generator) == 0 {
+            origin.rangeLengthMax = origin.length / 8 + 1
+        }
+        self.downloads.append(Download(id: id, settings: settings, origin: origin))
+        let seed = self.generator.next()
+        self.handle(.added(id, settings, seed: seed))
+    }
+
+    // MARK: Running
+
+    /// How long everything may take once the faults have stopped: retries wait half a minute, trials of connections one.
+    static let patience: Duration = .seconds(3 * 3600)
+
+    /// Runs to the end and returns what went wrong, nothing if all is well.
+    mutating func run() -> [String] {
+        for _ in 0..<Int.random(in: 20...160, using: &self.generator) where self.violations.isEmpty {
+            self.round()
+            if Int.random(in: 0..<40, using: &self.generator) == 0 { self.userActs() }
+        }
+        self.calmDown()
+        let deadline = self.now + Self.patience
+        while self.violations.isEmpty, !self.isOver {
+            self.round()
+            if self.now > deadline {
+                self.violate("does not end: \(self.downloads.map(\.conclusions)), \(self.connections.count) connections")
+            }
+        }
+        if self.violations.isEmpty { self.checkEnds() }
+        return self.violations
+    }
+
+    private var isOver: Bool {
+        self.machine.isIdle && self.inbox.isEmpty && self.steps.isEmpty && self.connections.isEmpty
+    }
+
+    /// The faults stop, and whoever rests is asked to go on, unless the user's last word was another.
+    private mutating func calmDown() {
+        self.isCalm = true
+        for index in self.downloads.indices {
+            if self.downloads[index].origin.ranges == .sometimes { self.downloads[index].origin.ranges = .never }
+        }
+        // What is under way settles first, so that a pause or a failure has come to its end.
+        for _ in 0..<100 where self.violations.isEmpty { self.round() }
+        for download in self.downloads where download.lastWord == .goOn {
+            self.user(.resume, download.id)
+        }
+    }
+
+    private mutating func round() {
+        let isBusy = !self.inbox.isEmpty || !self.connections.allSatisfy { $0.isStalled || $0.headAt == nil }
+        let pace = self.isCalm && !isBusy ? 1000 : 100
+        self.now += .milliseconds(Int.random(in: 1...pace, using: &self.generator))
+        for index in self.connections.indices.shuffled(using: &self.generator) { self.move(index) }
+        self.connections.removeAll { $0.isDone }
+        for step in self.steps where step.at <= self.now { self.post(step) }
+        self.steps.removeAll { $0.at <= self.now }
+        if self.now >= self.tickAt {
+            self.tickAt = self.now + .milliseconds(100)
+            self.inbox.append(.tick)
+        }
+        for _ in 0..<Int.random(in: 0...(self.inbox.count + 1), using: &self.generator) where !self.inbox.isEmpty {
+            self.deliver(self.inbox.removeFirst())
+        }
+    }
+
+    private mutating func userActs() {
+        guard let id = self.downloads.randomElement(using: &self.generator)?.id else { return }
+        switch Int.random(in: 0..<12, using: &self.generator) {
+        case 0..<5: self.user(.pause, id)
+        case 5..<11: self.user(.resume, id)
+        default: self.user(.cancel(keepingPartial: Bool.random(using: &self.generator)), id)
+        }
+    }
+
+    private mutating func user(_ event: MachineEvent, _ id: DownloadID) {
+        self.inbox.append(.download(id, event))
+    }
+
+    private mutating func chance(_ percent: Int) -> Bool {
+        !self.isCalm && Int.random(in: 0..<100, using: &self.generator) < percent
+    }
+
+    mutating func violate(_ what: String) {
+        self.violations.append("\(what) at \(self.now)")
+    }
+
+    // MARK: The engine's part
+
+    private mutating func deliver(_ event: GroupEvent) {
+        self.handled += 1
+        switch event {
+        case .added: break
+        case .tick:
+            for index in self.downloads.indices { self.observe(index) }
+        case .download(let id, let event):
+            let index = id.rawValue
+            self.observe(index)
+            self.note(event, index)
+        }
+        self.handle(event)
+        if case .download(let id, .ended(let lease, _)) = event {
+            for index in self.connections.indices
+            where self.connections[index].order.lease == lease && self.connections[index].download == id {
+                self.connections[index].isDone = true
+            }
+            self.connections.removeAll { $0.isDone }
+        }
+        if case .download(let id, let event) = event { self.beginNextCheckpoint(event, id.rawValue) }
+        self.check()
+    }
+
+    private mutating func note(_ event: MachineEvent, _ index: Int) {
+        switch event {
+        case .resume:
+            guard self.downloads[index].lastWord != .cancel else { return }
+            self.downloads[index].lastWord = .goOn
+            switch self.machine.machine(self.downloads[index].id)?.conclusion {
+            case .paused, .failed: self.downloads[index].hasConcluded = false
+            case .completed, .alreadyComplete, .cancelled, nil: break
+            }
+        case .pause:
+            if self.downloads[index].lastWord == .goOn { self.downloads[index].lastWord = .pause }
+        case .cancel:
+            self.downloads[index].lastWord = .cancel
+            switch self.machine.machine(self.downloads[index].id)?.conclusion {
+            case .paused, .failed: self.downloads[index].hasConcluded = false
+            case .completed, .alreadyComplete, .cancelled, nil: break
+            }
+        default: break
+        }
+    }
+
+    private mutating func observe(_ index: Int) {
+        let id = self.downloads[index].id
+        let observations = self.connections.filter { $0.download == id }.map(\.observation)
+        self.machine.observe(id, observations, now: self.now)
+        if let length = self.machine.machine(id)?.plan?.completeLength { self.downloads[index].length = length }
+    }
+
+    private mutating func handle(_ event: GroupEvent) {
+        if self.isTracing { self.trace.append("\(self.now) \(event)") }
+        var actions = self.machine.handle(event, now: self.now)
+        while !actions.isEmpty {
+            let action = actions.removeFirst()
+            if self.isTracing { self.trace.append("    → \(action)") }
+            switch action {
+            case .fetch(let id, let order): self.open(order, id.rawValue)
+            case .download(let id, let action): actions += self.perform(action, id.rawValue)
+            }
+        }
+    }
+
+    var isTracing = false
+
+    private func connection(_ lease: LeaseID, _ id: DownloadID) -> Int? {
+        self.connections.firstIndex { $0.order.lease == lease && $0.download == id }
+    }
+
+    private mutating func open(_ order: FetchOrder, _ index: Int) {
+        let id = self.downloads[index].id
+        if !self.downloads[index].leases.insert(order.lease).inserted {
+            self.violate("\(order.lease) of \(id) was given out twice")
+        }
+        if self.downloads[index].hasConcluded { self.violate("\(id) fetches after its conclusion") }
+        let delay = Duration.milliseconds(Int.random(in: 1...300, using: &self.generator))
+        let headAt = self.chance(self.faultiness / 5) ? nil : self.now + delay
+        self.connections.append(ModelConnection(download: id, order: order, headAt: headAt))
+    }
+
+    private mutating func perform(_ action: DownloadAction, _ index: Int) -> [GroupAction] {
+        let id = self.downloads[index].id
+        switch action {
+        case .answer(let lease, let decision):
+            if let index = self.connection(lease, id) { self.answer(decision, index) }
+        case .narrow(let lease, let limit):
+            let actual = self.connection(lease, id).map { self.narrow(to: limit, $0) } ?? .max
+            let event = GroupEvent.download(id, .narrowed(lease, to: actual))
+            self.observe(index)
+            if self.isTracing { self.trace.append("    \(event)") }
+            return self.machine.handle(event, now: self.now)
+        case .revoke(let lease):
+            if let index = self.connection(lease, id) {
+                self.connections[index].isRevoked = true
+                self.connections[index].isDismissed = true
+            }
+        case .survey:
+            self.later(index, .surveyed(self.downloads[index].disk.survey(length: self.downloads[index].length)))
+        case .prepare(let preparation):
+            guard !self.chance(self.faultiness / 4) else {
+                self.later(index, .storageFailed(Failure(.space, "no space")))
+                break
+            }
+            self.downloads[index].disk.perform(preparation)
+            if preparation.mode == .fresh { self.downloads[index].length = preparation.resource.completeLength }
+            self.later(index, .prepared)
+        case .checkpoint(let isPause):
+            guard !self.downloads[index].isCheckpointing else {
+                self.downloads[index].checkpointsWaiting.append(isPause)
+                break
+            }
+            self.downloads[index].isCheckpointing = true
+            self.checkpoint(index)
+        case .place: self.place(index)
+        case .interruptPlacing:
+            guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event == .placed }) else { break }
+            guard Bool.random(using: &self.generator) else { break }
+            let at = self.steps[step].at
+            self.steps[step] = DiskStep(id: id, at: at, event: .storageFailed(Failure(.cancelled, "interrupted")))
+        case .discard:
+            self.downloads[index].disk.discard()
+            self.later(index, .discarded)
+        case .report: break
+        case .conclude(let conclusion): self.conclude(conclusion, index)
+        }
+        return []
+    }
+
+    private mutating func conclude(_ conclusion: DownloadConclusion, _ index: Int) {
+        let download = self.downloads[index]
+        if download.hasConcluded { self.violate("\(download.id) concluded twice: \(conclusion)") }
+        if conclusion == .paused, download.lastWord == .goOn { self.violate("\(download.id) paused, but was resumed since") }
+        if let step = self.steps.first(where: { $0.id == download.id }) {
+            self.violate("\(download.id) concluded as \(conclusion) before its disk answered \(step.event)")
+        }
+        if self.connections.contains(where: { $0.download == download.id && !$0.isDismissed && $0.phase != .over }) {
+            self.violate("\(download.id) concluded as \(conclusion) with a lease out")
+        }
+        self.downloads[index].hasConcluded = true
+        self.downloads[index].conclusions.append(conclusion)
+    }
+
+    // MARK: Disk
+
+    private mutating func later(_ index: Int, _ event: MachineEvent, snapshot: [ModelDisk.Run] = []) {
+        let delay = Duration.milliseconds(Int.random(in: 0...400, using: &self.generator))
+        self.steps.append(
+            DiskStep(id: self.downloads[index].id, at: self.now + delay, event: event, snapshot: snapshot))
+    }
+
+    private mutating func checkpoint(_ index: Int) {
+        guard !self.chance(self.faultiness / 4) else {
+            self.later(index, .checkpointFailed(Failure(.file, "the data could not be synced")))
+            return
+        }
+        self.later(index, .checkpointed(bytes: 0), snapshot: self.downloads[index].disk.runs)
+    }
+
+    private mutating func post(_ step: DiskStep) {
+        let index = step.id.rawValue
+        switch step.event {
+        case .checkpointed:
+            let bytes = self.downloads[index].disk.makeDurable(step.snapshot)
+            self.inbox.append(.download(step.id, .checkpointed(bytes: bytes)))
+            return
+        case .checkpointFailed: self.downloads[index].disk.forgetVolatile()
+        case .placed: self.downloads[index].disk.isPlaced = true
+        default: break
+        }
+        self.inbox.append(.download(step.id, step.event))
+    }
+
+    private mutating func beginNextCheckpoint(_ event: MachineEvent, _ index: Int) {
+        switch event {
+        case .checkpointed, .checkpointFailed:
+            guard !self.downloads[index].checkpointsWaiting.isEmpty else {
+                self.downloads[index].isCheckpointing = false
+                return
+            }
+            _ = self.downloads[index].checkpointsWaiting.removeFirst()
+            self.checkpoint(index)
+        default: break
+        }
+    }
+
+    private mutating func place(_ index: Int) {
+        let download = self.downloads[index]
+        if let step = self.steps.first(where: { $0.id == download.id }) {
+            self.violate("\(download.id) is placed before its disk answered \(step.event)")
+        }
+        if let flaw = download.disk.flaw(lengths: download.origin.lengths) {
+            self.violate("\(download.id) is placed, but \(flaw)")
+        }
+        self.later(index, self.chance(self.faultiness) ? .storageFailed(Failure(.file, "no rename")) : .placed)
+    }
+
+    // MARK: Connections
+
+    private mutating func end(_ index: Int, _ end: LeaseEnd) {
+        guard self.connections[index].phase != .over else { return }
+        self.connections[index].phase = .over
+        let connection = self.connections[index]
+        self.inbox.append(.download(connection.download, .ended(connection.order.lease, end)))
+    }
+
+    private mutating func answer(_ decision: LeaseDecision, _ index: Int) {
+        guard self.connections[index].phase == .waiting else { return }
+        switch decision {
+        case .stop:
+            self.connections[index].isDismissed = true
+            self.end(index, .finished)
+        case .proceed(let limit):
+            let connection = self.connections[index]
+            if self.connections[index].isRevoked {
+                self.end(index, .finished)
+                return
+            }
+            if limit <= connection.position { self.violate("\(connection.order.lease) may proceed by nothing") }
+            if let end = connection.responseEnd, limit > end { self.violate("\(limit) is past the response's end") }
+            self.connections[index].limit = max(connection.limit, limit)
+            self.connections[index].phase = .receiving
+        }
+    }
+
+    private mutating func narrow(to limit: Int64, _ index: Int) -> Int64 {
+        let connection = self.connections[index]
+        self.connections[index].limit = min(connection.limit, max(limit, connection.position))
+        return self.connections[index].limit
+    }
+
+    /// One move of one connection: a head comes, some bytes come, or something goes wrong.
+    private mutating func move(_ index: Int) {
+        let connection = self.connections[index]
+        if connection.isRevoked, connection.phase != .over, Bool.random(using: &self.generator) {
+            self.end(index, .revoked)
+            return
+        }
+        switch connection.phase {
+        case .asking:
+            if self.chance(self.faultiness / 2) {
+                self.end(index, .failed(Failure(.network, "connection refused", isTransient: true)))
+            } else if let headAt = connection.headAt, headAt <= self.now {
+                self.answerRequest(index)
+            }
+        case .receiving where !connection.isStalled: self.receive(index)
+        case .waiting, .receiving, .over: break
+        }
+    }
+
+    private mutating func answerRequest(_ index: Int) {
+        let connection = self.connections[index]
+        let request = connection.order.request
+        var origin = self.downloads[connection.download.rawValue].origin
+        if self.chance(self.faultiness / 8), origin.validation == .strong, origin.lengths.count < 4 {
+            origin.lengths.append(max(origin.length + Int64.random(in: -3...3, using: &self.generator), 0))
+            self.downloads[connection.download.rawValue].origin = origin
+        }
+        let doesRanges = origin.ranges == .always || (origin.ranges == .sometimes && Bool.random(using: &self.generator))
+        var answer = origin.answer(request, doesRanges: doesRanges)
+        let busy = self.connections.count { $0.body != nil && $0.phase != .over }
+        if busy >= self.served {
+            answer = .init(head: ResponseHead(status: 429, fields: self.retryAfter()))
+        } else if self.chance(self.faultiness) {
+            answer = self.badAnswer(answer, total: origin.length)
+        }
+        let response = RangeResponse(request: request, head: answer.head)
+        self.connections[index].body = answer.body
+        self.connections[index].responseEnd = response.bodyEnd
+        self.connections[index].phase = .waiting
+        self.inbox.append(
+            .download(connection.download, .responded(connection.order.lease, response, suggestedName: nil)))
+    }
+
+    private mutating func retryAfter() -> HTTPFields {
+        switch Int.random(in: 0..<4, using: &self.generator) {
+        case 0: [.retryAfter: "\(Int.random(in: 0...20, using: &self.generator))"]
+        default: [:]
+        }
+    }
+
+    private mutating func badAnswer(_ good: ModelOrigin.Answer, total: Int64) -> ModelOrigin.Answer {
+        var fields = good.head.fields
+        switch Int.random(in: 0..<10, using: &self.generator) {
+        case 9:
+            // A part of what was asked for, be it a range or the whole.
+            guard let body = good.body, body.end > body.start else { return good }
+            let end = Int64.random(in: (body.start + 1)...body.end, using: &self.generator)
+            fields[.contentRange] = "bytes \(body.start)-\(end - 1)/\(total)"
+            fields[.contentLength] = nil
+            return .init(
+                head: ResponseHead(status: 206, fields: fields),
+                body: .init(version: body.version, start: body.start, end: end))
+        case 0: return .init(head: ResponseHead(status: 503, fields: self.retryAfter()))
+        case 1: return .init(head: ResponseHead(status: 500))
+        case 2: return .init(head: ResponseHead(status: 502, fields: self.retryAfter()))
+        case 3: fields[.contentRange] = nil
+        case 4: fields[.contentLength] = "1x"
+        case 5: fields[.contentType] = "multipart/byteranges; boundary=x"
+        case 6: fields[.eTag] = nil
+        case 7: return .init(head: ResponseHead(status: 416))
+        default: return .init(head: ResponseHead(status: 429, fields: self.retryAfter()))
+        }
+        return .init(head: ResponseHead(status: good.head.status, fields: fields), body: good.body)
+    }
+
+    private mutating func receive(_ index: Int) {
+        let connection = self.connections[index]
+        guard let body = connection.body else { return }
+        if self.chance(self.faultiness / 2) {
+            self.end(index, .failed(Failure(.network, "connection reset", isTransient: true)))
+            return
+        }
+        if self.chance(self.faultiness / 5) {
+            self.connections[index].isStalled = true
+            return
+        }
+        if self.chance(self.faultiness / 10) {
+            self.end(index, .storageFailed(Failure(.file, "input/output error")))
+            return
+        }
+        // Where in the origin's file the next byte of the body is from.
+        let source = body.start + (connection.offset - connection.order.request.lowerBound)
+        let left = body.end - source
+        guard left > 0 else {
+            self.end(index, .finished)
+            return
+        }
+        let download = self.downloads[connection.download.rawValue]
+        let chunk = min(left, Int64.random(in: 1...max(download.origin.length / 12, 2), using: &self.generator))
+        self.connections[index].bytesReceived += chunk
+        self.take(index, chunk, body, source: source)
+    }
+
+    /// What the fetcher does with a chunk: compare, write up to the limit, ask.
+    private mutating func take(_ index: Int, _ chunk: Int64, _ body: ModelConnection.Body, source: Int64) {
+        var connection = self.connections[index]
+        let id = connection.download.rawValue
+        let end = connection.offset + chunk
+        var offset = connection.offset
+        let compared = min(end, connection.position)
+        if offset < compared {
+            // Two versions differ in every byte, and so does a byte from another place.
+            if self.downloads[id].disk.version(at: offset) != body.version || source != offset {
+                self.end(index, .differs(at: offset))
+                return
+            }
+            offset = compared
+        }
+        let granted = max(min(end, connection.limit) - offset, 0)
+        if granted > 0 {
+            let range = offset..<(offset + granted)
+            let shift = source - connection.offset
+            if !self.downloads[id].disk.write(range, version: body.version, shift: shift) {
+                self.violate("\(connection.order.lease) writes \(range), where something is written already")
+            }
+            connection.position = range.upperBound
+            offset = range.upperBound
+        }
+        connection.offset = offset
+        let isAtLimit = connection.position >= connection.limit
+        if offset < end || (isAtLimit && offset < connection.responseEnd ?? offset) {
+            connection.phase = .waiting
+            self.inbox.append(.download(connection.download, .limitReached(connection.order.lease)))
+        }
+        self.connections[index] = connection
+    }
+
+    // MARK: What must always be so
+
+    private mutating func check() {
+        if self.connections.count > self.limits.connections {
+            self.violate("\(self.connections.count) connections of \(self.limits.connections)")
+        }
+        if self.connections.count > self.limits.connectionsPerHost {
+            self.violate("\(self.connections.count) connections to one host of \(self.limits.connectionsPerHost)")
+        }
+        for download in self.downloads {
+            let mine = self.connections.filter { $0.download == download.id }
+            let counted = mine.count { !$0.isDismissed && $0.phase != .over }
+            if case .exactly(let count) = download.settings.segments, counted > count {
+                self.violate("\(counted) connections for \(download.id), which wants \(count)")
+            }
+            let windows = mine.map(\.window).filter { !$0.isEmpty }.sorted { $0.lowerBound < $1.lowerBound }
+            for (left, right) in zip(windows, windows.dropFirst()) where left.overlaps(right) {
+                self.violate("two leases of \(download.id) may write to \(left) and \(right)")
+            }
+        }
+    }
+
+    private mutating func checkEnds() {
+        for download in self.downloads {
+            let mayChange = download.origin.lengths.count > 1
+            switch (download.conclusions.last, download.lastWord) {
+            case (.completed, _), (.alreadyComplete, _): break
+            case (.cancelled, .cancel), (.paused, .pause): break
+            case (.failed(let failure), _) where failure.code == .changed && mayChange: break
+            // Of a file whose validator is missing once, it is not known that it did not change.
+            case (.failed(let failure), _) where failure.code == .changed && self.faultiness > 0: break
+            case (.failed, .pause), (.failed, .cancel): break
+            case (let conclusion, let word): self.violate("\(download.id) ends with \(String(describing: conclusion)), \(word)")
+            }
+        }
+    }
+}

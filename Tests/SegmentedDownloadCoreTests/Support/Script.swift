@@ -1,0 +1,133 @@
+import HTTPTypes
+import SegmentedDownloadCore
+
+/// One download whose events a test tells one by one, in its own order.
+struct Script {
+    static let id = DownloadID(0)
+    static let mebibyte: Int64 = 1 << 20
+
+    private(set) var machine: GroupStateMachine
+    private(set) var now: Duration = .zero
+    /// Everything ordered since the last ``take()``.
+    private var actions: [GroupAction] = []
+    /// Requests that are out, in the order made.
+    private(set) var orders: [FetchOrder] = []
+    private var observations: [LeaseID: LeaseObservation] = [:]
+
+    init(
+        _ segments: DownloadSettings.Segments = .exactly(1), limits: GroupStateMachine.Limits = .init(),
+        _ change: (inout DownloadSettings) -> Void = { _ in }
+    ) {
+        var settings = DownloadSettings()
+        settings.segments = segments
+        settings.host = "host"
+        change(&settings)
+        self.machine = GroupStateMachine(limits: limits)
+        self.hear(.added(Self.id, settings, seed: 1))
+    }
+
+    /// A download whose first response, `bytes 0-`, was accepted and whose part file is ready.
+    static func fetching(
+        _ segments: DownloadSettings.Segments, length: Int64, limits: GroupStateMachine.Limits = .init(),
+        _ change: (inout DownloadSettings) -> Void = { _ in }
+    ) -> Script {
+        var script = Script(segments, limits: limits, change)
+        script.tell(.surveyed(.nothing))
+        script.accept(0, RemoteResource.tagged("\"a\"", length: length))
+        script.tell(.prepared)
+        return script
+    }
+
+    // MARK: Telling
+
+    mutating func tell(_ event: MachineEvent) {
+        if case .ended(let lease, _) = event {
+            self.orders.removeAll { $0.lease == lease }
+        }
+        self.hear(.download(Self.id, event))
+        if case .ended(let lease, _) = event { self.observations[lease] = nil }
+    }
+
+    mutating func hear(_ event: GroupEvent) {
+        let ordered = self.machine.handle(event, now: self.now)
+        self.actions += ordered
+        for case .fetch(let id, let order) in ordered where id == Self.id { self.orders.append(order) }
+        for case .download(Self.id, .narrow(let lease, let limit)) in ordered { self.tell(.narrowed(lease, to: limit)) }
+    }
+
+    /// Lets time pass, with a tick at its end.
+    mutating func wait(_ time: Duration) {
+        self.now += time
+        self.hear(.tick)
+    }
+
+    /// The lease has written up to `position`, having received as much.
+    mutating func progress(_ lease: Int, to position: Int64) {
+        let from = self.order(lease)?.request.lowerBound ?? 0
+        self.progress(lease, to: position, received: position - from)
+    }
+
+    mutating func progress(_ lease: Int, to position: Int64, received: Int64) {
+        self.observations[LeaseID(lease)] = LeaseObservation(
+            lease: LeaseID(lease), position: position, bytesReceived: received, isWriting: false)
+        self.machine.observe(
+            Self.id, self.observations.values.sorted { $0.lease < $1.lease }, now: self.now)
+    }
+
+    mutating func note(_ observations: [LeaseObservation]) {
+        self.machine.observe(Self.id, observations, now: self.now)
+    }
+
+    /// The head of the answer to a lease's request is exactly what was asked for.
+    mutating func accept(_ lease: Int, _ resource: RemoteResource) {
+        guard let request = self.order(lease)?.request, let length = resource.completeLength else { return }
+        let range = ByteRange(request.lowerBound..<(request.upperBound ?? length))
+        self.respond(lease, .partial(range, resource))
+    }
+
+    mutating func respond(_ lease: Int, _ response: RangeResponse) {
+        self.tell(.responded(LeaseID(lease), response, suggestedName: nil))
+    }
+
+    mutating func end(_ lease: Int, _ end: LeaseEnd) {
+        self.tell(.ended(LeaseID(lease), end))
+    }
+
+    /// Writes all that a lease was asked for and ends it.
+    mutating func complete(_ lease: Int) {
+        guard let order = self.order(lease), let plan = self.plan, let segment = plan[order.segment] else { return }
+        self.progress(lease, to: segment.upperBound)
+        self.end(lease, .finished)
+    }
+
+    // MARK: Asking
+
+    func order(_ lease: Int) -> FetchOrder? { self.orders.first { $0.lease == LeaseID(lease) } }
+
+    var plan: SegmentPlan? { self.machine.machine(Self.id)?.plan }
+    var conclusion: DownloadConclusion? { self.machine.machine(Self.id)?.conclusion }
+    var leases: [Int] { self.orders.map(\.lease.rawValue) }
+
+    var failure: Failure? {
+        guard case .failed(let failure) = self.conclusion else { return nil }
+        return failure
+    }
+
+    /// What was ordered since the last look, without reports and requests.
+    mutating func take() -> [DownloadAction] {
+        defer { self.actions = [] }
+        return self.actions.compactMap {
+            switch $0 {
+            case .fetch, .download(_, .report): nil
+            case .download(_, let action): action
+            }
+        }
+    }
+}
+
+extension RemoteResource {
+    static func tagged(_ tag: String, length: Int64?) -> RemoteResource {
+        RemoteResource(
+            completeLength: length, validator: Validator(entityTag: EntityTag(fieldValue: tag), lastModified: nil))
+    }
+}

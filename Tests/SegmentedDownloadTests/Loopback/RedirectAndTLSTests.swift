@@ -1,0 +1,131 @@
+import Foundation
+import Origin
+import SegmentedDownload
+import Testing
+
+/// Where requests lead, and whom to trust (FAULTS E, G).
+@Suite struct RedirectAndTLSTests {
+    @Test("A redirect is followed, and its target asked directly from then on", arguments: [301, 302, 303, 307, 308])
+    func followed(status: Int) async throws {
+        try await Harness.run { harness in
+            let result = await harness.fetch("/8M/file.bin?rate=4M&redirect-to-self=\(status)")
+            #expect(result.code == nil, "\(result)")
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+            let redirects = harness.origin.log.snapshot().requests.filter { $0.status == status }
+            #expect(redirects.count == 1)
+        }
+    }
+
+    @Test("A redirect loop ends")
+    func loop() async throws {
+        try await Harness.run { harness in
+            #expect(await harness.fetch("/1M/file.bin?redirect-loop").code == .server)
+            #expect(harness.origin.log.snapshot().requests.count == 21)
+        }
+    }
+
+    @Test("What the user sends goes to the origin he named only")
+    func credentialsStay() async throws {
+        try await Harness.run { first in
+            try await Harness.run { second in
+                let target = second.origin.url("/1M/file.bin")
+                let result = await first.fetch("/1M/file.bin?redirect=302:\(target)") {
+                    $0.fields = [("Authorization", "Bearer secret"), ("Cookie", "a=b"), ("X-Secret", "c")]
+                }
+                #expect(result.code == nil, "\(result)")
+                let sent = first.origin.log.snapshot().requests.flatMap(\.headers).map(\.name)
+                #expect(sent.contains { $0.lowercased() == "x-secret" })
+                let leaked = second.origin.log.snapshot().requests.flatMap(\.headers).map { $0.name.lowercased() }
+                #expect(!leaked.contains { ["authorization", "cookie", "x-secret"].contains($0) })
+            }
+        }
+    }
+
+    @Test("User name and password of a URL are sent, and shown nowhere")
+    func userInformation() async throws {
+        try await Harness.run { harness in
+            let url = harness.origin.url("/1M/file.bin?auth=user:secret")
+                .replacingOccurrences(of: "http://", with: "http://user:secret@")
+            let source = try SourceURL(url)
+            let result = await harness.fetch("/1M/file.bin") { $0.source = source }
+            #expect(result.code == nil, "\(result)")
+            #expect(!source.string.contains("secret@") && !source.description.contains("secret"))
+        }
+    }
+
+    @Test("Schemes other than http and https are not followed",
+        arguments: ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:text/plain,x"])
+    func otherSchemes(target: String) async throws {
+        try await Harness.run { harness in
+            #expect(await harness.fetch("/1M/file.bin?redirect=302:\(target)").code == .policy)
+        }
+    }
+
+    static let trusting: DownloadConfiguration = {
+        let path = NSTemporaryDirectory() + "segdl-test-authority-\(getpid()).pem"
+        try? Data(Origin.certificateAuthorityPEM.utf8).write(to: URL(fileURLWithPath: path))
+        var configuration = DownloadConfiguration()
+        configuration.certificateAuthorityFile = path
+        return configuration
+    }()
+
+    @Test("https with a trusted authority is fetched in segments")
+    func trusted() async throws {
+        try await Harness.run(.init(tls: true)) { harness in
+            let result = await harness.fetch("/8M/file.bin", configuration: Self.trusting)
+            #expect(result.code == nil, "\(result)")
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+        }
+    }
+
+    @Test("A certificate that does not hold is refused, and no file is made",
+        arguments: [Origin.Certificate.expired, .wrongHost, .selfSigned])
+    func untrusted(certificate: Origin.Certificate) async throws {
+        var configuration = Origin.Configuration(tls: true)
+        configuration.certificate = certificate
+        try await Harness.run(configuration) { harness in
+            let result = await harness.fetch("/1M/file.bin", configuration: Self.trusting) { $0.retries = 1 }
+            #expect(result.code == .tls, "\(result)")
+            #expect(!harness.exists(harness.path) && !harness.exists(harness.part))
+            var trustful = DownloadConfiguration()
+            trustful.verifiesCertificates = false
+            #expect(await harness.fetch("/1M/file.bin", configuration: trustful).code == nil)
+        }
+    }
+
+    @Test("A body that ends without TLS saying so is incomplete")
+    func truncatedTLS() async throws {
+        try await Harness.run(.init(tls: true)) { harness in
+            let resource = "/2M/file.bin?ranges=no&length=none"
+            let whole = await harness.fetch(resource, configuration: Self.trusting)
+            #expect(whole.value?.bytes == 2.mebibytes, "\(whole)")
+            try harness.remove(harness.path)
+            let cut = await harness.fetch(resource + "&close-notify=no", configuration: Self.trusting) {
+                $0.retries = 1
+            }
+            #expect(cut.code == .network, "\(cut)")
+        }
+    }
+
+    @Test("https does not lead to http unless allowed")
+    func downgrade() async throws {
+        try await Harness.run { plain in
+            try await Harness.run(.init(tls: true)) { secure in
+                let resource = "/1M/file.bin?redirect=302:\(plain.origin.url("/1M/file.bin"))"
+                #expect(await secure.fetch(resource, configuration: Self.trusting).code == .policy)
+                var allowing = Self.trusting
+                allowing.allowsDowngrade = true
+                #expect(await secure.fetch(resource, configuration: allowing).code == nil)
+            }
+        }
+    }
+
+    @Test("URLs that cannot be fetched are refused with a reason",
+        arguments: [
+            "http://a b/", "http:///x", "http://h:99999/", "h/x", "ftp://h/", "http://", "", "http://h/\u{7}",
+            "http://h%00.example/",
+        ])
+    func malformedURLs(text: String) {
+        #expect(throws: DownloadError.self) { try SourceURL(text) }
+    }
+}

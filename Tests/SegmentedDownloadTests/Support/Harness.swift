@@ -1,0 +1,103 @@
+import Foundation
+import Origin
+import SegmentedDownload
+import Testing
+
+/// A directory of its own for one test, removed afterwards.
+func withTemporaryDirectory<Answer>(_ body: (String) async throws -> Answer) async throws -> Answer {
+    let path = NSTemporaryDirectory() + "segdl-test-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    return try await body(path)
+}
+
+/// One origin, one directory, and downloads between them.
+struct Harness {
+    let origin: Origin
+    let directory: String
+
+    /// Runs `body` with a fresh origin and directory.
+    static func run<Answer>(
+        _ configuration: Origin.Configuration = .init(), _ body: (Harness) async throws -> Answer
+    ) async throws -> Answer {
+        try await withTemporaryDirectory { directory in
+            try await withOrigin(configuration) { origin in
+                try await body(Harness(origin: origin, directory: directory))
+            }
+        }
+    }
+
+    var path: String { self.directory + "/file.bin" }
+    var part: String { self.path + ".segdl-part" }
+    var manifest: String { self.path + ".segdl" }
+
+    func request(_ resource: String, _ change: (inout DownloadRequest) -> Void = { _ in }) throws -> DownloadRequest {
+        var request = DownloadRequest(try SourceURL(self.origin.url(resource)), to: .file(self.path))
+        request.segments = .exactly(4)
+        request.splitLengthMinimum = 64 << 10
+        change(&request)
+        return request
+    }
+
+    /// Fetches a resource with a client of its own, as a process of its own would.
+    func fetch(
+        _ resource: String, configuration: DownloadConfiguration = .init(),
+        _ change: (inout DownloadRequest) -> Void = { _ in }
+    ) async -> Result<DownloadResult, DownloadError> {
+        do {
+            let request = try self.request(resource, change)
+            return .success(
+                try await withDownloadClient(configuration) { client in try await client.download(request) })
+        } catch let error as DownloadError {
+            return .failure(error)
+        } catch {
+            return .failure(DownloadError(.internal, "\(error)"))
+        }
+    }
+
+    /// Fetches until so many bytes are done, then pauses: what a Ctrl-C leaves.
+    func interrupt(
+        _ resource: String, after bytes: Int64, _ change: (inout DownloadRequest) -> Void = { _ in }
+    ) async throws {
+        let request = try self.request(resource, change)
+        try await withDownloadClient { client in
+            try await client.withGroup { group in
+                let download = try group.add(request)
+                for await event in download.events {
+                    if case .progress(let progress) = event, progress.bytesDone >= bytes {
+                        await download.pause()
+                    }
+                }
+                #expect(download.state == .paused)
+            }
+        }
+    }
+
+    func contains(seed: UInt64, length: Int64) -> Bool {
+        OriginContent(seed: seed).firstMismatch(inFileAt: self.path, length: length) == nil
+    }
+
+    func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
+
+    func bytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
+
+    func remove(_ path: String) throws { try FileManager.default.removeItem(atPath: path) }
+
+    func write(_ bytes: [UInt8], to path: String) throws { try Data(bytes).write(to: URL(fileURLWithPath: path)) }
+}
+
+extension Result where Failure == DownloadError {
+    var code: DownloadError.Code? {
+        if case .failure(let error) = self { return error.code }
+        return nil
+    }
+
+    var value: Success? {
+        if case .success(let value) = self { return value }
+        return nil
+    }
+}
+
+extension Int {
+    var mebibytes: Int64 { Int64(self) << 20 }
+}
