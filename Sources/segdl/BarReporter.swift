@@ -16,6 +16,9 @@ final class BarReporter: ProgressReporter {
     /// Many files have many events; more than this a second nobody reads.
     private static let intervalMin: Duration = .milliseconds(100)
 
+    /// Some terminals wrap as soon as the last column is written, and `^C` is echoed behind the line.
+    private static let columnsFree = 3
+
     private let console: Console
     private let filesCount: Int
     private let width: TerminalWidth
@@ -36,7 +39,7 @@ final class BarReporter: ProgressReporter {
                 state.names[id] = file.name
                 state.remarks[id] = "connecting"
             }
-            self.draw(&state, isDue: true)
+            self.draw(&state)
         }
     }
 
@@ -63,26 +66,25 @@ final class BarReporter: ProgressReporter {
             case .segment, .checkpoint, .note:
                 return
             }
-            let isLast = state.endedCount >= self.filesCount
-            self.draw(&state, isDue: isLast || state.drawnAt.map { self.elapsed() - $0 >= Self.intervalMin } ?? true)
+            let isRecent = state.drawnAt.map { self.elapsed() - $0 < Self.intervalMin } ?? false
+            if case .progress = event, isRecent { return }
+            self.draw(&state)
         }
     }
 
     func redraw() {
         self.console.forget()
-        self.state.withLock { self.draw(&$0, isDue: true) }
+        self.state.withLock { self.draw(&$0) }
     }
 
     func finish(_ summary: TransferSummary) {
         self.console.show("")
     }
 
-    private func draw(_ state: inout State, isDue: Bool) {
-        guard isDue else { return }
+    private func draw(_ state: inout State) {
         state.drawnAt = self.elapsed()
         guard state.endedCount < self.filesCount else { return self.console.show("") }
-        // The last column stays empty: some terminals wrap as soon as it is written.
-        self.console.show(self.bar(state).line(width: self.width.columns - 1))
+        self.console.show(self.bar(state).line(width: self.width.columns - Self.columnsFree))
     }
 
     private func bar(_ state: State) -> ProgressBar {

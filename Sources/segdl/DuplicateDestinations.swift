@@ -16,8 +16,8 @@ enum DuplicateDestinations {
 
     /// The path, or what it will probably be.
     ///
-    /// A URL with a query is often named by the response, so it is only held against itself; should two such have one name
-    /// after all, the second to begin finds the part file locked and fails.
+    /// A URL with a query is often named by the response, so it is only held against itself; should two such have one
+    /// name after all, the second to begin finds the part file locked and fails.
     private static func key(of request: DownloadRequest) -> String {
         switch request.destination {
         case .file(let path):

@@ -60,7 +60,7 @@ enum ExitCode: Int32, Hashable, CaseIterable {
     /// Ends the process with this status.
     func leave() -> Never { exit(self.rawValue) }
 
-    /// The stable word that failure lines and events carry.
+    /// The stable word that failure lines carry.
     var word: String {
         switch self {
         case .hangup, .interrupt, .terminate: "signal"

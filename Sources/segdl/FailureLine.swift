@@ -9,7 +9,10 @@ struct FailureLine: Hashable {
         if let name = path?.shown {
             // Messages of the file system name the file already.
             if !message.hasPrefix(name) { sentences = ["\(name): \(message)"] }
-            if kept > 0 { sentences.append("Kept \(ByteCount(kept)) in \(name).segdl-part") }
+            // A hint may say so already.
+            if kept > 0, hint?.contains("\(name).segdl-part") != true {
+                sentences.append("Kept \(ByteCount(kept)) in \(name).segdl-part")
+            }
         }
         if let hint { sentences.append(hint) }
         let body = sentences.map { ".?!".contains($0.last ?? ".") ? $0 : "\($0)." }.joined(separator: " ")

@@ -10,7 +10,8 @@ struct ForeignOptions: ParsableArguments {
 
     mutating func validate() throws {
         if self.insecureOrConvertLinks {
-            throw ValidationError("-k means --insecure to curl and --convert-links to wget. Write --insecure for the former")
+            throw ValidationError(
+                "-k means --insecure to curl and --convert-links to wget. Write --insecure for the former")
         }
         if self.remoteNameOrOutput {
             throw ValidationError(

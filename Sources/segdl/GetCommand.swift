@@ -36,7 +36,8 @@ struct GetCommand: SegdlSubcommand {
 
     mutating func validate() throws {
         if self.destination.output != nil, self.urls.count > 1 {
-            throw ValidationError("--output names one file, and there are \(self.urls.count) URLs; name a directory with -d")
+            throw ValidationError(
+                "--output names one file, and there are \(self.urls.count) URLs; name a directory with -d")
         }
         if !self.transfer.checksum.isEmpty, self.urls.count > 1 {
             throw ValidationError("--checksum is for one file, and there are \(self.urls.count) URLs")

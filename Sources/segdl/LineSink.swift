@@ -9,8 +9,8 @@ import Glibc
 
 /// Writes text to a descriptor, in order, from a queue of its own.
 ///
-/// A reader that sleeps or a terminal that was stopped holds up neither downloads nor signals: what waits is bounded, and
-/// past that what can be spared is dropped.
+/// A reader that sleeps or a terminal that was stopped holds up neither downloads nor signals: what waits is bounded,
+/// and past that what can be spared is dropped.
 final class LineSink: Sendable {
     private struct State {
         var pending = 0

@@ -42,7 +42,8 @@ final class LogReporter: ProgressReporter {
         return self.entries.withLock { entries in
             guard let entry = entries[id] else { return false }
             let interval = now - entry.reportedAt
-            guard interval >= Self.intervalMax || (interval >= Self.intervalMin && step > entry.step) else { return false }
+            let isDue = interval >= Self.intervalMax || (interval >= Self.intervalMin && step > entry.step)
+            guard isDue else { return false }
             entries[id] = Entry(reportedAt: now, step: step)
             return true
         }

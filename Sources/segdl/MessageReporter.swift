@@ -21,9 +21,9 @@ struct MessageReporter: ProgressReporter {
             self.write("\(file.path.shown): \(text)", at: .verbose)
         case .segment(let change):
             let end = change.end.map { "\($0)" } ?? ""
-            self.write(
-                "\(file.path.shown): segment \(change.segment) \(change.state.rawValue), bytes \(change.start)..<\(end)",
-                at: .verbose)
+            let range = "\(change.start)..<\(end)"
+            let line = "\(file.path.shown): segment \(change.segment) \(change.state.rawValue), bytes \(range)"
+            self.write(line, at: .verbose)
         case .started, .progress, .checkpoint:
             break
         }

@@ -5,7 +5,8 @@ import SegmentedDownload
 struct NetworkOptions: ParsableArguments {
     @Option(
         name: [.customShort("H", allowingJoined: true), .long],
-        help: ArgumentHelp("A field sent to the URL's own server, never to another. Repeatable.", valueName: "NAME: VALUE"))
+        help: ArgumentHelp(
+            "A field sent to the URL's own server, never to another. Repeatable.", valueName: "NAME: VALUE"))
     var header: [String] = []
 
     @Option(

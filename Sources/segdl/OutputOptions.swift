@@ -30,7 +30,8 @@ struct OutputOptions: ParsableArguments {
     var verbose = false
 
     @Option(
-        help: ArgumentHelp("Progress on standard error: a bar on a terminal, a log elsewhere, unless told.", valueName: "HOW"))
+        help: ArgumentHelp(
+            "Progress on standard error: a bar on a terminal, a log elsewhere, unless told.", valueName: "HOW"))
     var progress: Progress?
 
     @Flag(help: "Write events to standard output, one JSON object a line.")

@@ -17,7 +17,7 @@ struct ProgressBar: Hashable {
     ///
     /// What does not fit goes in the order of what is missed least: the bar, the connections, the time left, the rate.
     func line(width: Int) -> String {
-        if let remark { return "\(self.title): \(remark)".shortened(to: max(width, 0)) }
+        if let remark { return "\(self.title): \(remark)".clipped(to: max(width, 0)) }
         let fields = self.fields
         for count in stride(from: fields.count, to: 0, by: -1) {
             let kept = fields.prefix(count)

@@ -43,10 +43,13 @@ struct ResumeCommand: SegdlSubcommand {
         if self.dir.isEmpty { throw ValidationError("--dir is empty") }
         if self.paths.isEmpty != self.all {
             throw ValidationError(
-                self.all ? "--all goes without paths" : "there is no path. Name files, or say --all for those in the directory")
+                self.all
+                    ? "--all goes without paths"
+                    : "there is no path. Name files, or say --all for those in the directory")
         }
-        if self.paths.count != 1, self.url != nil { throw ValidationError("--url is for one path") }
-        if self.paths.count != 1, !self.transfer.checksum.isEmpty { throw ValidationError("--checksum is for one path") }
+        guard self.paths.count != 1 else { return }
+        if self.url != nil { throw ValidationError("--url is for one path") }
+        if !self.transfer.checksum.isEmpty { throw ValidationError("--checksum is for one path") }
     }
 
     func perform() async -> ExitCode {

@@ -12,6 +12,12 @@ extension String {
         return String(String.prefix(of: Array(self), columns: limit - 1 - tail.columns)) + "…" + tail
     }
 
+    /// The text in at most `limit` columns; what is too long loses its end.
+    func clipped(to limit: Int) -> String {
+        guard self.columns > limit else { return self }
+        return limit > 0 ? String(String.prefix(of: Array(self), columns: limit - 1)) + "…" : ""
+    }
+
     /// The text and so many spaces that it takes `width` columns.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(width - self.columns, 0))

@@ -10,7 +10,8 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         name: [.customShort("x", allowingJoined: true), .long],
-        help: ArgumentHelp("Connections to one server, over all files. (default: 16, or more if -s says so)", valueName: "N"))
+        help: ArgumentHelp(
+            "Connections to one server, over all files. (default: 16, or more if -s says so)", valueName: "N"))
     var maxConnectionPerServer: Int?
 
     @Option(help: ArgumentHelp("Connections in all. (default: 64, or more if -s says so)", valueName: "N"))

@@ -260,8 +260,11 @@ package final class PartialFile: Sendable {
     }
 }
 
-/// Writes one lease's bytes in order and claims them block by block.
+/// Writes one lease's bytes in order and claims them piece by piece, no piece reaching over a block's end.
 package struct SegmentWriter {
+    /// 512 KiB: what a killed process has to fetch again per segment, at most; 64 bytes of manifest for each MiB.
+    static let claimLength = BlockLayout.blockLength / 2
+
     private let part: PartialFile
     /// Where the bytes not claimed yet begin.
     private var claimedUpTo: Int64
@@ -274,23 +277,23 @@ package struct SegmentWriter {
         self.position = offset
     }
 
-    /// Writes all of the bytes, then claims the blocks they complete.
+    /// Writes all of the bytes, then claims the pieces they complete.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) throws(StorageError) {
         try self.part.file.writeFully(bytes, at: self.position)
         var rest = bytes[...]
         while !rest.isEmpty {
-            let blockEnd = BlockLayout.blockEnd(after: self.position)
-            let run = rest.prefix(Int(clamping: blockEnd - self.position))
+            let pieceEnd = self.position - self.position % Self.claimLength + Self.claimLength
+            let run = rest.prefix(Int(clamping: pieceEnd - self.position))
             self.crc.update(UnsafeRawBufferPointer(rebasing: run))
             self.position += Int64(run.count)
             rest = rest.dropFirst(run.count)
-            if self.position == blockEnd {
+            if self.position == pieceEnd {
                 try self.flush()
             }
         }
     }
 
-    /// Claims what is written of a block not complete.
+    /// Claims what is written and not claimed yet.
     package mutating func flush() throws(StorageError) {
         guard self.position > self.claimedUpTo else { return }
         try self.part.claim(

@@ -95,7 +95,7 @@ struct FetchingTests {
                 script.complete(lease)
             }
         }
-        #expect(script.take().contains(.place))
+        #expect(script.take().contains { $0.isPlace })
     }
 
     @Test("A response that runs on into what nobody has taken is let on, which saves a request")
@@ -147,7 +147,7 @@ struct FetchingTests {
             }
             script.note(waiting)
         }
-        #expect(!script.take().contains { if case .revoke = $0 { true } else { false } })
+        #expect(!script.take().contains { $0.isRevoke })
     }
 
     @Test("A head that does not come in time is given up, however late the request was made")
@@ -188,7 +188,8 @@ struct FetchingTests {
         for (left, right) in zip(trials, trials.dropFirst()) { #expect(right - left >= ConcurrencyBudget.probeDelay) }
     }
 
-    @Test("Errors of the server to one segment are not answered by a storm of requests", arguments: [500, 502, 504, 408])
+    @Test(
+        "Errors of the server to one segment are not answered by a storm of requests", arguments: [500, 502, 504, 408])
     func noStorm(status: Int) {
         var script = Self.receiving(2)
         script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
@@ -220,9 +221,9 @@ struct FetchingTests {
             lease += 1
         }
         #expect(lease > 12)
-        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
-        script.wait(.seconds(60))
-        script.wait(.seconds(60))
+        script.complete(0)
+        script.wait(.seconds(1))
+        #expect(!script.leases.isEmpty)
         for next in script.leases { script.respond(next, .refused(status: 503, retryAfter: nil)) }
         #expect(script.conclusion == nil && script.plan != nil, "one refusal, alone, is the first that counts")
     }
@@ -255,7 +256,7 @@ struct FetchingTests {
             script.accept(cut, Self.resource)
         }
         script.complete(30)
-        #expect(script.take().last == .place)
+        #expect(script.take().last?.isPlace == true)
     }
 
     @Test("A shorter 206 than asked is kept, and the rest asked for")
@@ -275,7 +276,8 @@ struct FetchingTests {
         var script = Self.receiving(2)
         script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
-        script.respond(2, .refused(status: 503, retryAfter: RetryAfter(fieldValue: "999999", date: nil, fallbackNow: nil)))
+        script.respond(
+            2, .refused(status: 503, retryAfter: RetryAfter(fieldValue: "999999", date: nil, fallbackNow: nil)))
         script.end(2, .finished)
         script.end(0, .revoked)
         #expect(script.take().last == .checkpoint(isPause: true))
@@ -337,14 +339,11 @@ struct FetchingTests {
                 script.respond(order.lease.rawValue, .whole(Self.resource))
                 script.end(order.lease.rawValue, .finished)
             }
-            let actions = script.take()
-            if case .prepare(let preparation)? = actions.last { #expect(preparation.mode == .adoptedUp(to: 1 << 20)) }
-            if actions.contains(where: { if case .prepare = $0 { true } else { false } }) { script.tell(.prepared) }
             if script.orders.contains(where: { !$0.request.isRanged }) { break }
-            #expect(script.plan == nil || actions.isEmpty || actions.allSatisfy { $0 != .place })
         }
         #expect(script.orders.map(\.request.isRanged) == [false])
         #expect(script.orders.first?.writesFrom == 1 << 20)
+        #expect(script.orders.first?.forgetsFrom == 1 << 20)
     }
 
     @Test("A part that comes where the whole was asked for does not end a stream of unknown length")
@@ -359,7 +358,7 @@ struct FetchingTests {
         script.respond(1, .partial(ByteRange(0..<100), RemoteResource(completeLength: 1000)))
         script.progress(1, to: 100)
         script.end(1, .finished)
-        #expect(!script.take().contains(.place), "100 bytes of 1000 would be taken for the whole")
+        #expect(!script.take().contains { $0.isPlace }, "100 bytes of 1000 would be taken for the whole")
     }
 
     @Test("A stream of unknown length that is shorter the second time has changed")
@@ -374,7 +373,7 @@ struct FetchingTests {
         script.respond(1, .whole(RemoteResource(completeLength: nil)))
         script.progress(1, to: 1000, received: 500)
         script.end(1, .finished)
-        #expect(!script.take().contains(.place))
+        #expect(!script.take().contains { $0.isPlace })
     }
 
     @Test("A stream of unknown length is complete where it ends")
@@ -386,7 +385,7 @@ struct FetchingTests {
         #expect(script.leases == [0])
         script.progress(0, to: 1000)
         script.end(0, .finished)
-        #expect(script.take().last == .place)
+        #expect(script.take().last?.isPlace == true)
     }
 
     @Test("An answer that ends before the byte wanted is refused, not counted on")
@@ -413,12 +412,12 @@ struct FetchingTests {
         script.end(0, .finished)
         for _ in 0..<100 { script.wait(.seconds(1)) }
         let actions = script.take()
-        #expect(!actions.contains(.place))
+        #expect(!actions.contains { $0.isPlace })
         #expect(actions.contains(.revoke(LeaseID(1))))
         script.end(1, .revoked)
         // A checkpoint may have been asked for while we waited.
         if actions.contains(.checkpoint(isPause: false)) { script.tell(.checkpointed(bytes: 64 << 20)) }
-        #expect(script.take().last == .place)
+        #expect(script.take().last?.isPlace == true)
     }
 
     @Test("The file is not placed while a checkpoint is under way, whose failure would concern it")
@@ -428,9 +427,9 @@ struct FetchingTests {
         script.wait(.seconds(6))
         #expect(script.take().contains(.checkpoint(isPause: false)))
         script.complete(0)
-        #expect(!script.take().contains(.place))
+        #expect(!script.take().contains { $0.isPlace })
         script.tell(.checkpointed(bytes: 1 << 20))
-        #expect(script.take() == [.place])
+        #expect(script.take() == [.place(length: 64 << 20)])
         script.tell(.placed)
         #expect(script.conclusion == .completed)
     }

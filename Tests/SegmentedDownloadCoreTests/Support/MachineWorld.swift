@@ -29,6 +29,7 @@ struct MachineWorld {
         let at: Duration
         let event: MachineEvent
         var snapshot: [ModelDisk.Run] = []
+        var generation = 0
     }
 
     let seed: UInt64
@@ -79,7 +80,8 @@ struct MachineWorld {
         let magnitude = Int64.random(in: 0...24, using: &self.generator)
         var origin = ModelOrigin(lengths: [Int64.random(in: 0...(1 << magnitude), using: &self.generator)])
         origin.validation = [.strong, .strong, .weak, .date, .none].randomElement(using: &self.generator) ?? .strong
-        origin.ranges = [.always, .always, .always, .never, .sometimes].randomElement(using: &self.generator) ?? .always
+        origin.ranges =
+            [.always, .always, .always, .never, .sometimes].randomElement(using: &self.generator) ?? .always
         origin.tellsLength = Int.random(in: 0..<4, using: &self.generator) != 0
         origin.dislikesIfRange = Int.random(in: 0..<4, using: &self.generator) == 0
         if Int.random(in: 0..<4, using: &self.generator) == 0 {
@@ -92,7 +94,7 @@ struct MachineWorld {
 
     // MARK: Running
 
-    /// How long everything may take once the faults have stopped: retries wait half a minute, trials of connections one.
+    /// How long everything may take once the faults have stopped: retries wait half a minute, trials a minute.
     static let patience: Duration = .seconds(3 * 3600)
 
     /// Runs to the end and returns what went wrong, nothing if all is well.
@@ -106,7 +108,8 @@ struct MachineWorld {
         while self.violations.isEmpty, !self.isOver {
             self.round()
             if self.now > deadline {
-                self.violate("does not end: \(self.downloads.map(\.conclusions)), \(self.connections.count) connections")
+                self.violate(
+                    "does not end: \(self.downloads.map(\.conclusions)), \(self.connections.count) connections")
             }
         }
         if self.violations.isEmpty { self.checkEnds() }
@@ -246,6 +249,7 @@ struct MachineWorld {
             self.violate("\(order.lease) of \(id) was given out twice")
         }
         if self.downloads[index].hasConcluded { self.violate("\(id) fetches after its conclusion") }
+        if let offset = order.forgetsFrom { self.downloads[index].disk.forget(from: offset) }
         let delay = Duration.milliseconds(Int.random(in: 1...300, using: &self.generator))
         let headAt = self.chance(self.faultiness / 5) ? nil : self.now + delay
         self.connections.append(ModelConnection(download: id, order: order, headAt: headAt))
@@ -284,7 +288,7 @@ struct MachineWorld {
             }
             self.downloads[index].isCheckpointing = true
             self.checkpoint(index)
-        case .place: self.place(index)
+        case .place(let length): self.place(index, length: length)
         case .interruptPlacing:
             guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event == .placed }) else { break }
             guard Bool.random(using: &self.generator) else { break }
@@ -302,7 +306,9 @@ struct MachineWorld {
     private mutating func conclude(_ conclusion: DownloadConclusion, _ index: Int) {
         let download = self.downloads[index]
         if download.hasConcluded { self.violate("\(download.id) concluded twice: \(conclusion)") }
-        if conclusion == .paused, download.lastWord == .goOn { self.violate("\(download.id) paused, but was resumed since") }
+        if conclusion == .paused, download.lastWord == .goOn {
+            self.violate("\(download.id) paused, but was resumed since")
+        }
         if let step = self.steps.first(where: { $0.id == download.id }) {
             self.violate("\(download.id) concluded as \(conclusion) before its disk answered \(step.event)")
         }
@@ -318,7 +324,9 @@ struct MachineWorld {
     private mutating func later(_ index: Int, _ event: MachineEvent, snapshot: [ModelDisk.Run] = []) {
         let delay = Duration.milliseconds(Int.random(in: 0...400, using: &self.generator))
         self.steps.append(
-            DiskStep(id: self.downloads[index].id, at: self.now + delay, event: event, snapshot: snapshot))
+            DiskStep(
+                id: self.downloads[index].id, at: self.now + delay, event: event, snapshot: snapshot,
+                generation: self.downloads[index].disk.generation))
     }
 
     private mutating func checkpoint(_ index: Int) {
@@ -333,7 +341,7 @@ struct MachineWorld {
         let index = step.id.rawValue
         switch step.event {
         case .checkpointed:
-            let bytes = self.downloads[index].disk.makeDurable(step.snapshot)
+            let bytes = self.downloads[index].disk.makeDurable(step.snapshot, generation: step.generation)
             self.inbox.append(.download(step.id, .checkpointed(bytes: bytes)))
             return
         case .checkpointFailed: self.downloads[index].disk.forgetVolatile()
@@ -356,12 +364,12 @@ struct MachineWorld {
         }
     }
 
-    private mutating func place(_ index: Int) {
+    private mutating func place(_ index: Int, length: Int64) {
         let download = self.downloads[index]
         if let step = self.steps.first(where: { $0.id == download.id }) {
             self.violate("\(download.id) is placed before its disk answered \(step.event)")
         }
-        if let flaw = download.disk.flaw(lengths: download.origin.lengths) {
+        if let flaw = download.disk.flaw(length: length, lengths: download.origin.lengths) {
             self.violate("\(download.id) is placed, but \(flaw)")
         }
         self.later(index, self.chance(self.faultiness) ? .storageFailed(Failure(.file, "no rename")) : .placed)
@@ -428,7 +436,8 @@ struct MachineWorld {
             origin.lengths.append(max(origin.length + Int64.random(in: -3...3, using: &self.generator), 0))
             self.downloads[connection.download.rawValue].origin = origin
         }
-        let doesRanges = origin.ranges == .always || (origin.ranges == .sometimes && Bool.random(using: &self.generator))
+        let doesRanges =
+            origin.ranges == .always || (origin.ranges == .sometimes && Bool.random(using: &self.generator))
         var answer = origin.answer(request, doesRanges: doesRanges)
         let busy = self.connections.count { $0.body != nil && $0.phase != .over }
         if busy >= self.served {
@@ -439,6 +448,8 @@ struct MachineWorld {
         let response = RangeResponse(request: request, head: answer.head)
         self.connections[index].body = answer.body
         self.connections[index].responseEnd = response.bodyEnd
+        self.connections[index].bodyStart = response.bodyStart
+        self.connections[index].offset = response.bodyStart
         self.connections[index].phase = .waiting
         self.inbox.append(
             .download(connection.download, .responded(connection.order.lease, response, suggestedName: nil)))
@@ -492,7 +503,7 @@ struct MachineWorld {
             return
         }
         // Where in the origin's file the next byte of the body is from.
-        let source = body.start + (connection.offset - connection.order.request.lowerBound)
+        let source = body.start + (connection.offset - connection.bodyStart)
         let left = body.end - source
         guard left > 0 else {
             self.end(index, .finished)
@@ -570,7 +581,8 @@ struct MachineWorld {
             // Of a file whose validator is missing once, it is not known that it did not change.
             case (.failed(let failure), _) where failure.code == .changed && self.faultiness > 0: break
             case (.failed, .pause), (.failed, .cancel): break
-            case (let conclusion, let word): self.violate("\(download.id) ends with \(String(describing: conclusion)), \(word)")
+            case (let conclusion, let word):
+                self.violate("\(download.id) ends with \(String(describing: conclusion)), \(word)")
             }
         }
     }

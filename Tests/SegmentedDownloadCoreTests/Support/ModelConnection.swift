@@ -27,7 +27,9 @@ struct ModelConnection {
     var body: Body?
     /// Where the response's head said that the body ends.
     var responseEnd: Int64?
-    /// The next byte of the body, as the fetcher counts: from the first byte that was asked for.
+    /// Where the fetcher takes the body to begin.
+    var bodyStart: Int64
+    /// The next byte of the body, as the fetcher counts.
     var offset: Int64
     /// The next byte to be written.
     var position: Int64
@@ -43,6 +45,7 @@ struct ModelConnection {
         self.download = download
         self.order = order
         self.headAt = headAt
+        self.bodyStart = order.request.lowerBound
         self.offset = order.request.lowerBound
         self.position = order.writesFrom
         self.limit = order.writesFrom

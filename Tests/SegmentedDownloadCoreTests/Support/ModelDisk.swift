@@ -14,6 +14,8 @@ struct ModelDisk {
     private(set) var resource: RemoteResource?
     private(set) var runs: [Run] = []
     private var durable: [Run] = []
+    /// Counts withdrawals, so that a sync under way does not vouch for what was written since.
+    private(set) var generation = 0
     var isPlaced = false
 
     /// Whether the bytes were claimed by nobody before.
@@ -44,16 +46,14 @@ struct ModelDisk {
         case .adopted:
             self.durable = self.runs
         case .adoptedUp(let limit):
-            self.runs.removeAll { $0.range.lowerBound >= limit }
-            self.runs = self.runs.map {
-                Run(
-                    range: $0.range.lowerBound..<min($0.range.upperBound, limit), version: $0.version, shift: $0.shift)
-            }
+            self.runs = Self.clipped(self.runs, to: limit)
             self.durable = self.runs
         }
     }
 
-    mutating func makeDurable(_ snapshot: [Run]) -> Int64 {
+    mutating func makeDurable(_ snapshot: [Run], generation: Int) -> Int64 {
+        // What was withdrawn since may have been written anew: that is not what was synced.
+        guard generation == self.generation else { return 0 }
         self.durable = snapshot
         return snapshot.reduce(0) { $0 + Int64($1.range.count) }
     }
@@ -61,6 +61,20 @@ struct ModelDisk {
     /// A sync failed: only what was durable before is claimed any more.
     mutating func forgetVolatile() {
         self.runs = self.durable
+        self.generation += 1
+    }
+
+    /// Withdraws what is claimed at and behind the offset.
+    mutating func forget(from offset: Int64) {
+        self.runs = Self.clipped(self.runs, to: offset)
+        self.durable = Self.clipped(self.durable, to: offset)
+        self.generation += 1
+    }
+
+    private static func clipped(_ runs: [Run], to limit: Int64) -> [Run] {
+        runs.filter { $0.range.lowerBound < limit }.map {
+            Run(range: $0.range.clamped(to: 0..<limit), version: $0.version, shift: $0.shift)
+        }
     }
 
     mutating func discard() {
@@ -81,7 +95,7 @@ struct ModelDisk {
     }
 
     /// What is wrong with the file that is about to be placed, if anything.
-    func flaw(lengths: [Int64]) -> String? {
+    func flaw(length: Int64, lengths: [Int64]) -> String? {
         var offset: Int64 = 0
         for run in self.runs.sorted(by: { $0.range.lowerBound < $1.range.lowerBound }) {
             guard run.range.lowerBound == offset else {
@@ -94,6 +108,7 @@ struct ModelDisk {
             offset = run.range.upperBound
         }
         guard let version = self.runs.first?.version else { return lengths.contains(0) ? nil : "nothing was written" }
+        guard offset == length else { return "it has \(offset) bytes and is placed as \(length)" }
         return offset == lengths[version] ? nil : "it has \(offset) of \(lengths[version]) bytes"
     }
 }

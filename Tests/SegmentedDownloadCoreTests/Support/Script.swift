@@ -131,3 +131,9 @@ extension RemoteResource {
             completeLength: length, validator: Validator(entityTag: EntityTag(fieldValue: tag), lastModified: nil))
     }
 }
+
+extension DownloadAction {
+    var isPlace: Bool { if case .place = self { true } else { false } }
+    var isPrepare: Bool { if case .prepare = self { true } else { false } }
+    var isRevoke: Bool { if case .revoke = self { true } else { false } }
+}

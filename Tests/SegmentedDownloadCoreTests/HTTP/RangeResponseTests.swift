@@ -1,0 +1,392 @@
+import HTTPTypes
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Range response")
+struct RangeResponseTests {
+    private static let resource = RemoteResource.tagged("\"a\"", length: 1000)
+    private static let first = RangeRequest()
+    private static let middle = RangeRequest(lowerBound: 100, upperBound: 200, identity: resource)
+
+    private static func judge(
+        _ request: RangeRequest, _ status: Int, _ fields: [(HTTPField.Name, String)] = []
+    ) -> RangeResponse {
+        var all = HTTPFields()
+        for (name, value) in fields { all.append(HTTPField(name: name, value: value)) }
+        return RangeResponse(request: request, head: ResponseHead(status: status, fields: all))
+    }
+
+    private enum Kind: String {
+        case partial, whole, notModified, unsatisfiable, changed, ignoresRanges, redirected, refused, unauthorized
+        case rejected, malformed
+    }
+
+    private static func kind(_ response: RangeResponse) -> Kind {
+        switch response {
+        case .partial: .partial
+        case .whole: .whole
+        case .notModified: .notModified
+        case .unsatisfiable: .unsatisfiable
+        case .changed: .changed
+        case .ignoresRanges: .ignoresRanges
+        case .redirected: .redirected
+        case .refused: .refused
+        case .unauthorized: .unauthorized
+        case .rejected: .rejected
+        case .malformed: .malformed
+        }
+    }
+
+    private static let good: [(HTTPField.Name, String)] = [
+        (.contentRange, "bytes 100-199/1000"), (.contentLength, "100"), (.eTag, "\"a\""),
+    ]
+
+    /// The good answer to `middle` with one field replaced, or left out.
+    private static func answer(_ name: HTTPField.Name, _ value: String?) -> Kind {
+        let rest = Self.good.filter { $0.0 != name }
+        return Self.kind(Self.judge(Self.middle, 206, rest + (value.map { [(name, $0)] } ?? [])))
+    }
+
+    @Test("A 206 with the range, length, total and validator recorded is accepted")
+    func accepted() {
+        #expect(Self.judge(Self.middle, 206, Self.good) == .partial(ByteRange(100..<200), Self.resource))
+        #expect(Self.judge(Self.middle, 206, Self.good).bodyEnd == 200)
+        #expect(Self.judge(Self.middle, 206, Self.good).bodyStart == 100)
+        #expect(Self.answer(.contentLength, nil) == .partial)
+    }
+
+    @Test("A2: Accept-Ranges means nothing; a 200 is the whole file, from its first byte")
+    func acceptRanges() {
+        let fields: [(HTTPField.Name, String)] = [(.acceptRanges, "bytes"), (.contentLength, "1000"), (.eTag, "\"a\"")]
+        let response = Self.judge(Self.middle, 200, fields)
+        #expect(response == .whole(Self.resource))
+        #expect(response.bodyStart == 0 && response.bodyEnd == 1000)
+        #expect(Self.judge(Self.first, 200, []) == .whole(RemoteResource(completeLength: nil)))
+        #expect(Self.judge(Self.first, 200, []).bodyEnd == nil)
+    }
+
+    @Test("A4: a 206 that begins elsewhere is no answer", arguments: ["0-99", "99-198", "101-200", "101-150"])
+    func otherStart(range: String) {
+        let rest = Self.good.filter { $0.0 == .eTag }
+        #expect(
+            Self.kind(Self.judge(Self.middle, 206, rest + [(.contentRange, "bytes \(range)/1000")])) == .ignoresRanges)
+    }
+
+    @Test("A7: a 206 needs exactly one Content-Range")
+    func contentRangeCount() {
+        #expect(Self.answer(.contentRange, nil) == .ignoresRanges)
+        #expect(Self.kind(Self.judge(Self.middle, 206, Self.good + [Self.good[0]])) == .ignoresRanges)
+    }
+
+    @Test(
+        "A9, A13: a Content-Range that is malformed, or counts further than Int64, is no answer",
+        arguments: [
+            "", "bytes", "bytes 100-199", "100-199/1000", "bytes=100-199/1000", "bytes 199-100/1000",
+            "bytes 100-199/100",
+            "bytes 100-199/18446744073709551616", "bytes 100-9223372036854775807/*", "items 100-199/1000",
+            "bytes */1000",
+            "bytes -100/1000", "bytes 100-199/1000, 300-399/1000",
+        ]
+    )
+    func malformedContentRange(value: String) {
+        #expect(Self.answer(.contentRange, value) == .ignoresRanges)
+    }
+
+    @Test("A10: another total is another resource")
+    func otherTotal() {
+        #expect(Self.answer(.contentRange, "bytes 100-199/1001") == .changed)
+        #expect(Self.answer(.contentRange, "bytes 100-199/999") == .changed)
+    }
+
+    @Test("A11: an unknown total is legal where it is known from elsewhere")
+    func unknownTotal() {
+        #expect(Self.answer(.contentRange, "bytes 100-199/*") == .partial)
+        #expect(Self.kind(Self.judge(Self.first, 206, [(.contentRange, "bytes 0-99/*")])) == .ignoresRanges)
+        let end = RangeRequest(lowerBound: 990, identity: Self.resource)
+        let beyond: [(HTTPField.Name, String)] = [(.contentRange, "bytes 990-1000/*"), (.eTag, "\"a\"")]
+        #expect(Self.kind(Self.judge(end, 206, beyond)) == .changed)
+    }
+
+    @Test("A14: a shorter 206 than asked for is taken for what it is")
+    func shorter() {
+        let fields: [(HTTPField.Name, String)] = [
+            (.contentRange, "bytes 100-100/1000"), (.contentLength, "1"), (.eTag, "\"a\""),
+        ]
+        #expect(Self.judge(Self.middle, 206, fields).bodyEnd == 101)
+    }
+
+    @Test("A15: a longer 206 than asked for is refused by its head")
+    func longer() {
+        let fields: [(HTTPField.Name, String)] = [(.contentRange, "bytes 100-200/1000"), (.eTag, "\"a\"")]
+        #expect(Self.kind(Self.judge(Self.middle, 206, fields)) == .ignoresRanges)
+    }
+
+    @Test(
+        "A17: multipart/byteranges to one range is refused, however it is spelt",
+        arguments: ["multipart/byteranges", "Multipart/ByteRanges; boundary=x", "multipart/byteranges;boundary=x"]
+    )
+    func multipart(type: String) {
+        #expect(Self.answer(.contentType, type) == .ignoresRanges)
+        #expect(Self.answer(.contentType, "application/octet-stream") == .partial)
+    }
+
+    @Test("A17: multipart/byteranges hidden behind another Content-Type is refused too")
+    func hiddenMultipart() {
+        let types: [(HTTPField.Name, String)] = [(.contentType, "text/plain"), (.contentType, "multipart/byteranges")]
+        #expect(Self.kind(Self.judge(Self.middle, 206, Self.good + types)) == .ignoresRanges)
+    }
+
+    @Test("A18: a 206 to a request without Range is a part, from byte 0 or not at all")
+    func unasked() {
+        let request = RangeRequest(isRanged: false)
+        #expect(Self.judge(request, 206, [(.contentRange, "bytes 0-99/1000")]).bodyEnd == 100)
+        #expect(Self.kind(Self.judge(request, 206, [(.contentRange, "bytes 1-99/1000")])) == .ignoresRanges)
+    }
+
+    @Test(
+        "A19, A21: a Content-Length that is negative, two things at once, or too large leaves the body without meaning",
+        arguments: ["-1", "100, 200", "1e2", "18446744073709551716", "0x64", "", "100 100", "+100"]
+    )
+    func malformedLength(value: String) {
+        #expect(Self.answer(.contentLength, value) == .malformed)
+        #expect(Self.kind(Self.judge(Self.first, 200, [(.contentLength, value)])) == .malformed)
+    }
+
+    @Test("A19: identical lengths collapse, in one field or in two")
+    func repeatedLength() {
+        #expect(Self.answer(.contentLength, "100, 100") == .partial)
+        #expect(Self.kind(Self.judge(Self.middle, 206, Self.good + [(.contentLength, "100")])) == .partial)
+        #expect(Self.kind(Self.judge(Self.middle, 206, Self.good + [(.contentLength, "101")])) == .malformed)
+    }
+
+    @Test("A Content-Length that disagrees with the Content-Range is refused")
+    func otherLength() {
+        #expect(Self.answer(.contentLength, "99") == .ignoresRanges)
+        #expect(Self.answer(.contentLength, "101") == .ignoresRanges)
+    }
+
+    @Test("A22: a transfer coding wins over Content-Length")
+    func transferEncoding() {
+        let chunked: [(HTTPField.Name, String)] = [(.transferEncoding, "chunked"), (.contentLength, "50")]
+        #expect(Self.judge(Self.first, 200, chunked) == .whole(RemoteResource(completeLength: nil)))
+        #expect(
+            Self.kind(Self.judge(Self.middle, 206, Self.good.filter { $0.0 != .contentLength } + chunked)) == .partial)
+    }
+
+    @Test("A26: a 416 says how long the resource is, if it says so well")
+    func unsatisfiable() {
+        #expect(Self.judge(Self.middle, 416, [(.contentRange, "bytes */7")]) == .unsatisfiable(completeLength: 7))
+        for value in ["bytes */x", "bytes 0-1/7", "bytes */*"] {
+            #expect(Self.judge(Self.middle, 416, [(.contentRange, value)]) == .unsatisfiable(completeLength: nil))
+        }
+        #expect(Self.judge(Self.middle, 416) == .unsatisfiable(completeLength: nil))
+    }
+
+    @Test("B1, B2, B6: another, a weak or a missing entity tag is another resource, in a 206 and in a 200")
+    func otherTag() {
+        for tag in ["\"b\"", "W/\"a\"", nil, "a"] as [String?] {
+            #expect(Self.answer(.eTag, tag) == .changed)
+            let fields: [(HTTPField.Name, String)] = tag.map { [(.eTag, $0)] } ?? []
+            #expect(Self.kind(Self.judge(Self.middle, 200, fields)) == .changed)
+        }
+        #expect(Self.kind(Self.judge(Self.middle, 206, Self.good + [(.eTag, "\"a\"")])) == .changed)
+    }
+
+    @Test("B7: another or a missing Last-Modified is another resource where there is no strong tag")
+    func otherDate() {
+        let date = "Tue, 14 Nov 2023 22:13:20 GMT"
+        let identity = RemoteResource(
+            completeLength: 1000, validator: Validator(entityTag: nil, lastModified: HTTPDate(fieldValue: date)))
+        let request = RangeRequest(lowerBound: 100, upperBound: 200, identity: identity)
+        let range = Self.good.filter { $0.0 == .contentRange }
+        #expect(Self.kind(Self.judge(request, 206, range + [(.lastModified, date)])) == .partial)
+        #expect(Self.kind(Self.judge(request, 206, range)) == .changed)
+        let other = "Tue, 14 Nov 2023 22:13:21 GMT"
+        #expect(Self.kind(Self.judge(request, 206, range + [(.lastModified, other)])) == .changed)
+    }
+
+    @Test("B4: where nothing was recorded nothing is held against an answer")
+    func noValidator() {
+        let request = RangeRequest(
+            lowerBound: 100, upperBound: 200, identity: RemoteResource(completeLength: 1000))
+        #expect(Self.kind(Self.judge(request, 206, Self.good)) == .partial)
+    }
+
+    @Test("F1, F2: the content coding is part of the resource's identity")
+    func contentEncoding() {
+        #expect(Self.answer(.contentEncoding, "gzip") == .changed)
+        #expect(Self.answer(.contentEncoding, "identity") == .partial)
+        guard case .whole(let resource) = Self.judge(Self.first, 200, [(.contentEncoding, " GZIP , identity, br")])
+        else {
+            Issue.record("not accepted")
+            return
+        }
+        #expect(resource.contentEncoding == "gzip,br")
+    }
+
+    @Test(
+        "D1, D3: a Retry-After is taken as said, relative to the server's own date",
+        arguments: [
+            ("120", 120), ("99999999999999999999", Int64.max), ("-1", nil), ("soon", nil),
+            ("Tue, 14 Nov 2023 22:14:20 GMT", 60), ("Tue, 14 Nov 2023 22:00:00 GMT", 0),
+        ] as [(String, Int64?)]
+    )
+    func retryAfter(value: String, seconds: Int64?) {
+        let fields: [(HTTPField.Name, String)] = [(.retryAfter, value), (.date, "Tue, 14 Nov 2023 22:13:20 GMT")]
+        guard case .refused(429, let retryAfter) = Self.judge(Self.first, 429, fields) else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(retryAfter?.seconds == seconds)
+    }
+
+    @Test(
+        "Each status means one thing",
+        arguments: [
+            (408, Kind.refused), (425, .refused), (429, .refused), (500, .refused), (502, .refused), (503, .refused),
+            (504, .refused), (401, .unauthorized), (407, .unauthorized), (400, .rejected), (403, .rejected),
+            (404, .rejected), (410, .rejected), (412, .rejected), (421, .rejected), (451, .rejected), (501, .rejected),
+            (505, .rejected), (100, .malformed), (201, .malformed), (204, .malformed), (207, .malformed),
+            (300, .malformed), (304, .malformed), (305, .malformed), (600, .malformed), (0, .malformed),
+            (-1, .malformed), (301, .malformed), (302, .malformed),
+        ] as [(Int, Kind)]
+    )
+    private func statuses(status: Int, kind: Kind) {
+        #expect(Self.kind(Self.judge(Self.first, status)) == kind)
+    }
+
+    @Test("A redirect needs exactly one Location", arguments: [301, 302, 303, 307, 308])
+    func redirects(status: Int) {
+        #expect(Self.judge(Self.first, status, [(.location, "/x")]) == .redirected(status: status, location: "/x"))
+        #expect(Self.kind(Self.judge(Self.first, status, [(.location, "/x"), (.location, "/y")])) == .malformed)
+    }
+
+    @Test("304 is an answer to If-None-Match only")
+    func notModified() {
+        let request = RangeRequest(lowerBound: 0, upperBound: 1, identity: Self.resource, sendsIfNoneMatch: true)
+        #expect(Self.judge(request, 304) == .notModified)
+        #expect(request.ifNoneMatchFieldValue == "\"a\"")
+        #expect(Self.kind(Self.judge(Self.middle, 304)) == .malformed)
+    }
+
+    @Test("A 200 with a Content-Range is neither one thing nor the other")
+    func wholeWithRange() {
+        #expect(Self.kind(Self.judge(Self.first, 200, [(.contentRange, "bytes 0-99/1000")])) == .malformed)
+    }
+
+    @Test("If-Range carries a strong tag or nothing")
+    func ifRange() {
+        func value(_ tag: String, sends: Bool) -> String? {
+            RangeRequest(identity: .tagged(tag, length: 5), sendsIfRange: sends).ifRangeFieldValue
+        }
+        #expect(value("\"a\"", sends: true) == "\"a\"")
+        #expect(value("\"a\"", sends: false) == nil)
+        #expect(value("W/\"a\"", sends: true) == nil)
+    }
+
+    // MARK: The acceptance rule, written down once more
+
+    private static let values: [HTTPField.Name: [String]] = [
+        .contentRange: [
+            "bytes 100-199/1000", "bytes 100-149/1000", "bytes 100-149/*", "bytes 100-200/1000", "bytes 0-99/1000",
+            "bytes 100-199/2000", "bytes 100-199/150", "Bytes 100-199/1000", "bytes 199-100/1000", "bytes */1000",
+            "items 100-199/1000", "bytes 0-999/1000", "bytes 100-18446744073709551715/*", "nonsense",
+        ],
+        .contentLength: ["100", "50", "1000", "100, 100", "100, 50", "-1", "x", "18446744073709551716"],
+        .contentEncoding: ["gzip", "identity", ""],
+        .eTag: ["\"a\"", "\"a\"", "\"a\"", "\"b\"", "W/\"a\"", "a"],
+        .lastModified: ["Tue, 14 Nov 2023 22:13:20 GMT", "Tue, 14 Nov 2023 22:13:21 GMT", "today"],
+        .contentType: ["multipart/byteranges; boundary=x", "text/html", "MULTIPART/BYTERANGES"],
+        .transferEncoding: ["chunked"],
+    ]
+
+    private static let likelihoods: [(HTTPField.Name, Int)] = [
+        (.contentRange, 85), (.contentLength, 60), (.contentEncoding, 10), (.eTag, 70), (.lastModified, 30),
+        (.contentType, 10), (.transferEncoding, 10),
+    ]
+
+    private static func head(using generator: inout SplitMix64) -> ResponseHead {
+        var fields = HTTPFields()
+        for (name, percent) in Self.likelihoods {
+            while Int.random(in: 0..<100, using: &generator) < (fields[name] == nil ? percent : 5) {
+                let value = Self.values[name]?.randomElement(using: &generator) ?? ""
+                fields.append(HTTPField(name: name, value: value))
+            }
+        }
+        return ResponseHead(status: [200, 206, 206, 206, 416].randomElement(using: &generator) ?? 206, fields: fields)
+    }
+
+    /// Reads `bytes a-b/c` with none of the code under test.
+    private static func range(_ value: String) -> (first: Int64, last: Int64, total: Int64?)? {
+        guard value.lowercased().hasPrefix("bytes ") else { return nil }
+        let parts = value.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]) else { return nil }
+        guard parts[1] != "*" else { return (first, last, nil) }
+        return Int64(parts[1]).map { (first, last, $0) }
+    }
+
+    /// FAULTS.md, "The acceptance rule", for a recorded identity of 1000 bytes.
+    private static func mayWrite(_ request: RangeRequest, _ head: ResponseHead) -> Bool {
+        guard head.status == 206,
+            !head.fields[values: .contentType].contains(where: { $0.lowercased().hasPrefix("multipart/byteranges") }),
+            head.fields[values: .contentRange].count == 1,
+            let range = Self.range(head.fields[values: .contentRange][0]),
+            range.first == request.lowerBound, range.first <= range.last, range.last < request.upperBound ?? .max,
+            range.last < range.total ?? 1000, range.total ?? 1000 == 1000
+        else { return false }
+        let lengths = Set(
+            head.fields[values: .contentLength].joined(separator: ",").split(separator: ",").map {
+                $0.filter { $0 != " " }
+            })
+        let isChunked = !head.fields[values: .transferEncoding].isEmpty
+        guard isChunked || lengths.isEmpty || lengths == ["\(range.last - range.first + 1)"] else { return false }
+        return Self.agrees(request, head)
+    }
+
+    private static func agrees(_ request: RangeRequest, _ head: ResponseHead) -> Bool {
+        let codings = head.fields[values: .contentEncoding].filter { !["", "identity"].contains($0) }
+        guard codings.isEmpty, let validator = request.identity?.validator else { return codings.isEmpty }
+        if let tag = validator.entityTag, head.fields[values: .eTag] != [tag.fieldValue] { return false }
+        if validator.isStrong { return true }
+        guard let date = validator.lastModified else { return true }
+        return head.fields[values: .lastModified] == [date.fieldValue]
+    }
+
+    @Test("Of 20,000 random heads a byte is let through only where the acceptance rule holds", arguments: UInt64(0)..<4)
+    func acceptanceRule(seed: UInt64) {
+        var generator = SplitMix64(seed: seed)
+        let date = HTTPDate(fieldValue: "Tue, 14 Nov 2023 22:13:20 GMT")
+        let validators = [
+            Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil),
+            Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: date),
+            Validator(entityTag: EntityTag(fieldValue: "W/\"a\""), lastModified: date),
+            Validator(entityTag: nil, lastModified: date), .none,
+        ]
+        var accepted = 0
+        for _ in 0..<5_000 {
+            let identity = RemoteResource(
+                completeLength: 1000, validator: validators.randomElement(using: &generator) ?? .none)
+            let request = RangeRequest(
+                lowerBound: 100, upperBound: Bool.random(using: &generator) ? 200 : nil, identity: identity)
+            let head = Self.head(using: &generator)
+            switch RangeResponse(request: request, head: head) {
+            case .partial(let range, let resource):
+                accepted += 1
+                #expect(Self.mayWrite(request, head), "replay with \(seed): \(head)")
+                #expect(range.upperBound <= 1000 && resource.completeLength == 1000)
+            case .whole(let resource):
+                accepted += 1
+                let isWhole = head.status == 200 && head.fields[values: .contentRange].isEmpty
+                #expect(isWhole && Self.agrees(request, head), "replay with \(seed): \(head)")
+                #expect(resource.completeLength ?? 1000 == 1000)
+            case .notModified, .unsatisfiable, .changed, .ignoresRanges, .redirected, .refused, .unauthorized,
+                .rejected,
+                .malformed:
+                #expect(!Self.mayWrite(request, head), "replay with \(seed): refused \(head)")
+            }
+        }
+        #expect(accepted > 100, "the heads are too hostile to say anything")
+    }
+}

@@ -1,0 +1,223 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Manifest codec")
+struct ManifestCodecTests {
+    private static let block = BlockLayout.blockLength
+
+    private static func header(id: UInt64 = 7, length: Int64 = 100 << 20) -> Manifest.Header {
+        Manifest.Header(
+            id: id,
+            resource: RemoteResource(
+                completeLength: length,
+                validator: Validator(
+                    entityTag: EntityTag(fieldValue: "\"ä b\"".replacing(" ", with: "-")),
+                    lastModified: HTTPDate(secondsSinceEpoch: 1_700_000_000)),
+                contentEncoding: "gzip"),
+            completeLength: length, device: .max, inode: 0, bootID: "boot", sources: ["https://a/ü", ""],
+            digests: ["sha-256=00"])
+    }
+
+    private static func claim(_ offset: Int64, _ length: Int64) -> Claim {
+        Claim(offset: offset, length: length, crc: CRC32(value: UInt32(truncatingIfNeeded: offset &* 31 &+ length)))
+    }
+
+    private static let records: [Manifest.Record] = [
+        .claim(claim(0, block)), .claim(claim(5 * block, 100)), .checkpoint(claims: 1), .claim(claim(block, block)),
+        .claim(claim(5 * block + 100, 7)), .pause(claims: 3), .claim(claim(9 * block, block)),
+    ]
+
+    private static func bytes(_ records: [Manifest.Record], id: UInt64 = 7) -> [UInt8] {
+        records.enumerated().reduce(into: ManifestCodec.encode(Self.header(id: id))) {
+            $0 += ManifestCodec.encode($1.element, sequence: UInt32($1.offset), of: id)
+        }
+    }
+
+    /// What a run that wrote these records could at most be told: every claim, and those that some checkpoint covered.
+    private static func truth(_ records: [Manifest.Record]) -> (claims: Set<Claim>, durable: Set<Claim>) {
+        var claims: [Claim] = []
+        var durable: Set<Claim> = []
+        for record in records {
+            switch record {
+            case .claim(let claim): claims.append(claim)
+            case .checkpoint(let count), .pause(let count): durable.formUnion(claims.prefix(Int(count)))
+            case .forget, .syncFailed: break
+            }
+        }
+        return (Set(claims), durable)
+    }
+
+    /// Whether damaged bytes claim nothing that was not recorded.
+    private static func isHonest(_ bytes: [UInt8], _ truth: (claims: Set<Claim>, durable: Set<Claim>)) -> Bool {
+        guard let manifest = try? ManifestCodec.decode(bytes) else { return true }
+        return manifest.header == Self.header() && Set(manifest.durable).isSubset(of: truth.durable)
+            && Set(manifest.durable + manifest.pending).isSubset(of: truth.claims)
+    }
+
+    @Test("What is written is read, durable and pending apart")
+    func roundTrip() throws {
+        let manifest = try ManifestCodec.decode(Self.bytes(Self.records))
+        #expect(manifest.header == Self.header())
+        #expect(
+            manifest.durable == [
+                Self.claim(0, Self.block), Self.claim(5 * Self.block, 100), Self.claim(Self.block, Self.block),
+            ])
+        #expect(manifest.pending == [Self.claim(5 * Self.block + 100, 7), Self.claim(9 * Self.block, Self.block)])
+    }
+
+    @Test("A header without validators, coding, sources and digests is read as such")
+    func emptyHeader() throws {
+        let header = Manifest.Header(
+            id: .max, resource: RemoteResource(completeLength: 0), completeLength: 0, device: 0, inode: .max,
+            bootID: "",
+            sources: [], digests: [])
+        #expect(try ManifestCodec.decode(ManifestCodec.encode(header)).header == header)
+    }
+
+    @Test("The longest resource there is survives the codec")
+    func longest() throws {
+        var header = Self.header(length: .max)
+        header.id = 3
+        let last = Claim(offset: .max - 10, length: 10, crc: CRC32())
+        let bytes = ManifestCodec.encode(header) + ManifestCodec.encode(.claim(last), sequence: 0, of: 3)
+        #expect(try ManifestCodec.decode(bytes).pending == [last])
+    }
+
+    @Test("Every flipped bit costs progress at most")
+    func bitFlips() {
+        let bytes = Self.bytes(Self.records)
+        let truth = Self.truth(Self.records)
+        for bit in 0..<(bytes.count * 8) {
+            var damaged = bytes
+            damaged[bit / 8] ^= 1 << (bit % 8)
+            #expect(Self.isHonest(damaged, truth), "bit \(bit)")
+        }
+    }
+
+    @Test("Every truncation costs progress at most")
+    func truncations() {
+        let bytes = Self.bytes(Self.records)
+        let truth = Self.truth(Self.records)
+        for count in 0..<bytes.count { #expect(Self.isHonest(Array(bytes[..<count]), truth), "first \(count) bytes") }
+    }
+
+    @Test("Zeroed heads and tails, as power cuts leave them, cost progress at most")
+    func zeroed() {
+        let bytes = Self.bytes(Self.records)
+        let truth = Self.truth(Self.records)
+        for count in 0...bytes.count {
+            let zeros = [UInt8](repeating: 0, count: bytes.count - count)
+            #expect(Self.isHonest(bytes[..<count] + zeros, truth), "tail from \(count)")
+            #expect(Self.isHonest(zeros + bytes[(bytes.count - count)...], truth), "head up to \(bytes.count - count)")
+        }
+    }
+
+    @Test("Two records that changed places end the log")
+    func swapped() throws {
+        let headerLength = ManifestCodec.encode(Self.header()).count
+        let length = ManifestCodec.recordLength
+        for left in Self.records.indices {
+            for right in Self.records.indices where right > left {
+                var bytes = Self.bytes(Self.records)
+                for byte in 0..<length {
+                    bytes.swapAt(headerLength + left * length + byte, headerLength + right * length + byte)
+                }
+                let manifest = try ManifestCodec.decode(bytes)
+                #expect(manifest.durable.count + manifest.pending.count <= left)
+                #expect(Self.isHonest(bytes, Self.truth(Self.records)))
+            }
+        }
+    }
+
+    @Test("Records of another manifest's id are not believed")
+    func otherID() throws {
+        let foreign = ManifestCodec.encode(.claim(Self.claim(0, 5)), sequence: 0, of: 8)
+        let manifest = try ManifestCodec.decode(ManifestCodec.encode(Self.header()) + foreign)
+        #expect(manifest.pending.isEmpty && manifest.durable.isEmpty)
+    }
+
+    @Test("A repeated record ends the log")
+    func repeated() throws {
+        let record = ManifestCodec.encode(.claim(Self.claim(0, 5)), sequence: 0, of: 7)
+        let manifest = try ManifestCodec.decode(ManifestCodec.encode(Self.header()) + record + record)
+        #expect(manifest.pending.count == 1)
+    }
+
+    @Test("Claims outside the file or across a block's end are not believed, whatever their checksum")
+    func impossibleClaims() throws {
+        let header = Self.header(length: 10)
+        let record = ManifestCodec.encode(.claim(Self.claim(5, 6)), sequence: 0, of: 7)
+        #expect(try ManifestCodec.decode(ManifestCodec.encode(header) + record).pending.isEmpty)
+    }
+
+    @Test("A checkpoint that speaks of more claims than there are covers those there are")
+    func checkpointBeyond() throws {
+        let records: [Manifest.Record] = [
+            .claim(Self.claim(0, 5)), .checkpoint(claims: .max), .claim(Self.claim(5, 5)),
+        ]
+        let manifest = try ManifestCodec.decode(Self.bytes(records))
+        #expect(manifest.durable.count == 1 && manifest.pending.count == 1)
+    }
+
+    @Test("After a failed sync only what was durable before is claimed")
+    func syncFailed() throws {
+        let records: [Manifest.Record] = [
+            .claim(Self.claim(0, 5)), .checkpoint(claims: 1), .claim(Self.claim(5, 5)), .syncFailed,
+            .claim(Self.claim(10, 5)), .checkpoint(claims: 2), .claim(Self.claim(15, 5)),
+        ]
+        let manifest = try ManifestCodec.decode(Self.bytes(records))
+        #expect(manifest.durable == [Self.claim(0, 5), Self.claim(10, 5)])
+        #expect(manifest.pending == [Self.claim(15, 5)])
+    }
+
+    @Test("What is forgotten is claimed no more, nor durable, and may be claimed again")
+    func forget() throws {
+        let records: [Manifest.Record] = [
+            .claim(Self.claim(0, 5)), .claim(Self.claim(20, 5)), .checkpoint(claims: 2), .claim(Self.claim(30, 5)),
+            .forget(from: 10), .claim(Self.claim(20, 6)),
+        ]
+        let manifest = try ManifestCodec.decode(Self.bytes(records))
+        #expect(manifest.durable == [Self.claim(0, 5)])
+        #expect(manifest.pending == [Self.claim(20, 6)])
+    }
+
+    @Test("A newer version, or something else altogether, is told apart from damage")
+    func versions() {
+        var bytes = Self.bytes(Self.records)
+        bytes[8] = 2
+        #expect(throws: ManifestCodec.Damage.versionUnknown(2)) { try ManifestCodec.decode(bytes) }
+        #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode([]) }
+        #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode(Array("{}".utf8)) }
+        bytes = Self.bytes(Self.records)
+        bytes[20] ^= 1
+        #expect(throws: ManifestCodec.Damage.headerDamaged) { try ManifestCodec.decode(bytes) }
+    }
+
+    @Test("Random bytes behind a good beginning never trap", arguments: UInt64(0)..<8)
+    func noise(seed: UInt64) {
+        var generator = SplitMix64(seed: seed)
+        let good = Self.bytes(Self.records)
+        for _ in 0..<500 {
+            let kept = Int.random(in: 0...good.count, using: &generator)
+            let noise = (0..<Int.random(in: 0...200, using: &generator)).map { _ in
+                UInt8.random(in: .min ... .max, using: &generator)
+            }
+            #expect(Self.isHonest(good[..<kept] + noise, Self.truth(Self.records)), "replay with \(seed)")
+        }
+    }
+
+    @Test("A finished file's record survives its attribute, and nothing else is read as one")
+    func finishedRecord() {
+        let record = FinishedRecord(
+            resource: Self.header().resource, length: 100 << 20, crc: CRC32(value: .max), modified: -5)
+        #expect(FinishedRecord(decoding: record.encoded) == record)
+        let bytes = record.encoded
+        for count in 0..<bytes.count { _ = FinishedRecord(decoding: Array(bytes[..<count])) }
+        for damaged in [
+            "", "segdl 2\nlength 1", "segdl 1\nlength -1\ncrc32 1\nmodified 1", "segdl 1\nlength 1\nlength 1",
+        ] {
+            #expect(FinishedRecord(decoding: Array(damaged.utf8)) == nil)
+        }
+        #expect(FinishedRecord(decoding: [0xFF, 0xFE]) == nil)
+    }
+}

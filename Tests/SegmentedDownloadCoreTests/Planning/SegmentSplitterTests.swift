@@ -1,0 +1,98 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Segment splitter")
+struct SegmentSplitterTests {
+    private static let splitter = SegmentSplitter(planner: SegmentPlanner(splitLengthMinimum: 1 << 20))
+    private static let megabyte = 1_000_000.0
+
+    private static func candidate(_ lease: Int, _ mebibytes: Range<Int64>, _ rate: Double?) -> SegmentSplitter.Candidate
+    {
+        .init(lease: LeaseID(lease), remaining: (mebibytes.lowerBound << 20)..<(mebibytes.upperBound << 20), rate: rate)
+    }
+
+    private static func proposal(
+        _ candidates: [SegmentSplitter.Candidate], cost: Double = 0.05
+    ) -> SegmentSplitter.Proposal? {
+        Self.splitter.proposal(among: candidates, requestCost: cost)
+    }
+
+    @Test("The victim is the one with most time left, not with most bytes")
+    func mostTime() {
+        let candidates = [
+            Self.candidate(0, 0..<100, 50 * Self.megabyte), Self.candidate(1, 100..<140, 10 * Self.megabyte),
+        ]
+        guard case .split(LeaseID(1), _)? = Self.proposal(candidates) else {
+            Issue.record("\(String(describing: Self.proposal(candidates)))")
+            return
+        }
+    }
+
+    @Test("Equally fast, the remainder is cut in the middle, at a block")
+    func middle() {
+        let rate = 10 * Self.megabyte
+        let candidates = [Self.candidate(0, 0..<64, rate), Self.candidate(1, 64..<80, rate)]
+        #expect(Self.proposal(candidates) == .split(LeaseID(0), at: 32 << 20))
+    }
+
+    @Test("The cut is in proportion to the speeds, so that both ends finish together")
+    func proportion() {
+        // The newcomer is expected to do 30 MB/s, the victim does 10: it keeps a quarter.
+        let candidates = [
+            Self.candidate(0, 0..<80, 10 * Self.megabyte), Self.candidate(1, 80..<90, 30 * Self.megabyte),
+            Self.candidate(2, 90..<100, 30 * Self.megabyte),
+        ]
+        #expect(Self.proposal(candidates) == .split(LeaseID(0), at: 20 << 20))
+    }
+
+    @Test("Neither piece is shorter than the minimum", arguments: UInt64(0)..<300)
+    func minimum(seed: UInt64) {
+        var generator = SplitMix64(seed: seed)
+        let candidates = (0..<Int.random(in: 1...6, using: &generator)).map { lease in
+            let lower = Int64(lease) << 32
+            let length = Int64.random(in: 0...(50 << 20), using: &generator)
+            let rate =
+                Int.random(in: 0..<5, using: &generator) == 0 ? nil : Double.random(in: 0...5e7, using: &generator)
+            return SegmentSplitter.Candidate(lease: LeaseID(lease), remaining: lower..<(lower + length), rate: rate)
+        }
+        guard case .split(let victim, let offset)? = Self.proposal(candidates) else { return }
+        let remaining = candidates[victim.rawValue].remaining
+        #expect(offset - remaining.lowerBound >= 1 << 20, "replay with \(seed)")
+        #expect(remaining.upperBound - offset >= 1 << 20, "replay with \(seed)")
+    }
+
+    @Test("A victim far too slow to keep even a small piece is replaced")
+    func replaced() {
+        let candidates = [Self.candidate(0, 0..<2, 10_000), Self.candidate(1, 10..<11, 20 * Self.megabyte)]
+        #expect(Self.proposal(candidates) == .replace(LeaseID(0)))
+    }
+
+    @Test("Nothing is proposed where waiting is as good")
+    func notWorthIt() {
+        #expect(Self.proposal([]) == nil)
+        // 20 ms left.
+        #expect(Self.proposal([Self.candidate(0, 0..<2, 100 * Self.megabyte)]) == nil)
+        // A second left, and a request takes as long.
+        #expect(Self.proposal([Self.candidate(0, 0..<10, 10 * Self.megabyte)], cost: 1) == nil)
+        // Too short to cut, and not slow enough to replace.
+        let rate = 1 * Self.megabyte
+        #expect(Self.proposal([Self.candidate(0, 0..<1, rate), Self.candidate(1, 5..<6, rate)]) == nil)
+    }
+
+    @Test("A lone connection is never replaced by another")
+    func lone() {
+        #expect(Self.proposal([Self.candidate(0, 0..<1, 100)]) == nil)
+    }
+
+    @Test("A connection whose speed is not known yet may be split, and is not replaced")
+    func unknownRate() {
+        #expect(Self.proposal([Self.candidate(0, 0..<64, nil)]) == .split(LeaseID(0), at: 32 << 20))
+        #expect(Self.proposal([Self.candidate(0, 0..<1, nil), Self.candidate(1, 5..<6, 1e9)]) == nil)
+    }
+
+    @Test("Of two equal victims the same one is taken each time")
+    func deterministic() {
+        let candidates = [Self.candidate(1, 64..<128, 1e7), Self.candidate(0, 0..<64, 1e7)]
+        #expect(Self.proposal(candidates) == Self.proposal(candidates.reversed()))
+    }
+}

@@ -1,0 +1,126 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Concurrency budget")
+struct ConcurrencyBudgetTests {
+    private static func budget(_ total: Int = 8, perHost: Int = 4, open: Int = 0, accepted: Int = 0)
+        -> ConcurrencyBudget
+    {
+        var budget = ConcurrencyBudget(connectionsMax: total, connectionsPerHostMax: perHost)
+        for _ in 0..<open { budget.reserve("a") }
+        for _ in 0..<accepted { budget.accepted("a", now: .zero) }
+        return budget
+    }
+
+    @Test("No host gets more than its share, and all together no more than there are")
+    func limits() {
+        var budget = Self.budget(5, perHost: 3, open: 3)
+        #expect(!budget.allows("a", now: .zero))
+        #expect(budget.allows("b", now: .zero))
+        budget.reserve("b")
+        budget.reserve("b")
+        #expect(!budget.allows("c", now: .zero))
+        #expect(budget.inUse == 5)
+        budget.release("a", wasAccepted: false)
+        #expect(budget.allows("c", now: .zero))
+        #expect(budget.allows("a", now: .zero))
+    }
+
+    @Test("A refusal while others are served leaves the host what it serves")
+    func ceiling() {
+        var budget = Self.budget(open: 3, accepted: 2)
+        let servesOthers = budget.refused("a", retryAfter: nil, now: .zero)
+        #expect(servesOthers)
+        budget.release("a", wasAccepted: false)
+        #expect(!budget.allows("a", now: .milliseconds(999)))
+        budget.release("a", wasAccepted: true)
+        #expect(budget.allows("a", now: .zero))
+    }
+
+    @Test("After the probe delay one more is tried, and only one")
+    func trial() {
+        var budget = Self.budget(open: 3, accepted: 2)
+        _ = budget.refused("a", retryAfter: nil, now: .zero)
+        budget.release("a", wasAccepted: false)
+        #expect(budget.allows("a", now: .seconds(1)))
+        budget.reserve("a")
+        #expect(!budget.allows("a", now: .seconds(100)))
+        budget.accepted("a", now: .seconds(2))
+        #expect(!budget.allows("a", now: .milliseconds(2999)))
+        #expect(budget.allows("a", now: .seconds(3)))
+    }
+
+    @Test("Each refused trial doubles the wait for the next, up to a minute")
+    func spacing() {
+        var budget = Self.budget(open: 2, accepted: 2)
+        var now = Duration.zero
+        var waits: [Duration] = []
+        for _ in 0..<9 {
+            budget.reserve("a")
+            _ = budget.refused("a", retryAfter: nil, now: now)
+            budget.release("a", wasAccepted: false)
+            let refusedAt = now
+            while !budget.allows("a", now: now) { now += .milliseconds(500) }
+            waits.append(now - refusedAt)
+        }
+        #expect(waits == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
+    }
+
+    @Test("A Retry-After is honoured, by all where nobody is served")
+    func retryAfter() {
+        var budget = Self.budget(open: 1)
+        let servesOthers = budget.refused("a", retryAfter: .seconds(20), now: .seconds(5))
+        #expect(!servesOthers)
+        budget.release("a", wasAccepted: false)
+        #expect(!budget.allows("a", now: .milliseconds(24_999)))
+        #expect(budget.allows("a", now: .seconds(25)))
+        #expect(budget.allows("b", now: .seconds(5)))
+    }
+
+    @Test(
+        "No Retry-After closes a host for longer than ten minutes",
+        arguments: [Duration.seconds(601), .seconds(Int64.max)])
+    func retryAfterTooLong(asked: Duration) {
+        for others in [0, 1] {
+            var budget = Self.budget(open: 1 + others, accepted: others)
+            _ = budget.refused("a", retryAfter: asked, now: .zero)
+            budget.release("a", wasAccepted: false)
+            #expect(budget.allows("a", now: .seconds(600)))
+        }
+    }
+
+    @Test("A ceiling is raised by what the host accepts, never beyond the limit", arguments: UInt64(0)..<50)
+    func model(seed: UInt64) {
+        var generator = SplitMix64(seed: seed)
+        var budget = Self.budget(6, perHost: 4)
+        var open: [(host: String, accepted: Bool)] = []
+        var now = Duration.zero
+        for _ in 0..<500 {
+            now += .milliseconds(Int.random(in: 0...500, using: &generator))
+            let host = ["a", "b", "c"].randomElement(using: &generator) ?? "a"
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0, 1:
+                guard budget.allows(host, now: now) else { continue }
+                budget.reserve(host)
+                open.append((host, false))
+            case 2:
+                guard let index = open.indices.randomElement(using: &generator) else { continue }
+                let isAccepted = open[index].accepted
+                if isAccepted || Bool.random(using: &generator) {
+                    if !isAccepted { _ = budget.refused(open[index].host, retryAfter: nil, now: now) }
+                    budget.release(open[index].host, wasAccepted: isAccepted)
+                    open.remove(at: index)
+                }
+            default:
+                guard let index = open.firstIndex(where: { !$0.accepted }) else { continue }
+                open[index].accepted = true
+                budget.accepted(open[index].host, now: now)
+            }
+            #expect(open.count <= 6 && budget.inUse == open.count, "replay with \(seed)")
+            for host in ["a", "b", "c"] { #expect(open.count { $0.host == host } <= 4, "replay with \(seed)") }
+        }
+        // Whatever was refused, in the end a connection may be had.
+        for connection in open { budget.release(connection.host, wasAccepted: connection.accepted) }
+        #expect(budget.allows("a", now: now + .seconds(61)))
+    }
+}
