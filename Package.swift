@@ -74,7 +74,6 @@ let package = Package(
             path: "Fixtures/segdl-origin",
             swiftSettings: strict
         ),
-        .executableTarget(name: "scratch", dependencies: ["SegmentedDownload"], path: "Benchmarks/scratch"),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
             dependencies: ["SegmentedDownloadCore"],

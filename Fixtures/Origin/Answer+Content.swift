@@ -16,12 +16,14 @@ extension Answer {
         }
 
         var head = AnswerHead(status: range.kind == .partial ? 206 : 200)
-        var content = Part.content(seed: representation.seed, offset: range.body.lowerBound, length: Int64(range.body.count))
+        var content = Part.content(
+            seed: representation.seed, offset: range.body.lowerBound, length: Int64(range.body.count))
         if behaviour.framing == .endless { content = .content(seed: representation.seed, offset: 0, length: .max) }
         var body = [content]
         if range.isMultipart {
             head.append("Content-Type", "multipart/byteranges; boundary=SEGDL")
-            let part = "--SEGDL\r\nContent-Type: \(behaviour.contentType)\r\nContent-Range: \(range.contentRange ?? "")\r\n\r\n"
+            let part =
+                "--SEGDL\r\nContent-Type: \(behaviour.contentType)\r\nContent-Range: \(range.contentRange ?? "")\r\n\r\n"
             body = [.bytes(Array(part.utf8)), content, .bytes(Array("\r\n--SEGDL--\r\n".utf8))]
         } else {
             head.append("Content-Type", behaviour.contentType)

@@ -49,7 +49,8 @@ extension Answer {
             return answer
         }
         if let limit = behaviour.limit, moment.liveCount >= limit {
-            var answer = Answer(status: behaviour.limitStatus, text: "\(limit) requests of this path are being answered.")
+            var answer = Answer(
+                status: behaviour.limitStatus, text: "\(limit) requests of this path are being answered.")
             answer.isAdmitted = false
             return answer
         }
@@ -67,10 +68,12 @@ extension Answer {
             guard let token = behaviour.token else { return Answer(status: 403, text: "The URL has no token.") }
             guard moment.elapsed - token <= lifetime else { return Answer(status: 403, text: "The token has expired.") }
         }
-        for failure in behaviour.failures where ordinal > failure.skip && failure.count.includes(ordinal - failure.skip) {
+        for failure in behaviour.failures where ordinal > failure.skip && failure.count.includes(ordinal - failure.skip)
+        {
             return Answer(status: failure.status, text: "Request \(ordinal) fails.")
         }
-        if let failRange = behaviour.failRange, case .bytes(let bytes) = ByteRangeField(request["range"], size: behaviour.size),
+        if let failRange = behaviour.failRange,
+            case .bytes(let bytes) = ByteRangeField(request["range"], size: behaviour.size),
             bytes.lowerBound >= failRange.offset
         {
             return Answer(status: failRange.status, text: "Ranges from \(failRange.offset) on fail.")

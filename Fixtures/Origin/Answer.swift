@@ -14,7 +14,8 @@ struct Answer: Hashable, Sendable {
         func prefix(_ length: Int64) -> Part {
             switch self {
             case .bytes(let bytes): .bytes(Array(bytes.prefix(Int(clamping: length))))
-            case .content(let seed, let offset, let whole): .content(seed: seed, offset: offset, length: min(whole, length))
+            case .content(let seed, let offset, let whole):
+                .content(seed: seed, offset: offset, length: min(whole, length))
             }
         }
     }

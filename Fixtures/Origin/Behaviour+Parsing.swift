@@ -10,13 +10,16 @@ extension Behaviour {
             guard seen.insert(value.key).inserted || Self.repeatable.contains(value.key) else {
                 throw value.error("is the second one")
             }
-            guard try self.readContent(value) || self.readPace(value) || self.readRefusal(value) || self.readHead(value) else {
+            guard try self.readContent(value) || self.readPace(value) || self.readRefusal(value) || self.readHead(value)
+            else {
                 throw BehaviourError(description: "The key '\(value.key)' is unknown.")
             }
         }
     }
 
-    private static let repeatable: Set<Substring> = ["fail", "field", "ranges", "stall-after", "reset-after", "close-after"]
+    private static let repeatable: Set<Substring> = [
+        "fail", "field", "ranges", "stall-after", "reset-after", "close-after",
+    ]
 
     /// Each reader says whether the key is one of its own.
     private mutating func readContent(_ value: BehaviourValue) throws -> Bool {

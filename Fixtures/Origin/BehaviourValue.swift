@@ -24,7 +24,8 @@ struct BehaviourValue {
     /// The parts between the first `max - 1` colons.
     func fields(_ allowed: ClosedRange<Int>) throws -> [BehaviourValue] {
         let splitsMax = allowed.upperBound - 1
-        let parts = self.bytes.split(separator: UInt8(ascii: ":"), maxSplits: splitsMax, omittingEmptySubsequences: false)
+        let parts = self.bytes.split(
+            separator: UInt8(ascii: ":"), maxSplits: splitsMax, omittingEmptySubsequences: false)
         guard allowed.contains(parts.count) else { throw self.error("has \(parts.count) parts instead of \(allowed)") }
         return parts.map { BehaviourValue(key: self.key, bytes: Array($0)) }
     }

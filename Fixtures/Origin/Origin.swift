@@ -97,7 +97,8 @@ public struct Origin: Sendable {
     ///
     /// No size keeps the size, and no entity tag gives the default one of the new content.
     public func replace(_ path: String, seed: UInt64, size: Int64? = nil, etag: String? = nil) {
-        self.server.resources.replace(path, seed: seed, size: size, entityTag: etag.map(Behaviour.EntityTag.init) ?? .standard)
+        self.server.resources.replace(
+            path, seed: seed, size: size, entityTag: etag.map(Behaviour.EntityTag.init) ?? .standard)
     }
 
     /// Forgets all requests, counts and replacements; requests under way go on.

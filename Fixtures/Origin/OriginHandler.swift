@@ -127,7 +127,9 @@ final class OriginHandler: ChannelInboundHandler {
         self.wake(context, at: .now()) { self.pump(context) }
     }
 
-    private func write(_ buffer: ByteBuffer, bodyCount: Int, for exchange: OriginExchange, _ context: ChannelHandlerContext) {
+    private func write(
+        _ buffer: ByteBuffer, bodyCount: Int, for exchange: OriginExchange, _ context: ChannelHandlerContext
+    ) {
         self.writesUnderWay += 1
         context.writeAndFlush(self.wrapOutboundOut(buffer)).assumeIsolated().whenSuccess {
             self.writesUnderWay -= 1

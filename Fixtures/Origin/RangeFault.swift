@@ -120,7 +120,8 @@ struct RangeAnswer: Hashable, Sendable {
             case .total(let other): if bytes.lowerBound > 0 { total = "\(other)" }
             case .huge: total = "18446744073709551000"
             case .multipart: self.isMultipart = true
-            case .no, .advertised, .firstOnly, .shift, .short, .long, .unasked, .always416, .noContentRange, .garbage: break
+            case .no, .advertised, .firstOnly, .shift, .short, .long, .unasked, .always416, .noContentRange, .garbage:
+                break
             }
         }
         self.contentRange = "bytes \(label.lowerBound)-\(label.upperBound - 1)/\(total)"

@@ -54,7 +54,8 @@ public final class DownloadGroup: Sendable {
                 throw DownloadError(.usage, "\"\(text.printable)\" is no field name")
             }
             guard HTTPField.isValidValue(value) else {
-                throw DownloadError(.usage, "the value given for \(name.rawName) holds a line break or control character")
+                throw DownloadError(
+                    .usage, "the value given for \(name.rawName) holds a line break or control character")
             }
             guard !Self.ownFields.contains(name.canonicalName) else {
                 throw DownloadError(.usage, "\(name.rawName) is set by the downloader and cannot be given")

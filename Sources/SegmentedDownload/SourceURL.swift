@@ -1,9 +1,9 @@
 import SegmentedDownloadCore
 
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+    import FoundationEssentials
 #else
-import Foundation
+    import Foundation
 #endif
 
 /// An `http` or `https` URL that a file can be fetched from.
@@ -75,7 +75,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         else { throw DownloadError(.protocol, "\(self.host) redirects to \"\(location.printable)\", which is no URL") }
         do throws(DownloadError) {
             return try SourceURL(target, text: location)
-        } catch where error.code == .usage {
+        } catch  where error.code == .usage {
             throw DownloadError(.protocol, "\(self.host) redirects badly: \(error.message)")
         }
     }
@@ -88,7 +88,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
 
     /// The URL as it may be shown: without credentials, and without the query, which is often a signature.
     public var description: String {
-        guard self.query != nil, let mark = self.string.firstIndex(of: "?") else { return self.string.printable(limit: 500) }
+        guard self.query != nil, let mark = self.string.firstIndex(of: "?") else {
+            return self.string.printable(limit: 500)
+        }
         return "\(String(self.string[..<mark]).printable(limit: 500))?…"
     }
 

@@ -1,9 +1,9 @@
 import SegmentedDownload
 
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+    import FoundationEssentials
 #else
-import Foundation
+    import Foundation
 #endif
 
 /// One event as it is written: a flat object, in which what is not known is absent.

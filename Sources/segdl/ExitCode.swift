@@ -1,9 +1,9 @@
 import SegmentedDownload
 
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// The command's exit statuses: wget's classes up to 8, finer from 9.

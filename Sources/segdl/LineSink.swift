@@ -2,9 +2,9 @@ import Dispatch
 import Synchronization
 
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// Writes text to a descriptor, in order, from a queue of its own.
@@ -76,9 +76,9 @@ final class LineSink: Sendable {
 
     private static func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer) -> Int {
         #if canImport(Musl)
-        Musl.write(descriptor, bytes.baseAddress, bytes.count)
+            Musl.write(descriptor, bytes.baseAddress, bytes.count)
         #else
-        Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+            Glibc.write(descriptor, bytes.baseAddress, bytes.count)
         #endif
     }
 }

@@ -1,9 +1,9 @@
 import ArgumentParser
 
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// What a run tells, and to whom.

@@ -2,9 +2,9 @@ import ArgumentParser
 import SegmentedDownload
 
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// The command: reads the arguments, runs what they ask for, and exits as the contract says.

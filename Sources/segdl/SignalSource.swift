@@ -2,9 +2,9 @@ import Dispatch
 import Synchronization
 
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// The signals sent to this process, as a sequence, from now until cancelled.
@@ -21,6 +21,7 @@ struct SignalSource {
     let events: AsyncStream<Event>
     private let sources: [any DispatchSourceSignal]
     private let numbers: [CInt]
+    private let isStopping = SharedFlag()
 
     init() {
         // A pipe or file that takes no more is told by the call that writes.
@@ -30,16 +31,23 @@ struct SignalSource {
         self.events = events
         self.numbers = [SIGINT, SIGTERM] + (Self.isIgnored(SIGHUP) ? [] : [SIGHUP])
         let queue = DispatchQueue(label: "segdl.signals")
-        let isStopping = SharedFlag()
+        let isStopping = self.isStopping
         self.sources =
             self.numbers.map { number in
                 Self.source(of: number, on: queue) {
                     guard isStopping.raise() else { _exit(ExitCode(signal: number).rawValue) }
                     continuation.yield(.stop(number))
                 }
-            } + [Self.source(of: SIGWINCH, on: queue) {
-                if !isStopping.isRaised { continuation.yield(.resize) }
-            }]
+            } + [
+                Self.source(of: SIGWINCH, on: queue) {
+                    if !isStopping.isRaised { continuation.yield(.resize) }
+                }
+            ]
+    }
+
+    /// Nothing is left that could be stopped gently: the next signal ends the process.
+    func expectNone() {
+        _ = self.isStopping.raise()
     }
 
     /// Signals mean again what they mean to any process.

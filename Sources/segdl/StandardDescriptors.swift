@@ -1,7 +1,7 @@
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// Standard input, output and error.
@@ -18,9 +18,9 @@ enum StandardDescriptors {
 
     private static func openNull() -> CInt {
         #if canImport(Musl)
-        Musl.open("/dev/null", O_RDWR)
+            Musl.open("/dev/null", O_RDWR)
         #else
-        Glibc.open("/dev/null", O_RDWR)
+            Glibc.open("/dev/null", O_RDWR)
         #endif
     }
 }

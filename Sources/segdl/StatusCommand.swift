@@ -2,9 +2,9 @@ import ArgumentParser
 import SegmentedDownload
 
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// Says what interrupted downloads there are.

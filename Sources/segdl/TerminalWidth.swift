@@ -1,7 +1,7 @@
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// How wide the terminal on a descriptor is, asked anew each time: people pull at windows.

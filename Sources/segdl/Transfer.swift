@@ -1,9 +1,9 @@
 import SegmentedDownload
 
 #if canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// Fetches files and tells how it goes: what `get` and `resume` have in common.
@@ -42,6 +42,7 @@ struct Transfer {
         } catch {
             return self.refuse(error)
         }
+        signals.expectNone()
         summary.duration = elapsed()
         for reporter in reporters { reporter.finish(summary) }
         self.drain(isHurried: summary.signal != nil)

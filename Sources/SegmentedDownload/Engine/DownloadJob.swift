@@ -69,7 +69,9 @@ final class DownloadJob: Sendable {
                 path: shared.paths?.destination ?? "", bytes: shared.finished?.length ?? shared.progress.bytesDone,
                 bytesFetched: shared.bytesFetched, requests: shared.requests, connectionsPeak: shared.connectionsPeak,
                 duration: duration, crc32: shared.finished?.crc.hex, digests: self.request.digests,
-                verifiedBy: self.verification(shared.resource), wasAlreadyComplete: wasAlreadyComplete)
+                verifiedBy: wasAlreadyComplete && self.request.ifExists == .skip
+                    ? .none : self.verification(shared.resource),
+                wasAlreadyComplete: wasAlreadyComplete)
         }
     }
 
@@ -250,7 +252,8 @@ final class DownloadJob: Sendable {
         let reserved = try part.file.status().allocated
         guard length <= free.addingReportingOverflow(reserved).partialValue || free == .max else {
             throw Failure(
-                .space, "the file needs \(length) bytes, and \(free + reserved) are free in "
+                .space,
+                "the file needs \(length) bytes, and \(free + reserved) are free in "
                     + "\(part.paths.directory.printable). Nothing was written",
                 hint: "Free some space, or choose another directory with -d")
         }

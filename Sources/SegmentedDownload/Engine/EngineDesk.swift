@@ -158,7 +158,7 @@ struct EngineDesk {
             job.broadcaster.send(
                 .started(
                     .init(
-                        url: job.request.source.description, path: job.path, bytesTotal: resource.completeLength,
+                        url: job.follower.current.description, path: job.path, bytesTotal: resource.completeLength,
                         resumedFrom: resumedFrom, isSegmented: segmented, validator: validator)))
             if let coding = resource.contentEncoding {
                 job.broadcaster.send(

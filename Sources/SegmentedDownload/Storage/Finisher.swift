@@ -59,7 +59,8 @@ package struct Finisher: Sendable {
         }
         guard status.length >= length else {
             throw Failure(
-                .integrity, "\(self.part.paths.part.printable) was cut to \(status.length) of \(length) bytes by somebody",
+                .integrity,
+                "\(self.part.paths.part.printable) was cut to \(status.length) of \(length) bytes by somebody",
                 hint: "Run the same command again: what is missing is fetched anew")
         }
         if status.length > length {
@@ -81,7 +82,7 @@ package struct Finisher: Sendable {
         guard digest.hex == hex else {
             throw Failure(
                 .integrity, "the file's \(digest.algorithm.rawValue) is \(hex), not \(digest.hex)",
-                hint: "The bytes are kept in \(self.part.paths.part.printable); start anew with --continue no")
+                hint: "Start anew with --continue no")
         }
     }
 }

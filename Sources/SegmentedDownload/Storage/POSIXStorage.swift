@@ -2,9 +2,9 @@ import CLinux
 import Dispatch
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #elseif canImport(Musl)
-import Musl
+    import Musl
 #endif
 
 /// The real disk.
@@ -12,7 +12,8 @@ package struct POSIXStorage: Storage {
     package let bootID: String
 
     package init() {
-        self.bootID = Self.readSmallFile("/proc/sys/kernel/random/boot_id")
+        self.bootID =
+            Self.readSmallFile("/proc/sys/kernel/random/boot_id")
             .map { String(decoding: $0.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self) } ?? ""
     }
 
@@ -44,7 +45,7 @@ package struct POSIXStorage: Storage {
         var buffer = stat()
         do throws(StorageError) {
             _ = try Self.check(call, path) { body(&buffer) }
-        } catch where error.errno == ENOENT {
+        } catch  where error.errno == ENOENT {
             return nil
         }
         return StorageStatus(buffer)
@@ -57,7 +58,7 @@ package struct POSIXStorage: Storage {
         }
         do throws(StorageError) {
             _ = try Self.check("mkdir", path) { mkdir(path, 0o777) }
-        } catch where error.errno == EEXIST && (try? self.target(of: path))??.kind == .directory {
+        } catch  where error.errno == EEXIST && (try? self.target(of: path))??.kind == .directory {
             // Another process was faster.
         }
     }
@@ -96,7 +97,7 @@ package struct POSIXStorage: Storage {
                 // 1 is RENAME_NOREPLACE.
                 renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
             }
-        } catch where error.errno == EINVAL || error.errno == ENOSYS {
+        } catch  where error.errno == EINVAL || error.errno == ENOSYS {
             // A file system without it: a hard link does not replace either.
             _ = try Self.check("link", target) { link(path, target) }
             try self.remove(path)
@@ -106,7 +107,7 @@ package struct POSIXStorage: Storage {
     package func remove(_ path: String) throws(StorageError) {
         do throws(StorageError) {
             _ = try Self.check("unlink", path) { unlink(path) }
-        } catch where error.errno == ENOENT {
+        } catch  where error.errno == ENOENT {
             // Gone already.
         }
     }
@@ -116,7 +117,7 @@ package struct POSIXStorage: Storage {
         let file = POSIXFile(descriptor: descriptor, path: directory)
         do throws(StorageError) {
             try await file.synchronize(metadata: true)
-        } catch where error.errno == EINVAL {
+        } catch  where error.errno == EINVAL {
             // A file system whose directories cannot be synced.
         }
         file.close()
@@ -205,7 +206,7 @@ final class POSIXFile: StorageFile {
         do throws(StorageError) {
             try POSIXStorage.check("fallocate", self.path) { fallocate(self.descriptor, 0, 0, off_t(length)) }
             return true
-        } catch where error.errno == EOPNOTSUPP || error.errno == ENOSYS || error.errno == EINVAL {
+        } catch  where error.errno == EOPNOTSUPP || error.errno == ENOSYS || error.errno == EINVAL {
             return false
         }
     }
@@ -236,7 +237,7 @@ final class POSIXFile: StorageFile {
         do throws(StorageError) {
             try POSIXStorage.check("flock", self.path) { flock(self.descriptor, LOCK_EX | LOCK_NB) }
             return true
-        } catch where error.errno == EWOULDBLOCK {
+        } catch  where error.errno == EWOULDBLOCK {
             return false
         }
     }
@@ -253,7 +254,8 @@ final class POSIXFile: StorageFile {
                 fsetxattr(self.descriptor, name, value, value.count, 0)
             }
             return true
-        } catch where error.errno == EOPNOTSUPP || error.errno == ENOSPC || error.errno == E2BIG
+        } catch
+            where error.errno == EOPNOTSUPP || error.errno == ENOSPC || error.errno == E2BIG
             || error.errno == EPERM
         {
             return false

@@ -140,7 +140,8 @@ package struct Surveyor: Sendable {
         }
         let claimed = (manifest.durable + manifest.pending).reduce(0) { $0 + $1.length }
         let kept = claims.reduce(0) { $0 + $1.length }
-        let note = kept < claimed ? "\(claimed - kept) bytes on disk were not what was written; they are fetched again" : nil
+        let note =
+            kept < claimed ? "\(claimed - kept) bytes on disk were not what was written; they are fetched again" : nil
         let saved = SavedPartial(
             resource: header.resource, completeLength: header.completeLength,
             missing: claims.missing(of: header.completeLength))

@@ -142,11 +142,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         case let error as NIOConnectionError: return Self.connectionFailure(error)
         case let error as NIOSSLError: return Self.tlsFailure(error, host: host)
         case let error as NIOSSLExtraError:
-            return Failure(.tls, "\(host): the certificate is for another host (\("\(error)".printable))", hint: Self.trustHint)
+            return Failure(
+                .tls, "\(host): the certificate is for another host (\("\(error)".printable))", hint: Self.trustHint)
         case let error as BoringSSLError:
             return Failure(.tls, "\(host): \("\(error)".printable)")
         case let error as HTTPParserError where error == .invalidEOFState:
-            return Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
+            return Failure(
+                .network, "\(host) closed the connection before the response was complete", isTransient: true)
         case let error as HTTPParserError:
             return Failure(.protocol, "\(host) does not speak HTTP (\("\(error)".printable))")
         case let error as IOError:
@@ -187,19 +189,18 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             errno: (error.connectionErrors.first?.error as? IOError)?.errnoCode)
     }
 
+    /// The system's words within `connect(descriptor:addr:size:): Connection refused (errno: 111)`.
     private static func reason(_ error: IOError) -> String {
-        // "connect(descriptor:addr:size:): Connection refused (errno: 111)"
-        let text = error.description
-        guard let colon = text.firstRange(of: "): "), let end = text.firstRange(of: " (errno"),
-            colon.upperBound <= end.lowerBound
-        else { return text.printable }
-        return String(text[colon.upperBound..<end.lowerBound]).lowercased().printable
+        let words = error.description.split(separator: ": ").first { $0.contains(" (errno") || $0.contains(") (errno") }
+        guard let words, let end = words.firstRange(of: " (errno") else { return error.description.printable }
+        return String(words[..<end.lowerBound]).lowercased().filter { $0 != "(" && $0 != ")" }.printable
     }
 
     private static func tlsFailure(_ error: NIOSSLError, host: String) -> Failure {
         switch error {
         case .uncleanShutdown:
-            return Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
+            return Failure(
+                .network, "\(host) closed the connection before the response was complete", isTransient: true)
         case .handshakeFailed(.sslError(let stack)):
             let text = "\(stack)"
             let why = text.contains("CERTIFICATE_VERIFY_FAILED") ? "the certificate is not trusted" : text.printable

@@ -3,9 +3,9 @@ package import SegmentedDownloadCore
 import Synchronization
 
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+    import FoundationEssentials
 #else
-import Foundation
+    import Foundation
 #endif
 
 /// Finds the way from a source to where its bytes are, and keeps to it.
@@ -38,6 +38,9 @@ package final class RedirectFollower: Sendable {
         self.transport = transport
     }
 
+    /// Where the bytes come from: the last redirect's target, or the source itself.
+    package var current: SourceURL { self.pinned.withLock { $0 } ?? self.source }
+
     private enum Step<Answer: Sendable>: Sendable {
         case done(Answer)
         case redirected(SourceURL)
@@ -50,7 +53,7 @@ package final class RedirectFollower: Sendable {
         to range: RangeRequest,
         _ consume: (ResponseHead, RangeResponse, any ResponseBody) async throws -> Answer
     ) async throws -> Answer {
-        var url = self.pinned.withLock { $0 } ?? self.source
+        var url = self.current
         var redirects = 0
         while true {
             let isPinned = url != self.source && redirects == 0

@@ -11,7 +11,8 @@ extension RangeResponse {
         case .unauthorized(let status, let challenge):
             let asked = challenge.map { " (\($0.printable))" } ?? ""
             return Failure(
-                .auth, "\(host) answered \(status)\(asked)", hint: "Give credentials, for example -H 'Authorization: …'",
+                .auth, "\(host) answered \(status)\(asked)",
+                hint: "Give credentials, for example -H 'Authorization: …'",
                 status: status)
         case .rejected(let status):
             let hint = status == 403 || status == 410 ? "If the link has expired, go on with a new one" : nil

@@ -129,9 +129,11 @@ package enum RangeResponse: Hashable, Sendable {
     }
 
     private static func partial(_ request: RangeRequest, _ head: ResponseHead) -> RangeResponse {
-        let type = head.values(.contentType).first?.lowercased() ?? ""
-        guard !type.hasPrefix("multipart/byteranges") else {
+        guard !head.values(.contentType).contains(where: { $0.lowercased().hasPrefix("multipart/byteranges") }) else {
             return .ignoresRanges("one range was asked for and multipart/byteranges came")
+        }
+        guard head.values(.contentLength).isEmpty || head.values(.transferEncoding).isEmpty else {
+            return .ignoresRanges("it has both Content-Length and Transfer-Encoding")
         }
         guard let value = head.single(.contentRange) else {
             return .ignoresRanges("a 206 response needs exactly one Content-Range field")

@@ -22,7 +22,8 @@ package struct RemoteResource: Hashable, Sendable {
         }
         if self.contentEncoding != current.contentEncoding {
             let recorded = self.contentEncoding ?? "none"
-            return "its content encoding was \(recorded.printable) and is now \((current.contentEncoding ?? "none").printable)"
+            return
+                "its content encoding was \(recorded.printable) and is now \((current.contentEncoding ?? "none").printable)"
         }
         return nil
     }

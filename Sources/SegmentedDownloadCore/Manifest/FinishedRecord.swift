@@ -45,7 +45,8 @@ package struct FinishedRecord: Hashable, Sendable {
             lastModified: values["last-modified"].flatMap { Int64($0) }.flatMap { HTTPDate(secondsSinceEpoch: $0) }
         )
         self.resource = RemoteResource(
-            completeLength: length, validator: validator, contentEncoding: values["content-encoding"].map { String($0) })
+            completeLength: length, validator: validator, contentEncoding: values["content-encoding"].map { String($0) }
+        )
         self.length = length
         self.crc = CRC32(value: crc)
         self.modified = modified

@@ -124,7 +124,8 @@ package enum ManifestCodec {
             sequence &+= 1
             switch record {
             case .claim(let claim): claims.append(claim)
-            case .checkpoint(let count), .pause(let count): durableCount = min(max(durableCount, Int(count)), claims.count)
+            case .checkpoint(let count), .pause(let count):
+                durableCount = min(max(durableCount, Int(count)), claims.count)
             case .syncFailed: claims.removeSubrange(durableCount...)
             case .forget(let offset): durableCount = claims.forget(from: offset, durableCount: durableCount)
             }

@@ -31,7 +31,8 @@ package struct SegmentPlanner: Hashable, Sendable {
             var segment = hole.id
             for piece in 1..<share {
                 let ideal = hole.position + hole.remaining / Int64(share) * Int64(piece)
-                guard let back = plan.split(segment, at: self.aligned(ideal, above: plan[segment]?.position ?? ideal)) else {
+                guard let back = plan.split(segment, at: self.aligned(ideal, above: plan[segment]?.position ?? ideal))
+                else {
                     break
                 }
                 segment = back

@@ -23,6 +23,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// The longest such wait.
     package static let probeDelayMax: Duration = .seconds(60)
 
+    /// The longest `Retry-After` that is believed of a host: a download that will not wait so long fails by itself, and
+    /// the others must not wait for ever.
+    package static let retryAfterMax: Duration = .seconds(600)
+
     private let connectionsMax: Int
     private let connectionsPerHostMax: Int
     private var active = 0
@@ -84,7 +88,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     package mutating func refused(_ name: String, retryAfter: Duration?, now: Duration) -> Bool {
         guard var host = self.hosts[name] else { return false }
         let servesOthers = host.accepted > 0
-        let asked = retryAfter ?? .zero
+        let asked = min(retryAfter ?? .zero, Self.retryAfterMax)
         // Connections refused together are one lesson; a refused trial is another.
         host.refusals = host.isTrying ? host.refusals + 1 : max(host.refusals, 1)
         host.isTrying = false
@@ -99,13 +103,17 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     }
 
     /// A connection taken by ``reserve(_:)`` is free again.
-    package mutating func release(_ name: String, wasAccepted: Bool) {
+    package mutating func release(_ name: String, wasAccepted: Bool, now: Duration) {
         guard var host = self.hosts[name], host.active > 0 else {
             preconditionFailure("released a connection that was not reserved")
         }
         host.active -= 1
         if wasAccepted {
             host.accepted -= 1
+        } else if host.isTrying {
+            // A trial that got no answer at all taught nothing; another may be made.
+            host.isTrying = false
+            host.probeAt = now + Self.probeDelay
         }
         self.active -= 1
         self.hosts[name] = host

@@ -2,7 +2,7 @@
 ///
 /// It takes what happened and returns what should happen. Time and randomness come in as values, so a run can be replayed.
 package struct DownloadStateMachine: Hashable, Sendable {
-    private enum State: Hashable {
+    enum State: Hashable {
         /// Waits for its turn. Becomes `surveying` or `resting`.
         case queued
         /// The destination is being looked at. Becomes `probing`, `preparing` or `resting`.
@@ -23,8 +23,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
         case resting(DownloadConclusion)
     }
 
-    private struct Preparing: Hashable {
-        let probing: Probing
+    struct Preparing: Hashable {
+        var probing: Probing
         let resource: RemoteResource
         let plan: SegmentPlan
         let isSegmented: Bool
@@ -32,14 +32,14 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     /// Why the connections are closed.
-    private enum Stop: Hashable {
+    enum Stop: Hashable {
         case pause
         case cancel(keepingPartial: Bool)
         case fail(Failure)
         case restart(String)
     }
 
-    private struct Settling: Hashable {
+    struct Settling: Hashable {
         var leases: [LeaseID]
         var stop: Stop
         let hasPart: Bool
@@ -52,19 +52,19 @@ package struct DownloadStateMachine: Hashable, Sendable {
     package static let checkpointInterval: Duration = .seconds(5)
 
     package let settings: DownloadSettings
-    private var state: State = .queued
-    private var generator: SplitMix64
-    private var leaseNext = 0
+    var state: State = .queued
+    var generator: SplitMix64
+    var leaseNext = 0
     /// What to do once the step under way, which cannot be broken off, is over.
-    private var pendingStop: Stop?
-    private var isSurveyed = false
-    private var mustBeginAnew = false
-    private var restarts = 0
+    var pendingStop: Stop?
+    var isSurveyed = false
+    var mustBeginAnew = false
+    var restarts = 0
     /// Checkpoints asked for and not answered yet; they are carried out in order.
-    private var checkpointsPending = 0
-    private var resumesWhenSettled = false
-    private var checkpointAt: Duration = .zero
-    private var bytesAtCheckpoint: Int64 = 0
+    var checkpointsPending = 0
+    var resumesWhenSettled = false
+    var checkpointAt: Duration = .zero
+    var bytesAtCheckpoint: Int64 = 0
 
     /// A changed resource is begun anew this often in one run; one that changes all the time is reported instead.
     package static let restartsMax = 3
@@ -108,6 +108,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
         switch self.state {
         case .resting(.paused), .resting(.failed): self.state = .queued
         case .settling(let settling) where settling.stop == .pause: self.resumesWhenSettled = true
+        case .surveying where self.pendingStop == .pause, .preparing where self.pendingStop == .pause:
+            self.pendingStop = nil
+        case .placing where self.pendingStop == .pause: self.resumesWhenSettled = true
         case .queued, .surveying, .probing, .preparing, .fetching, .settling, .placing, .discarding, .resting: break
         }
         return []
@@ -119,27 +122,29 @@ package struct DownloadStateMachine: Hashable, Sendable {
         self.stop(.cancel(keepingPartial: keepingPartial))
     }
 
-    private mutating func stop(_ stop: Stop) -> [DownloadAction] {
+    mutating func stop(_ stop: Stop) -> [DownloadAction] {
+        self.resumesWhenSettled = false
         switch self.state {
         case .queued:
             return self.settled(stop, hasPart: false)
-        case .surveying, .preparing, .discarding:
-            self.pendingStop = stop
+        case .surveying, .preparing:
+            self.pendingStop = Self.stronger(self.pendingStop, stop)
+            return []
+        case .discarding:
             return []
         case .placing:
-            self.pendingStop = stop
+            self.pendingStop = Self.stronger(self.pendingStop, stop)
             return [.interruptPlacing]
         case .probing(var probing):
             guard let lease = probing.lease else { return self.settled(stop, hasPart: false) }
             probing.lease = nil
             self.state = .settling(Settling(leases: [lease.id], stop: stop, hasPart: false))
             return [.revoke(lease.id)]
-        case .fetching(var fetching):
-            let actions = fetching.revokeAll()
-            return actions + self.settle(stop, leases: fetching.leases.map(\.id), hasPart: true)
+        case .fetching(let fetching):
+            return self.leave(fetching, stop, hasPart: true)
         case .settling(var settling):
             // A user's word goes before ours, and a cancellation before a pause.
-            if case .cancel = settling.stop {} else { settling.stop = stop }
+            settling.stop = Self.stronger(settling.stop, stop)
             self.state = .settling(settling)
             return []
         case .resting(.paused), .resting(.failed):
@@ -149,312 +154,13 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    // MARK: What happened on disk
-
-    package mutating func surveyed(_ survey: Survey, now: Duration) -> [DownloadAction] {
-        guard case .surveying = self.state else { return [] }
-        self.isSurveyed = true
-        if let stop = self.takePendingStop() { return self.settled(stop, hasPart: false) }
-        return self.begin(with: survey, now: now)
-    }
-
-    private mutating func begin(with survey: Survey, now: Duration) -> [DownloadAction] {
-        switch survey {
-        case .nothing:
-            guard self.settings.continuation != .must else {
-                return self.rest(
-                    .failed(
-                        Failure(.state, "there is nothing to continue", hint: "Start anew with --continue auto")))
-            }
-            self.state = .probing(Probing(.fresh, replaces: false))
-            return []
-        case .partial(let saved):
-            guard self.settings.continuation != .no, !self.mustBeginAnew else {
-                self.state = .probing(Probing(.fresh, replaces: true))
-                return []
-            }
-            guard !saved.missing.isEmpty else {
-                let plan = SegmentPlan(completeLength: saved.completeLength, missing: [])
-                let probing = Probing(.fresh, replaces: false)
-                return self.prepare(probing, saved.resource, plan, isSegmented: true, responseEnd: 0, mode: .adopted)
-            }
-            self.state = .probing(Probing(.resume(saved), replaces: false))
-            return []
-        case .existing(let file):
-            return self.begin(with: file)
-        }
-    }
-
-    private mutating func begin(with file: ExistingFile) -> [DownloadAction] {
-        let exists = { (why: String) -> DownloadConclusion in
-            .failed(
-                Failure(
-                    .exists, "the destination exists\(why)",
-                    hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite"))
-        }
-        switch self.settings.ifExists {
-        case .skip: return self.rest(.alreadyComplete)
-        case .fail: return self.rest(exists(""))
-        case .overwrite, .rename:
-            self.state = .probing(Probing(.fresh, replaces: true))
-            return []
-        case .verify:
-            switch (file.agreesWithDigests, file.record) {
-            case (true?, _): return self.rest(.alreadyComplete)
-            case (false?, _): return self.rest(exists(" and has another digest than the one given"))
-            case (nil, let record?) where record.completeLength == file.length:
-                self.state = .probing(Probing(.compare(file, record), replaces: false))
-                return []
-            case (nil, _): return self.rest(exists(" and nothing proves it to be the file asked for"))
-            }
-        }
-    }
-
-    /// The part file is ready to be written.
-    package mutating func prepared(now: Duration) -> [DownloadAction] {
-        guard case .preparing(let preparing) = self.state else { return [] }
-        let probing = preparing.probing
-        if let stop = self.takePendingStop() {
-            let leases = probing.lease.map { [$0.id] } ?? []
-            return leases.map { .revoke($0) } + self.settle(stop, leases: leases, hasPart: true)
-        }
-        var fetching = Fetching(
-            settings: self.settings, resource: preparing.resource, plan: preparing.plan,
-            isSegmented: preparing.isSegmented, overlap: probing.overlapLength, leaseNext: self.leaseNext,
-            generator: self.generator, now: now
-        )
-        var actions: [DownloadAction] = [
-            .report(
-                .started(
-                    resource: preparing.resource, resumedFrom: preparing.plan.bytesDone,
-                    segmented: preparing.isSegmented))
-        ]
-        if let lease = probing.lease {
-            actions += fetching.adopt(lease, responseEnd: preparing.responseEnd)
-        }
-        self.checkpointAt = now + Self.checkpointInterval
-        self.bytesAtCheckpoint = preparing.plan.bytesDone
-        self.state = .fetching(fetching)
-        return actions + self.advanceFetching()
-    }
-
-    /// The response named a destination at which something was found: the probe's body is of no use, but its answer was.
-    package mutating func found(_ survey: Survey, now: Duration) -> [DownloadAction] {
-        guard case .preparing(let preparing) = self.state else { return [] }
-        let leases = preparing.probing.lease.map { [$0.id] } ?? []
-        // The waiting fetch ends by itself; what it reports then concerns nobody.
-        let answers = leases.map { DownloadAction.answer($0, .stop) }
-        self.state = .surveying
-        return answers + self.surveyed(survey, now: now)
-    }
-
-    package mutating func checkpointed(bytes: Int64) -> [DownloadAction] {
-        self.checkpointsPending -= 1
-        guard case .settling(let settling) = self.state, settling.leases.isEmpty, self.checkpointsPending == 0 else {
-            return [.report(.checkpointed(bytes: bytes))]
-        }
-        return [.report(.checkpointed(bytes: bytes))] + self.settled(settling.stop, hasPart: true)
-    }
-
-    package mutating func placed() -> [DownloadAction] {
-        guard case .placing = self.state else { return [] }
-        self.pendingStop = nil
-        return self.rest(.completed)
-    }
-
-    package mutating func discarded() -> [DownloadAction] {
-        guard case .discarding = self.state else { return [] }
-        return self.rest(.cancelled)
-    }
-
-    /// A checkpoint failed: what was not durable is not claimed any more.
-    package mutating func checkpointFailed(_ failure: Failure) -> [DownloadAction] {
-        self.checkpointsPending -= 1
-        if case .settling(let settling) = self.state, settling.leases.isEmpty {
-            return self.checkpointsPending > 0 ? [] : self.rest(.failed(failure))
-        }
-        return self.storageFailed(failure)
-    }
-
-    /// A step on disk failed; everything durable before it still is.
-    package mutating func storageFailed(_ failure: Failure) -> [DownloadAction] {
-        switch self.state {
-        case .surveying, .discarding:
-            return self.rest(.failed(failure))
-        case .preparing(let preparing):
-            let answers = preparing.probing.lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []
-            return answers + self.rest(self.takePendingStop().map(Self.conclusion(of:)) ?? .failed(failure))
-        case .placing:
-            // An integrity failure outlives a pause that came too late.
-            if failure.code == .cancelled, let stop = self.takePendingStop() { return self.settled(stop, hasPart: true) }
-            return self.rest(.failed(failure))
-        case .fetching(var fetching):
-            let actions = fetching.revokeAll()
-            return actions + self.settle(.fail(failure), leases: fetching.leases.map(\.id), hasPart: false)
-        case .settling(var settling):
-            if case .cancel = settling.stop {} else { settling.stop = .fail(failure) }
-            self.state = .settling(Settling(leases: settling.leases, stop: settling.stop, hasPart: false))
-            return self.checkSettled()
-        case .queued, .probing, .resting:
-            return []
-        }
-    }
-
-    // MARK: What happened on the network
-
-    /// The next request for a free connection, if there is one to make.
-    package mutating func nextFetch(now: Duration) -> FetchOrder? {
-        switch self.state {
-        case .probing(var probing):
-            let order = probing.nextFetch(id: LeaseID(self.leaseNext), now: now)
-            if order != nil {
-                self.leaseNext += 1
-            }
-            self.state = .probing(probing)
-            return order
-        case .fetching(var fetching):
-            let order = fetching.nextFetch(now: now)
-            self.state = .fetching(fetching)
-            return order
-        case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting:
-            return nil
-        }
-    }
-
-    /// A connection is free and nothing is waiting: may take work from another.
-    package mutating func steal(now: Duration) -> [DownloadAction] {
-        self.updateFetching { $0.steal(now: now) }
-    }
-
-    package mutating func observe(_ observations: [LeaseObservation], now: Duration) {
-        guard case .fetching(var fetching) = self.state else { return }
-        fetching.observe(observations, now: now)
-        self.state = .fetching(fetching)
-    }
-
-    package mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
-        self.updateFetching { $0.narrowed(id, to: limit, now: now) }
-    }
-
-    package mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
-        guard case .fetching = self.state else { return [.answer(id, .stop)] }
-        return self.updateFetching { $0.limitReached(id) }
-    }
-
-    /// The head of a response has been judged; its fetch waits for an answer.
-    package mutating func responded(
-        _ id: LeaseID, _ response: RangeResponse, suggestedName: String?, now: Duration
-    ) -> [DownloadAction] {
-        switch self.state {
-        case .probing(var probing) where probing.lease?.id == id:
-            let verdict = probing.responded(response, settings: self.settings, now: now, using: &self.generator)
-            return self.conclude(probing, verdict, suggestedName: suggestedName)
-        case .fetching:
-            return self.updateFetching { $0.responded(id, response, now: now) }
-        case .queued, .surveying, .probing, .preparing, .settling, .placing, .discarding, .resting:
-            return [.answer(id, .stop)]
-        }
-    }
-
-    private mutating func conclude(
-        _ probing: Probing, _ verdict: Probing.Verdict, suggestedName: String?
-    ) -> [DownloadAction] {
-        var probing = probing
-        let lease = probing.lease
-        let stop = lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []
-        switch verdict {
-        case .accepted(let resource, let isSegmented, let responseEnd):
-            var plan = SegmentPlan(completeLength: resource.completeLength)
-            var mode = Preparation.Mode.fresh
-            if case .resume(let saved) = probing.purpose {
-                plan = SegmentPlan(completeLength: saved.completeLength, missing: saved.missing)
-                mode = .adopted
-                if !isSegmented {
-                    plan.truncate(to: plan.frontier)
-                    mode = .adoptedUp(to: plan.frontier)
-                }
-            }
-            return self.prepare(
-                probing, resource, plan, isSegmented: isSegmented, responseEnd: responseEnd, mode: mode,
-                suggestedName: suggestedName)
-        case .empty(let resource):
-            probing.lease = nil
-            return stop
-                + self.prepare(
-                    probing, resource, SegmentPlan(completeLength: 0), isSegmented: false, responseEnd: 0, mode: .fresh,
-                    suggestedName: suggestedName)
-        case .again(let actions):
-            probing.lease = nil
-            self.state = .probing(probing)
-            return stop + actions
-        case .current:
-            return stop + self.rest(.alreadyComplete)
-        case .changed(let difference):
-            if case .compare = probing.purpose {
-                return stop
-                    + self.rest(
-                        .failed(
-                            Failure(
-                                .exists, "the destination exists and is not the remote file: \(difference)",
-                                hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")))
-            }
-            return stop + self.settled(self.stop(forChange: difference), hasPart: false)
-        case .failed(let failure):
-            return stop + self.rest(.failed(failure))
-        }
-    }
-
-    private mutating func prepare(
-        _ probing: Probing, _ resource: RemoteResource, _ plan: SegmentPlan, isSegmented: Bool, responseEnd: Int64,
-        mode: Preparation.Mode, suggestedName: String? = nil
-    ) -> [DownloadAction] {
-        self.state = .preparing(
-            Preparing(
-                probing: probing, resource: resource, plan: plan, isSegmented: isSegmented, responseEnd: responseEnd))
-        return [
-            .prepare(
-                Preparation(resource: resource, mode: mode, replaces: probing.replaces, suggestedName: suggestedName))
-        ]
-    }
-
-    private mutating func stop(forChange difference: String) -> Stop {
-        self.restarts += 1
-        guard self.settings.onChange == .restart, self.restarts <= Self.restartsMax else {
-            return .fail(
-                Failure(
-                    .changed, "the remote file changed while it was being fetched: \(difference)",
-                    hint: "Start anew with --on-change restart"))
-        }
-        return .restart(difference)
-    }
-
-    /// A fetch is over. Every fetch order is followed by exactly one of these.
-    package mutating func ended(_ id: LeaseID, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
-        switch self.state {
-        case .probing(var probing) where probing.lease?.id == id:
-            switch end {
-            case .failed(let failure), .storageFailed(let failure):
-                let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
-                return self.conclude(probing, verdict, suggestedName: nil)
-            case .revoked:
-                let waited = self.settings.headTimeout.inSeconds
-                let failure = Failure(
-                    .network, "\(self.settings.host): no complete response head within \(waited) s", isTransient: true)
-                let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
-                return self.conclude(probing, verdict, suggestedName: nil)
-            case .finished, .differs:
-                probing.lease = nil
-                self.state = .probing(probing)
-                return []
-            }
-        case .fetching:
-            return self.updateFetching { $0.ended(id, end, now: now) }
-        case .settling(var settling):
-            settling.leases.removeAll { $0 == id }
-            self.state = .settling(settling)
-            return self.checkSettled()
-        case .queued, .surveying, .probing, .preparing, .placing, .discarding, .resting:
-            return []
+    /// Of two wishes the one that is not taken back: a cancellation, and among those the one that deletes.
+    static func stronger(_ before: Stop?, _ now: Stop) -> Stop {
+        switch (before, now) {
+        case (.cancel(keepingPartial: false), _): .cancel(keepingPartial: false)
+        case (.cancel, .pause): .cancel(keepingPartial: true)
+        case (.fail(let failure), .pause): .fail(failure)
+        case (_, _): now
         }
     }
 
@@ -489,7 +195,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     // MARK: Steps from one state to the next
 
-    private mutating func updateFetching(_ body: (inout Fetching) -> [DownloadAction]) -> [DownloadAction] {
+    mutating func updateFetching(_ body: (inout Fetching) -> [DownloadAction]) -> [DownloadAction] {
         guard case .fetching(var fetching) = self.state else { return [] }
         let actions = body(&fetching)
         self.state = .fetching(fetching)
@@ -497,31 +203,42 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     /// Leaves `fetching` once its outcome is known.
-    private mutating func advanceFetching() -> [DownloadAction] {
+    mutating func advanceFetching() -> [DownloadAction] {
         guard case .fetching(var fetching) = self.state, let outcome = fetching.outcome else { return [] }
-        (self.leaseNext, self.generator) = fetching.handover
         switch outcome {
         case .complete:
             // The last bytes are written; connections that still hand back their response are of no interest.
-            guard fetching.leases.isEmpty, let length = fetching.plan.completeLength else { return [] }
+            let actions = fetching.revokeAll()
+            self.state = .fetching(fetching)
+            // A checkpoint under way is waited for: should it fail, what it was to make durable is not there.
+            guard fetching.leases.isEmpty, self.checkpointsPending == 0, let length = fetching.plan.completeLength
+            else {
+                return actions
+            }
+            (self.leaseNext, self.generator) = fetching.handover
             self.state = .placing
-            return [.place(length: length)]
+            return actions + [.place(length: length)]
         case .failed(let failure):
-            let actions = fetching.revokeAll()
-            return actions + self.settle(.fail(failure), leases: fetching.leases.map(\.id), hasPart: true)
+            return self.leave(fetching, .fail(failure), hasPart: true)
         case .changed(let difference):
-            let actions = fetching.revokeAll()
-            let stop = self.stop(forChange: difference)
-            return actions + self.settle(stop, leases: fetching.leases.map(\.id), hasPart: true)
+            return self.leave(fetching, self.stop(forChange: difference), hasPart: true)
         }
     }
 
-    private mutating func settle(_ stop: Stop, leases: [LeaseID], hasPart: Bool) -> [DownloadAction] {
+    /// Closes all connections of a download that stops fetching, for now or for good.
+    mutating func leave(_ fetching: Fetching, _ stop: Stop, hasPart: Bool) -> [DownloadAction] {
+        var fetching = fetching
+        (self.leaseNext, self.generator) = fetching.handover
+        let actions = fetching.revokeAll()
+        return actions + self.settle(stop, leases: fetching.leases.map(\.id), hasPart: hasPart)
+    }
+
+    mutating func settle(_ stop: Stop, leases: [LeaseID], hasPart: Bool) -> [DownloadAction] {
         self.state = .settling(Settling(leases: leases, stop: stop, hasPart: hasPart))
         return self.checkSettled()
     }
 
-    private mutating func checkSettled() -> [DownloadAction] {
+    mutating func checkSettled() -> [DownloadAction] {
         guard case .settling(let settling) = self.state, settling.leases.isEmpty else { return [] }
         guard settling.hasPart, settling.stop != .cancel(keepingPartial: false) else {
             return self.checkpointsPending > 0 ? [] : self.settled(settling.stop, hasPart: settling.hasPart)
@@ -531,7 +248,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     /// Nothing is in flight any more.
-    private mutating func settled(_ stop: Stop, hasPart: Bool) -> [DownloadAction] {
+    mutating func settled(_ stop: Stop, hasPart: Bool) -> [DownloadAction] {
         switch stop {
         case .cancel(keepingPartial: false):
             self.state = .discarding
@@ -549,7 +266,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    private static func conclusion(of stop: Stop) -> DownloadConclusion {
+    static func conclusion(of stop: Stop) -> DownloadConclusion {
         switch stop {
         case .pause, .restart: .paused
         case .cancel: .cancelled
@@ -557,12 +274,15 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    private mutating func rest(_ conclusion: DownloadConclusion) -> [DownloadAction] {
+    mutating func rest(_ conclusion: DownloadConclusion) -> [DownloadAction] {
+        // Wishes that concerned this run do not outlive it.
+        self.pendingStop = nil
+        self.resumesWhenSettled = false
         self.state = .resting(conclusion)
         return [.conclude(conclusion)]
     }
 
-    private mutating func takePendingStop() -> Stop? {
+    mutating func takePendingStop() -> Stop? {
         defer { self.pendingStop = nil }
         return self.pendingStop
     }

@@ -66,7 +66,7 @@ struct Fetching: Hashable, Sendable {
     // MARK: Giving out leases
 
     /// Takes over the probe's lease, whose response has been accepted, and cuts the rest among connections to come.
-    mutating func adopt(_ probe: Lease, responseEnd: Int64) -> [DownloadAction] {
+    mutating func adopt(_ probe: Lease, responseEnd: Int64, now: Duration) -> [DownloadAction] {
         guard self.outcome == nil, let segment = self.plan.segments.first(where: { !$0.isComplete }) else {
             return [.answer(probe.id, .stop)]
         }
@@ -82,7 +82,9 @@ struct Fetching: Hashable, Sendable {
             now: probe.startedAt
         )
         lease.wasAccepted = probe.wasAccepted
-        lease.progressAt = probe.progressAt
+        // Making the part file ready may have taken long, which is not the network's fault.
+        lease.progressAt = now
+        lease.meter = ThroughputMeter(start: now, count: lease.position)
         lease.phase = .receiving
         lease.responseEnd = responseEnd
         self.leases.append(lease)
@@ -195,6 +197,12 @@ struct Fetching: Hashable, Sendable {
             return [.answer(id, .stop)]
         }
         switch response {
+        case .partial where self.plan.completeLength == nil:
+            // A body of a length nobody knew ends where its stream ends; a part of it would end the file too early.
+            return self.refuseRange(index, "a part came, and no range was asked for", now: now)
+        case .partial(let range, _) where range.upperBound <= segment.position:
+            return self.refuseRange(
+                index, "its answer ends before byte \(segment.position), which was asked for", now: now)
         case .partial(let range, _):
             return self.accept(index, segment, responseEnd: range.upperBound, now: now)
         case .whole where self.isSingleStream:
@@ -206,7 +214,8 @@ struct Fetching: Hashable, Sendable {
         case .changed(let difference):
             self.outcome = .changed(difference)
         case .notModified:
-            return self.refuse(index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
+            return self.refuse(
+                index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
         case .unsatisfiable(let length?) where length != self.resource.completeLength:
             self.outcome = .changed(
                 "its length was \(self.resource.completeLength ?? 0) bytes and is now \(length) bytes")
@@ -293,9 +302,14 @@ struct Fetching: Hashable, Sendable {
         switch end {
         case .finished:
             if self.plan.completeLength == nil, lease.phase == .receiving {
+                guard lease.order.request.lowerBound + lease.bytesReceived >= lease.position else {
+                    self.outcome = .changed("it ends before byte \(lease.position), which was fetched before")
+                    return []
+                }
                 self.plan.close(at: lease.position)
             } else if !segment.isComplete, lease.phase == .receiving, !lease.hasProgressed {
-                let failure = Failure(.network, "\(self.settings.host): the body ended without a byte", isTransient: true)
+                let failure = Failure(
+                    .network, "\(self.settings.host): the body ended without a byte", isTransient: true)
                 actions += self.count(failure, segment: segmentID, except: nil, now: now)
             }
         case .failed(let failure):
@@ -311,7 +325,8 @@ struct Fetching: Hashable, Sendable {
         case .differs(let offset):
             self.outcome = .changed("its byte \(offset) is not the one fetched before")
         }
-        if self.outcome == nil, self.plan[segmentID]?.isComplete == true, !segment.isComplete || segment.remaining == 0 {
+        if self.outcome == nil, self.plan[segmentID]?.isComplete == true, !segment.isComplete || segment.remaining == 0
+        {
             actions.append(.report(.segmentDone(segmentID, segment.lowerBound..<segment.position)))
         }
         if self.outcome == nil, self.plan.isComplete {
@@ -345,14 +360,16 @@ struct Fetching: Hashable, Sendable {
             self.outcome = .failed(failure)
             return []
         }
-        let failures = self.plan.countFailure(segment)
-        guard failure.isTransient, others || failures <= policy.attemptsMax else {
+        // Where others are served it is a matter of how many: the budget says when one more may be tried.
+        let isRefused = failure.status == 429 || failure.status == 503
+        let isCrowded = others && failure.isTransient && (isRefused || failure.code == .network)
+        let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
+        guard failure.isTransient, isCrowded || failures <= policy.attemptsMax else {
             self.outcome = .failed(failure)
             return []
         }
         let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
-        // Where others are served, the budget says when one more may be tried.
-        self.plan.postpone(segment, until: others && failure.status != nil ? now : now + delay)
+        self.plan.postpone(segment, until: isCrowded && isRefused ? now : now + delay)
         return [.report(.retrying(failure, attempt: failures, delay: delay))]
     }
 
@@ -407,7 +424,8 @@ struct Fetching: Hashable, Sendable {
         let laggards = running.filter { lease in
             guard let rate = lease.meter.rate, let segment = self.plan[lease.order.segment] else { return false }
             let left = Double(segment.remaining)
-            return now - lease.startedAt > Self.replacementPatience && now - lease.progressAt < self.settings.stallTimeout
+            return now - lease.startedAt > Self.replacementPatience
+                && now - lease.progressAt < self.settings.stallTimeout
                 && rate * Self.laggardFactor < middle && left > rate * 2 * Self.replacementPatience.inSeconds
         }
         guard let slowest = laggards.min(by: { ($0.meter.rate ?? 0, $0.id) < ($1.meter.rate ?? 0, $1.id) }) else {

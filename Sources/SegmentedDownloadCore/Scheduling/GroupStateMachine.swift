@@ -100,7 +100,7 @@ package struct GroupStateMachine: Sendable {
         case .ended(let lease, let end):
             guard let index = self.holding(id, lease) else { return }
             let holding = self.holdings.remove(at: index)
-            self.budget.release(holding.host, wasAccepted: holding.wasAccepted)
+            self.budget.release(holding.host, wasAccepted: holding.wasAccepted, now: now)
             // Reset before the head while others are served: an origin that counts connections, not requests.
             if case .failed(let failure) = end, failure.code == .network, !holding.wasAccepted,
                 self.holdings.contains(where: { $0.host == holding.host && $0.wasAccepted })
@@ -119,7 +119,8 @@ package struct GroupStateMachine: Sendable {
 
     private mutating func schedule(now: Duration) {
         var running = self.entries.count { !$0.machine.isQueued && $0.machine.conclusion == nil }
-        for index in self.entries.indices where self.entries[index].machine.isQueued && running < self.limits.downloads {
+        for index in self.entries.indices where self.entries[index].machine.isQueued && running < self.limits.downloads
+        {
             running += 1
             self.update(index) { $0.start() }
         }

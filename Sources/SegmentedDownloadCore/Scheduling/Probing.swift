@@ -93,7 +93,11 @@ struct Probing: Hashable, Sendable {
         self.lease?.progressAt = now
         switch response {
         case .partial(let range, let resource):
-            if case .compare = self.purpose { return .current }
+            if case .compare(_, let record) = self.purpose { return self.compared(record, resource) }
+            guard range.upperBound > self.writesFrom else {
+                return self.ignoredRange(
+                    "its answer ends before byte \(self.writesFrom), which was asked for", settings)
+            }
             return self.accepted(resource, isSegmented: true, responseEnd: range.upperBound, settings)
         case .whole(let resource):
             return self.whole(resource, settings)
@@ -104,14 +108,19 @@ struct Probing: Hashable, Sendable {
         case .changed(let difference):
             return .changed(difference)
         case .ignoresRanges(let reason):
-            guard self.sendsRange else { return .failed(Failure(.protocol, "\(settings.host): \(reason)")) }
-            self.sendsRange = false
-            return .again([.report(.note("\(settings.host) does no ranges: \(reason)"))])
+            return self.ignoredRange(reason, settings)
         case .redirected, .unauthorized, .rejected, .malformed:
             return .failed(response.failure(host: settings.host))
         case .refused:
             return self.failed(response.failure(host: settings.host), settings: settings, now: now, using: &generator)
         }
+    }
+
+    /// No usable answer to a range: asked once more, for the whole.
+    private mutating func ignoredRange(_ reason: String, _ settings: DownloadSettings) -> Verdict {
+        guard self.sendsRange else { return .failed(Failure(.protocol, "\(settings.host): \(reason)")) }
+        self.sendsRange = false
+        return .again([.report(.note("\(settings.host) does no ranges: \(reason)"))])
     }
 
     private func accepted(
@@ -124,14 +133,17 @@ struct Probing: Hashable, Sendable {
         return .accepted(resource, isSegmented: isSegmented, responseEnd: responseEnd)
     }
 
+    private func compared(_ record: RemoteResource, _ current: RemoteResource) -> Verdict {
+        switch record.validator.compare(with: current.validator) {
+        case .same: .current
+        case .changed, .unproven: .changed("the origin offers nothing to compare the finished file with")
+        }
+    }
+
     private mutating func whole(_ resource: RemoteResource, _ settings: DownloadSettings) -> Verdict {
         switch self.purpose {
         case .fresh: break
-        case .compare(_, let record):
-            switch record.validator.compare(with: resource.validator) {
-            case .same: return .current
-            case .changed, .unproven: return .changed("the origin offers nothing to compare the finished file with")
-            }
+        case .compare(_, let record): return self.compared(record, resource)
         case .resume(let saved):
             // A 200 with our own tag: this server dislikes If-Range. Asked without it, the answer is compared instead.
             if self.sendsIfRange, self.sendsRange, saved.resource.validator.ifRangeFieldValue != nil {
@@ -167,7 +179,8 @@ struct Probing: Hashable, Sendable {
         self.failures += 1
         let policy = settings.retry
         let attemptsMax = self.hasContact ? policy.attemptsMax : min(policy.attemptsMax, policy.firstContactAttemptsMax)
-        guard failure.isTransient, self.failures <= attemptsMax, (failure.retryAfter ?? .zero) <= policy.retryAfterMax else {
+        guard failure.isTransient, self.failures <= attemptsMax, (failure.retryAfter ?? .zero) <= policy.retryAfterMax
+        else {
             return .failed(failure)
         }
         let delay = policy.delay(afterFailures: self.failures, retryAfter: failure.retryAfter, using: &generator)

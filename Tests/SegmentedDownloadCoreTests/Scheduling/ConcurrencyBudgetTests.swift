@@ -21,7 +21,7 @@ struct ConcurrencyBudgetTests {
         budget.reserve("b")
         #expect(!budget.allows("c", now: .zero))
         #expect(budget.inUse == 5)
-        budget.release("a", wasAccepted: false)
+        budget.release("a", wasAccepted: false, now: .zero)
         #expect(budget.allows("c", now: .zero))
         #expect(budget.allows("a", now: .zero))
     }
@@ -31,9 +31,9 @@ struct ConcurrencyBudgetTests {
         var budget = Self.budget(open: 3, accepted: 2)
         let servesOthers = budget.refused("a", retryAfter: nil, now: .zero)
         #expect(servesOthers)
-        budget.release("a", wasAccepted: false)
+        budget.release("a", wasAccepted: false, now: .zero)
         #expect(!budget.allows("a", now: .milliseconds(999)))
-        budget.release("a", wasAccepted: true)
+        budget.release("a", wasAccepted: true, now: .zero)
         #expect(budget.allows("a", now: .zero))
     }
 
@@ -41,7 +41,7 @@ struct ConcurrencyBudgetTests {
     func trial() {
         var budget = Self.budget(open: 3, accepted: 2)
         _ = budget.refused("a", retryAfter: nil, now: .zero)
-        budget.release("a", wasAccepted: false)
+        budget.release("a", wasAccepted: false, now: .zero)
         #expect(budget.allows("a", now: .seconds(1)))
         budget.reserve("a")
         #expect(!budget.allows("a", now: .seconds(100)))
@@ -58,7 +58,7 @@ struct ConcurrencyBudgetTests {
         for _ in 0..<9 {
             budget.reserve("a")
             _ = budget.refused("a", retryAfter: nil, now: now)
-            budget.release("a", wasAccepted: false)
+            budget.release("a", wasAccepted: false, now: .zero)
             let refusedAt = now
             while !budget.allows("a", now: now) { now += .milliseconds(500) }
             waits.append(now - refusedAt)
@@ -71,7 +71,7 @@ struct ConcurrencyBudgetTests {
         var budget = Self.budget(open: 1)
         let servesOthers = budget.refused("a", retryAfter: .seconds(20), now: .seconds(5))
         #expect(!servesOthers)
-        budget.release("a", wasAccepted: false)
+        budget.release("a", wasAccepted: false, now: .zero)
         #expect(!budget.allows("a", now: .milliseconds(24_999)))
         #expect(budget.allows("a", now: .seconds(25)))
         #expect(budget.allows("b", now: .seconds(5)))
@@ -84,7 +84,7 @@ struct ConcurrencyBudgetTests {
         for others in [0, 1] {
             var budget = Self.budget(open: 1 + others, accepted: others)
             _ = budget.refused("a", retryAfter: asked, now: .zero)
-            budget.release("a", wasAccepted: false)
+            budget.release("a", wasAccepted: false, now: .zero)
             #expect(budget.allows("a", now: .seconds(600)))
         }
     }
@@ -108,7 +108,7 @@ struct ConcurrencyBudgetTests {
                 let isAccepted = open[index].accepted
                 if isAccepted || Bool.random(using: &generator) {
                     if !isAccepted { _ = budget.refused(open[index].host, retryAfter: nil, now: now) }
-                    budget.release(open[index].host, wasAccepted: isAccepted)
+                    budget.release(open[index].host, wasAccepted: isAccepted, now: now)
                     open.remove(at: index)
                 }
             default:
@@ -120,7 +120,7 @@ struct ConcurrencyBudgetTests {
             for host in ["a", "b", "c"] { #expect(open.count { $0.host == host } <= 4, "replay with \(seed)") }
         }
         // Whatever was refused, in the end a connection may be had.
-        for connection in open { budget.release(connection.host, wasAccepted: connection.accepted) }
+        for connection in open { budget.release(connection.host, wasAccepted: connection.accepted, now: now) }
         #expect(budget.allows("a", now: now + .seconds(61)))
     }
 }

@@ -6,7 +6,9 @@ import Testing
 @Suite struct ConnectionFaultTests {
     @Test(
         "A connection that breaks goes on where it broke",
-        arguments: ["reset-after=300000:all", "close-after=300000:all", "reset-after=1000000:3", "drop=2", "fail=503:2"])
+        arguments: [
+            "reset-after=300000:all", "close-after=300000:all", "reset-after=1000000:3", "drop=2", "fail=503:2",
+        ])
     func goesOn(behaviour: String) async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/4M/file.bin?\(behaviour)")

@@ -41,7 +41,8 @@ import Testing
         }
     }
 
-    @Test("A file that is not ours is never overwritten unasked",
+    @Test(
+        "A file that is not ours is never overwritten unasked",
         arguments: [DownloadRequest.ExistingFilePolicy.verify, .fail, .skip, .rename])
     func foreignFile(policy: DownloadRequest.ExistingFilePolicy) async throws {
         try await Harness.run { harness in
@@ -60,7 +61,8 @@ import Testing
     @Test("A digest proves a file that is there already")
     func digestProves() async throws {
         try await Harness.run { harness in
-            let digest = try #require(ExpectedDigest("sha256=039058c6f2c0cb492c533b0a4d14ef77cc0f78abccced5287d84a1a2011cfb81"))
+            let digest = try #require(
+                ExpectedDigest("sha256=039058c6f2c0cb492c533b0a4d14ef77cc0f78abccced5287d84a1a2011cfb81"))
             try harness.write([1, 2, 3], to: harness.path)
             let result = await harness.fetch("/3/file.bin") { $0.digests = [digest] }
             #expect(result.value?.wasAlreadyComplete == true)
@@ -85,7 +87,8 @@ import Testing
         }
     }
 
-    @Test("A directory at the destination is no file to replace",
+    @Test(
+        "A directory at the destination is no file to replace",
         arguments: [DownloadRequest.ExistingFilePolicy.verify, .overwrite])
     func directory(policy: DownloadRequest.ExistingFilePolicy) async throws {
         try await Harness.run { harness in
@@ -135,7 +138,8 @@ import Testing
         }
     }
 
-    @Test("A directory that cannot be written is said before any request",
+    @Test(
+        "A directory that cannot be written is said before any request",
         .enabled(if: getuid() != 0, "root may write everywhere"))
     func readOnlyDirectory() async throws {
         try await Harness.run { harness in
@@ -204,7 +208,8 @@ import Testing
         }
     }
 
-    @Test("The response names the file, safely",
+    @Test(
+        "The response names the file, safely",
         arguments: [
             ("", "file.bin"), ("?disposition=attachment;%20filename=%22report.pdf%22", "report.pdf"),
             ("?disposition=attachment;%20filename=%22../../evil.sh%22", "evil.sh"),

@@ -53,7 +53,8 @@ import Testing
         }
     }
 
-    @Test("Schemes other than http and https are not followed",
+    @Test(
+        "Schemes other than http and https are not followed",
         arguments: ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:text/plain,x"])
     func otherSchemes(target: String) async throws {
         try await Harness.run { harness in
@@ -78,7 +79,8 @@ import Testing
         }
     }
 
-    @Test("A certificate that does not hold is refused, and no file is made",
+    @Test(
+        "A certificate that does not hold is refused, and no file is made",
         arguments: [Origin.Certificate.expired, .wrongHost, .selfSigned])
     func untrusted(certificate: Origin.Certificate) async throws {
         var configuration = Origin.Configuration(tls: true)
@@ -120,7 +122,8 @@ import Testing
         }
     }
 
-    @Test("URLs that cannot be fetched are refused with a reason",
+    @Test(
+        "URLs that cannot be fetched are refused with a reason",
         arguments: [
             "http://a b/", "http:///x", "http://h:99999/", "h/x", "ftp://h/", "http://", "", "http://h/\u{7}",
             "http://h%00.example/",

@@ -183,7 +183,8 @@ import Testing
         }
     }
 
-    @Test("A part file cut, grown, swapped or deleted underneath is found out",
+    @Test(
+        "A part file cut, grown, swapped or deleted underneath is found out",
         arguments: ["cut", "grown", "swapped", "deleted"])
     func damagedPart(damage: String) async throws {
         try await Harness.run { harness in

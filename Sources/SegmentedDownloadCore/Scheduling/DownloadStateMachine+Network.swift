@@ -1,0 +1,163 @@
+/// What happened on the network: requests to make, heads judged, leases ended.
+extension DownloadStateMachine {
+    /// The next request for a free connection, if there is one to make.
+    package mutating func nextFetch(now: Duration) -> FetchOrder? {
+        switch self.state {
+        case .probing(var probing):
+            let order = probing.nextFetch(id: LeaseID(self.leaseNext), now: now)
+            if order != nil {
+                self.leaseNext += 1
+            }
+            self.state = .probing(probing)
+            return order
+        case .fetching(var fetching):
+            let order = fetching.nextFetch(now: now)
+            self.state = .fetching(fetching)
+            return order
+        case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting:
+            return nil
+        }
+    }
+
+    /// A connection is free and nothing is waiting: may take work from another.
+    package mutating func steal(now: Duration) -> [DownloadAction] {
+        self.updateFetching { $0.steal(now: now) }
+    }
+
+    package mutating func observe(_ observations: [LeaseObservation], now: Duration) {
+        guard case .fetching(var fetching) = self.state else { return }
+        fetching.observe(observations, now: now)
+        self.state = .fetching(fetching)
+    }
+
+    package mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
+        self.updateFetching { $0.narrowed(id, to: limit, now: now) }
+    }
+
+    package mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
+        guard case .fetching = self.state else { return [.answer(id, .stop)] }
+        return self.updateFetching { $0.limitReached(id) }
+    }
+
+    /// The head of a response has been judged; its fetch waits for an answer.
+    package mutating func responded(
+        _ id: LeaseID, _ response: RangeResponse, suggestedName: String?, now: Duration
+    ) -> [DownloadAction] {
+        switch self.state {
+        case .probing(var probing) where probing.lease?.id == id && probing.lease?.revocation == nil:
+            let verdict = probing.responded(response, settings: self.settings, now: now, using: &self.generator)
+            return self.conclude(probing, verdict, suggestedName: suggestedName)
+        case .fetching:
+            return self.updateFetching { $0.responded(id, response, now: now) }
+        case .queued, .surveying, .probing, .preparing, .settling, .placing, .discarding, .resting:
+            return [.answer(id, .stop)]
+        }
+    }
+
+    mutating func conclude(
+        _ probing: Probing, _ verdict: Probing.Verdict, suggestedName: String?
+    ) -> [DownloadAction] {
+        var probing = probing
+        let lease = probing.lease
+        let stop = lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []
+        switch verdict {
+        case .accepted(let resource, let isSegmented, let responseEnd):
+            var plan = SegmentPlan(completeLength: resource.completeLength)
+            var mode = Preparation.Mode.fresh
+            if case .resume(let saved) = probing.purpose {
+                plan = SegmentPlan(completeLength: saved.completeLength, missing: saved.missing)
+                mode = .adopted
+                if !isSegmented {
+                    plan.truncate(to: plan.frontier)
+                    mode = .adoptedUp(to: plan.frontier)
+                }
+            }
+            return self.prepare(
+                probing, resource, plan, isSegmented: isSegmented, responseEnd: responseEnd, mode: mode,
+                suggestedName: suggestedName)
+        case .empty(let resource):
+            probing.lease = nil
+            return stop
+                + self.prepare(
+                    probing, resource, SegmentPlan(completeLength: 0), isSegmented: false, responseEnd: 0, mode: .fresh,
+                    suggestedName: suggestedName)
+        case .again(let actions):
+            probing.lease = nil
+            self.state = .probing(probing)
+            return stop + actions
+        case .current:
+            return stop + self.rest(.alreadyComplete)
+        case .changed(let difference):
+            if case .compare = probing.purpose {
+                return stop
+                    + self.rest(
+                        .failed(
+                            Failure(
+                                .exists, "the destination exists and is not the remote file: \(difference)",
+                                hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")))
+            }
+            return stop + self.settled(self.stop(forChange: difference), hasPart: false)
+        case .failed(let failure):
+            return stop + self.rest(.failed(failure))
+        }
+    }
+
+    mutating func prepare(
+        _ probing: Probing, _ resource: RemoteResource, _ plan: SegmentPlan, isSegmented: Bool, responseEnd: Int64,
+        mode: Preparation.Mode, suggestedName: String? = nil
+    ) -> [DownloadAction] {
+        self.state = .preparing(
+            Preparing(
+                probing: probing, resource: resource, plan: plan, isSegmented: isSegmented, responseEnd: responseEnd))
+        return [
+            .prepare(
+                Preparation(resource: resource, mode: mode, replaces: probing.replaces, suggestedName: suggestedName))
+        ]
+    }
+
+    mutating func stop(forChange difference: String) -> Stop {
+        self.restarts += 1
+        guard self.settings.onChange == .restart, self.restarts <= Self.restartsMax else {
+            return .fail(
+                Failure(
+                    .changed, "the remote file changed while it was being fetched: \(difference)",
+                    hint: "Start anew with --on-change restart"))
+        }
+        return .restart(difference)
+    }
+
+    /// A fetch is over. Every fetch order is followed by exactly one of these.
+    package mutating func ended(_ id: LeaseID, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        switch self.state {
+        case .probing(var probing) where probing.lease?.id == id:
+            switch end {
+            case .failed(let failure), .storageFailed(let failure):
+                let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
+                return self.conclude(probing, verdict, suggestedName: nil)
+            case .revoked:
+                let waited = self.settings.headTimeout.inSeconds
+                let failure = Failure(
+                    .network, "\(self.settings.host): no complete response head within \(waited) s", isTransient: true)
+                let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
+                return self.conclude(probing, verdict, suggestedName: nil)
+            case .finished, .differs:
+                probing.lease = nil
+                self.state = .probing(probing)
+                return []
+            }
+        case .fetching:
+            return self.updateFetching { $0.ended(id, end, now: now) }
+        case .settling(var settling):
+            settling.leases.removeAll { $0 == id }
+            self.state = .settling(settling)
+            return self.checkSettled()
+        case .preparing(var preparing) where preparing.probing.lease?.id == id:
+            // Its connection broke before a byte could be taken; the first segment is asked for again.
+            preparing.probing.lease = nil
+            self.state = .preparing(preparing)
+            return []
+        case .queued, .surveying, .probing, .preparing, .placing, .discarding, .resting:
+            return []
+        }
+    }
+}

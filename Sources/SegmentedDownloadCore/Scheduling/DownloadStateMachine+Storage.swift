@@ -1,0 +1,159 @@
+/// What happened on disk: surveying, preparing, checkpointing, placing, discarding.
+extension DownloadStateMachine {
+    package mutating func surveyed(_ survey: Survey, now: Duration) -> [DownloadAction] {
+        guard case .surveying = self.state else { return [] }
+        self.isSurveyed = true
+        if let stop = self.takePendingStop() { return self.settled(stop, hasPart: false) }
+        return self.begin(with: survey, now: now)
+    }
+
+    mutating func begin(with survey: Survey, now: Duration) -> [DownloadAction] {
+        switch survey {
+        case .nothing:
+            guard self.settings.continuation != .must else {
+                return self.rest(
+                    .failed(
+                        Failure(.state, "there is nothing to continue", hint: "Start anew with --continue auto")))
+            }
+            self.state = .probing(Probing(.fresh, replaces: false))
+            return []
+        case .partial(let saved):
+            guard self.settings.continuation != .no, !self.mustBeginAnew else {
+                self.state = .probing(Probing(.fresh, replaces: true))
+                return []
+            }
+            guard !saved.missing.isEmpty else {
+                let plan = SegmentPlan(completeLength: saved.completeLength, missing: [])
+                let probing = Probing(.fresh, replaces: false)
+                return self.prepare(probing, saved.resource, plan, isSegmented: true, responseEnd: 0, mode: .adopted)
+            }
+            self.state = .probing(Probing(.resume(saved), replaces: false))
+            return []
+        case .existing(let file):
+            return self.begin(with: file)
+        }
+    }
+
+    mutating func begin(with file: ExistingFile) -> [DownloadAction] {
+        let exists = { (why: String) -> DownloadConclusion in
+            .failed(
+                Failure(
+                    .exists, "the destination exists\(why)",
+                    hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite"))
+        }
+        switch self.settings.ifExists {
+        case .skip: return self.rest(.alreadyComplete)
+        case .fail: return self.rest(exists(""))
+        case .overwrite, .rename:
+            self.state = .probing(Probing(.fresh, replaces: true))
+            return []
+        case .verify:
+            switch (file.agreesWithDigests, file.record) {
+            case (true?, _): return self.rest(.alreadyComplete)
+            case (false?, _): return self.rest(exists(" and has another digest than the one given"))
+            case (nil, let record?) where record.completeLength == file.length:
+                self.state = .probing(Probing(.compare(file, record), replaces: false))
+                return []
+            case (nil, _): return self.rest(exists(" and nothing proves it to be the file asked for"))
+            }
+        }
+    }
+
+    /// The part file is ready to be written.
+    package mutating func prepared(now: Duration) -> [DownloadAction] {
+        guard case .preparing(let preparing) = self.state else { return [] }
+        // From here on what lies on disk is of the resource that was accepted.
+        self.mustBeginAnew = false
+        let probing = preparing.probing
+        if let stop = self.takePendingStop() {
+            let leases = probing.lease.map { [$0.id] } ?? []
+            return leases.map { .revoke($0) } + self.settle(stop, leases: leases, hasPart: true)
+        }
+        var fetching = Fetching(
+            settings: self.settings, resource: preparing.resource, plan: preparing.plan,
+            isSegmented: preparing.isSegmented, overlap: probing.overlapLength, leaseNext: self.leaseNext,
+            generator: self.generator, now: now
+        )
+        var actions: [DownloadAction] = [
+            .report(
+                .started(
+                    resource: preparing.resource, resumedFrom: preparing.plan.bytesDone,
+                    segmented: preparing.isSegmented))
+        ]
+        if let lease = probing.lease {
+            actions += fetching.adopt(lease, responseEnd: preparing.responseEnd, now: now)
+        }
+        self.checkpointAt = now + Self.checkpointInterval
+        self.bytesAtCheckpoint = preparing.plan.bytesDone
+        self.state = .fetching(fetching)
+        return actions + self.advanceFetching()
+    }
+
+    /// The response named a destination at which something was found: the probe's body is of no use, but its answer was.
+    package mutating func found(_ survey: Survey, now: Duration) -> [DownloadAction] {
+        guard case .preparing(let preparing) = self.state else { return [] }
+        let leases = preparing.probing.lease.map { [$0.id] } ?? []
+        // The waiting fetch ends by itself; what it reports then concerns nobody.
+        let answers = leases.map { DownloadAction.answer($0, .stop) }
+        self.state = .surveying
+        return answers + self.surveyed(survey, now: now)
+    }
+
+    package mutating func checkpointed(bytes: Int64) -> [DownloadAction] {
+        self.checkpointsPending -= 1
+        guard case .settling(let settling) = self.state, settling.leases.isEmpty, self.checkpointsPending == 0 else {
+            return [.report(.checkpointed(bytes: bytes))] + self.advanceFetching()
+        }
+        return [.report(.checkpointed(bytes: bytes))] + self.settled(settling.stop, hasPart: true)
+    }
+
+    package mutating func placed() -> [DownloadAction] {
+        guard case .placing = self.state else { return [] }
+        self.pendingStop = nil
+        return self.rest(.completed)
+    }
+
+    package mutating func discarded() -> [DownloadAction] {
+        guard case .discarding = self.state else { return [] }
+        return self.rest(.cancelled)
+    }
+
+    /// A checkpoint failed: what was not durable is not claimed any more.
+    package mutating func checkpointFailed(_ failure: Failure) -> [DownloadAction] {
+        self.checkpointsPending -= 1
+        return self.storageFailed(failure)
+    }
+
+    /// A step on disk failed; everything durable before it still is.
+    package mutating func storageFailed(_ failure: Failure) -> [DownloadAction] {
+        switch self.state {
+        case .surveying, .discarding:
+            return self.fail(failure)
+        case .preparing(let preparing):
+            let answers = preparing.probing.lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []
+            return answers + self.fail(failure)
+        case .placing:
+            // An integrity failure outlives a pause that came too late.
+            if failure.code == .cancelled, let stop = self.takePendingStop() {
+                return self.settle(stop, leases: [], hasPart: true)
+            }
+            return self.fail(failure)
+        case .fetching(let fetching):
+            return self.leave(fetching, .fail(failure), hasPart: false)
+        case .settling where failure.code == .cancelled:
+            return []
+        case .settling(var settling):
+            if case .cancel = settling.stop {} else { settling.stop = .fail(failure) }
+            self.state = .settling(Settling(leases: settling.leases, stop: settling.stop, hasPart: false))
+            return self.checkSettled()
+        case .queued, .probing, .resting:
+            return []
+        }
+    }
+
+    /// A step on disk could not be done. A cancellation that waited for it is carried out; a pause comes to the same.
+    mutating func fail(_ failure: Failure) -> [DownloadAction] {
+        guard let stop = self.takePendingStop(), case .cancel = stop else { return self.rest(.failed(failure)) }
+        return self.settled(stop, hasPart: true)
+    }
+}

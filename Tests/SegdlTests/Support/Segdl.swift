@@ -1,0 +1,89 @@
+import Foundation
+import Synchronization
+
+/// The real command, run as a process.
+struct Segdl {
+    /// What a process left when it ended.
+    struct Outcome: Sendable {
+        /// The exit status, or minus the signal that ended it.
+        var status: Int32
+        var output: String
+        var errors: String
+
+        /// The objects that `--json` wrote.
+        var events: [[String: Any]] {
+            self.output.split(separator: "\n").compactMap {
+                (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: Any]
+            }
+        }
+
+        func event(_ name: String) -> [String: Any]? {
+            self.events.last { $0["event"] as? String == name }
+        }
+    }
+
+    /// The directory the command runs in.
+    let directory: String
+
+    /// The binary built beside the tests.
+    static let path: String = {
+        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+        var folder = tests.deletingLastPathComponent()
+        while !FileManager.default.isExecutableFile(atPath: folder.appendingPathComponent("segdl").path),
+            folder.path.count > 1
+        {
+            folder.deleteLastPathComponent()
+        }
+        return folder.appendingPathComponent("segdl").path
+    }()
+
+    /// Runs the command to its end. `during` is called once it runs, with its process identifier.
+    func run(
+        _ arguments: [String], during: @escaping @Sendable (Int32) async -> Void = { _ in }
+    ) async throws -> Outcome {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: Self.path)
+        process.arguments = arguments
+        process.currentDirectoryURL = URL(fileURLWithPath: self.directory)
+        // Files, not pipes: nothing has to be read while the process runs.
+        let names = ["out", "err"].map { self.directory + "/.\(UUID().uuidString).\($0)" }
+        for name in names { try Data().write(to: URL(fileURLWithPath: name)) }
+        let handles = try names.map { try FileHandle(forWritingTo: URL(fileURLWithPath: $0)) }
+        process.standardOutput = handles[0]
+        process.standardError = handles[1]
+        process.standardInput = FileHandle.nullDevice
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        process.terminationHandler = { _ in end.finish() }
+        try process.run()
+        let identifier = process.processIdentifier
+        await withTaskGroup { group in
+            group.addTask { await during(identifier) }
+            for await _ in ended {}
+            group.cancelAll()
+        }
+        for handle in handles { try handle.close() }
+        let texts = names.map { String(decoding: FileManager.default.contents(atPath: $0) ?? Data(), as: UTF8.self) }
+        for name in names { try FileManager.default.removeItem(atPath: name) }
+        let status = process.terminationStatus
+        return Outcome(
+            status: process.terminationReason == .uncaughtSignal ? -status : status, output: texts[0], errors: texts[1])
+    }
+
+    func run(_ arguments: String...) async throws -> Outcome {
+        try await self.run(arguments)
+    }
+
+    func exists(_ name: String) -> Bool {
+        FileManager.default.fileExists(atPath: self.directory + "/" + name)
+    }
+
+    func path(_ name: String) -> String { self.directory + "/" + name }
+}
+
+/// A directory of its own for one test, removed afterwards.
+func withCommand<Answer>(_ body: (Segdl) async throws -> Answer) async throws -> Answer {
+    let path = NSTemporaryDirectory() + "segdl-command-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    return try await body(Segdl(directory: path))
+}
