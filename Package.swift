@@ -53,6 +53,7 @@ let package = Package(
             name: "segdl",
             dependencies: [
                 "SegmentedDownload",
+                "SegmentedDownloadCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict

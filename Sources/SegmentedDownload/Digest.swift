@@ -121,7 +121,7 @@ extension StorageFile {
     ///
     /// - Parameter interruption: looked at between pieces; once raised, reading ends with a `cancelled` failure.
     func read(
-        length: Int64, unless interruption: Flag? = nil, _ body: (UnsafeRawBufferPointer) -> Void
+        length: Int64, unless interruption: Latch? = nil, _ body: (UnsafeRawBufferPointer) -> Void
     ) throws -> Int64 {
         // 1 MiB: large enough that the call's cost vanishes, small enough to stay in the cache.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
@@ -140,7 +140,7 @@ extension StorageFile {
 
     /// The digests of the file's first `length` bytes, in the order asked for.
     func digests(
-        _ algorithms: [ExpectedDigest.Algorithm], length: Int64, unless interruption: Flag? = nil
+        _ algorithms: [ExpectedDigest.Algorithm], length: Int64, unless interruption: Latch? = nil
     ) throws -> [String] {
         var running = algorithms.map { RunningDigest($0) }
         _ = try self.read(length: length, unless: interruption) { bytes in

@@ -1,4 +1,5 @@
 import SegmentedDownload
+import SegmentedDownloadCore
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -74,7 +75,7 @@ extension Encodable {
         // Outside of strings JSON is ASCII, so an escape can stand for any of these.
         var line = ""
         for scalar in String(decoding: data, as: UTF8.self).unicodeScalars {
-            if scalar.isShowable {
+            if scalar.isPrintable {
                 line.unicodeScalars.append(scalar)
             } else {
                 let digits = String(scalar.value, radix: 16)

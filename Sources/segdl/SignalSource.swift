@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import SegmentedDownload
 
 #if canImport(Musl)
     import Musl
@@ -21,7 +21,7 @@ struct SignalSource {
     let events: AsyncStream<Event>
     private let sources: [any DispatchSourceSignal]
     private let numbers: [CInt]
-    private let isStopping = SharedFlag()
+    private let isStopping = Latch()
 
     init() {
         // A pipe or file that takes no more is told by the call that writes.
@@ -71,17 +71,5 @@ struct SignalSource {
         let old = signal(number, SIG_IGN)
         signal(number, old)
         return unsafeBitCast(old, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
-    }
-}
-
-/// Something that happens once.
-private final class SharedFlag: Sendable {
-    private let value = Atomic(false)
-
-    var isRaised: Bool { self.value.load(ordering: .acquiring) }
-
-    /// Whether this call was the first.
-    func raise() -> Bool {
-        !self.value.exchange(true, ordering: .acquiringAndReleasing)
     }
 }

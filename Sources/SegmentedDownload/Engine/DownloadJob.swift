@@ -11,7 +11,7 @@ final class DownloadJob: Sendable {
         var part: PartialFile?
         var resource: RemoteResource?
         var finished: Finisher.Result?
-        var interruption = Flag()
+        var interruption = Latch()
         var progress = DownloadProgress()
         var state = DownloadState.queued
         var requests = 0
@@ -262,7 +262,7 @@ final class DownloadJob: Sendable {
     /// Verifies and moves into place.
     func place(length: Int64) async throws {
         let (part, resource, flag) = self.shared.withLock { shared in
-            shared.interruption = Flag()
+            shared.interruption = Latch()
             return (shared.part, shared.resource, shared.interruption)
         }
         guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }

@@ -18,7 +18,7 @@ package struct Finisher: Sendable {
     }
 
     /// - Parameter interruption: once raised, computing digests ends with a `cancelled` failure, nothing lost.
-    func finish(length: Int64, unless interruption: Flag) async throws -> Result {
+    func finish(length: Int64, unless interruption: Latch) async throws -> Result {
         let claims = self.part.settledClaims
         guard let crc = claims.combinedCRC(of: length) else {
             throw Failure(.internal, "\(length) bytes were to be written, but the claims do not cover them")
@@ -68,7 +68,7 @@ package struct Finisher: Sendable {
         }
     }
 
-    private func checkDigests(length: Int64, crc: CRC32, unless interruption: Flag) throws {
+    private func checkDigests(length: Int64, crc: CRC32, unless interruption: Latch) throws {
         // Where only the CRC-32 is wanted, nothing is read again: it was combined from the blocks'.
         if self.digests.allSatisfy({ $0.algorithm == .crc32 }) {
             for digest in self.digests { try self.check(digest, crc.hex) }

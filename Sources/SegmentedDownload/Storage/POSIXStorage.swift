@@ -169,7 +169,7 @@ package struct POSIXStorage: Storage {
 final class POSIXFile: StorageFile {
     private let path: String
     private let descriptor: Int32
-    private let isClosed = Flag()
+    private let isClosed = Latch()
 
     /// Syncs may take seconds: they block threads of their own, not the few that run tasks.
     private static let queue = DispatchQueue(label: "segdl.synchronize", attributes: .concurrent)

@@ -59,9 +59,26 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         } catch {
             result = .failure(error)
         }
-        try? await client.shutdown()
-        try? await loops.shutdownGracefully()
+        await Self.shutDown(client, loops)
         return try result.get()
+    }
+
+    /// 200 ms: idle connections are closed long before; whoever pressed Ctrl-C has a second.
+    private static let shutdownPatience: TimeAmount = .milliseconds(200)
+
+    /// Closes the connections, without waiting for those that are still being made: the client cannot break these off,
+    /// and they may take until the connect timeout. What is left ends by itself.
+    private static func shutDown(_ client: HTTPClient, _ loops: MultiThreadedEventLoopGroup) async {
+        let isOver = Latch()
+        await withCheckedContinuation { continuation in
+            let resume: @Sendable () -> Void = {
+                if isOver.raise() { continuation.resume() }
+            }
+            _ = loops.next().scheduleTask(in: Self.shutdownPatience, resume)
+            client.shutdown { _ in
+                loops.shutdownGracefully { _ in resume() }
+            }
+        }
     }
 
     private init(client: HTTPClient) {

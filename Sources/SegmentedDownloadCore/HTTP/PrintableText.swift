@@ -29,7 +29,7 @@ extension String {
 
 extension Unicode.Scalar {
     /// Whether this can be shown as it is: it moves no cursor, turns no line around, and is there to be seen.
-    var isPrintable: Bool {
+    package var isPrintable: Bool {
         switch self.value {
         case 0x00...0x1F, 0x7F...0x9F: false  // C0, DEL, C1.
         case 0x061C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: false  // Bidirectional controls.

@@ -1,16 +1,18 @@
 import Synchronization
 
 /// A signal that is given once and stays given.
-final class Flag: Sendable {
+package final class Latch: Sendable {
     private let value = Atomic(false)
+
+    package init() {}
 
     /// Whether it was raised by this call, not before.
     @discardableResult
-    func raise() -> Bool {
+    package func raise() -> Bool {
         !self.value.exchange(true, ordering: .acquiringAndReleasing)
     }
 
-    var isRaised: Bool {
+    package var isRaised: Bool {
         self.value.load(ordering: .acquiring)
     }
 }

@@ -1,0 +1,82 @@
+/// What only time tells: progress, stalls, late heads, connections far slower than their siblings.
+extension Fetching {
+    /// Notes how far leases have come.
+    mutating func observe(_ observations: [LeaseObservation], now: Duration) {
+        for seen in observations {
+            guard let index = self.leases.firstIndex(where: { $0.id == seen.lease }) else { continue }
+            let lease = self.leases[index]
+            if seen.position > lease.position || seen.isWriting || seen.bytesReceived > lease.bytesReceived {
+                self.leases[index].progressAt = now
+            }
+            self.bytesReceived += seen.bytesReceived - lease.bytesReceived
+            self.leases[index].bytesReceived = seen.bytesReceived
+            self.leases[index].position = max(lease.position, seen.position)
+            self.leases[index].meter.record(lease.order.writesFrom + seen.bytesReceived, at: now)
+            self.plan.advance(lease.order.segment, to: seen.position)
+        }
+    }
+
+    /// Looks after what only time tells: stalls, late heads, connections far slower than their siblings.
+    mutating func tick(now: Duration) -> [DownloadAction] {
+        guard self.outcome == nil else { return [] }
+        self.controller.observe(bytes: self.bytesReceived, receiving: self.receiving, now: now)
+        var actions: [DownloadAction] = []
+        for lease in self.leases {
+            switch lease.phase {
+            case .requested where now - lease.startedAt > self.settings.headTimeout:
+                actions += self.revoke(lease.id, .headTooSlow)
+            case .receiving where now - lease.progressAt > self.settings.stallTimeout:
+                actions += self.revoke(lease.id, .stalled)
+            case .requested, .receiving, .ending: break
+            }
+        }
+        return actions + self.replaceLaggard(now: now)
+    }
+
+    /// How long a connection may lag before it is replaced, and the least time between two replacements.
+    static let replacementPatience: Duration = .seconds(1)
+
+    /// A connection this many times slower than the middle one of its siblings is worth a new one.
+    static let laggardFactor = 5.0
+
+    /// Replaces the slowest connection if it is far slower than its siblings and has long to go.
+    private mutating func replaceLaggard(now: Duration) -> [DownloadAction] {
+        guard !self.isSingleStream, now >= self.replaceAt, self.rangeRefusals == 0 else { return [] }
+        let running = self.leases.filter { $0.phase == .receiving }
+        let rates = running.compactMap { $0.meter.rate }.sorted()
+        guard rates.count >= 2 else { return [] }
+        let middle = rates[rates.count / 2]
+        let laggards = running.filter { lease in
+            guard let rate = lease.meter.rate, let segment = self.plan[lease.order.segment] else { return false }
+            let left = Double(segment.remaining)
+            return now - lease.startedAt > Self.replacementPatience
+                && now - lease.progressAt < self.settings.stallTimeout
+                && rate * Self.laggardFactor < middle && left > rate * 2 * Self.replacementPatience.inSeconds
+        }
+        guard let slowest = laggards.min(by: { ($0.meter.rate ?? 0, $0.id) < ($1.meter.rate ?? 0, $1.id) }) else {
+            return []
+        }
+        // An origin that is always slow to one of its connections would have us knock for ever: each time we wait longer.
+        self.replacements += 1
+        self.replaceAt = now + Self.replacementPatience * (1 << min(self.replacements, 6))
+        return self.revoke(slowest.id, .tooSlow)
+    }
+
+    mutating func revoke(_ id: LeaseID, _ reason: Lease.Revocation) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }), self.leases[index].phase != .ending else {
+            return []
+        }
+        self.leases[index].phase = .ending
+        self.leases[index].revocation = reason
+        return [.revoke(id)]
+    }
+
+    /// Closes every connection: the download stops, for now or for good.
+    mutating func revokeAll() -> [DownloadAction] {
+        self.leases.map(\.id).flatMap { self.revoke($0, .stopping) }
+    }
+
+    func lease(_ id: LeaseID) -> Lease? {
+        self.leases.first { $0.id == id }
+    }
+}
