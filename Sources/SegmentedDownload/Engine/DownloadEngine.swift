@@ -60,7 +60,8 @@ final class DownloadEngine: Sendable {
     private func tickForever() async {
         var next = self.clock.now
         while !Task.isCancelled {
-            next += Self.tick
+            // Ticks missed while the machine slept are not made up for.
+            next = max(next + Self.tick, self.clock.now)
             guard (try? await self.clock.sleep(until: next)) != nil else { return }
             self.post(.tick)
         }

@@ -11,6 +11,8 @@ final class DownloadJob: Sendable {
         var part: PartialFile?
         var resource: RemoteResource?
         var finished: Finisher.Result?
+        /// Those the request has, and those the manifest of the same source holds the file to.
+        var digests: [ExpectedDigest]
         var interruption = Latch()
         var progress = DownloadProgress()
         var state = DownloadState.queued
@@ -34,7 +36,7 @@ final class DownloadJob: Sendable {
         self.follower = follower
         self.storage = storage
         let isNamed = if case .file = request.destination { true } else { false }
-        self.shared = Mutex(Shared(isNamed: isNamed))
+        self.shared = Mutex(Shared(isNamed: isNamed, digests: request.digests))
     }
 
     // MARK: What others may know
@@ -68,15 +70,15 @@ final class DownloadJob: Sendable {
             DownloadResult(
                 path: shared.paths?.destination ?? "", bytes: shared.finished?.length ?? shared.progress.bytesDone,
                 bytesFetched: shared.bytesFetched, requests: shared.requests, connectionsPeak: shared.connectionsPeak,
-                duration: duration, crc32: shared.finished?.crc.hex, digests: self.request.digests,
+                duration: duration, crc32: shared.finished?.crc.hex, digests: shared.digests,
                 verifiedBy: wasAlreadyComplete && self.request.ifExists == .skip
-                    ? .none : self.verification(shared.resource),
+                    ? .none : self.verification(shared.resource, hasDigests: !shared.digests.isEmpty),
                 wasAlreadyComplete: wasAlreadyComplete)
         }
     }
 
-    private func verification(_ resource: RemoteResource?) -> DownloadResult.Verification {
-        if !self.request.digests.isEmpty { return .digest }
+    private func verification(_ resource: RemoteResource?, hasDigests: Bool) -> DownloadResult.Verification {
+        if hasDigests { return .digest }
         guard let validator = resource?.validator, case .same(let proof) = validator.compare(with: validator) else {
             return .none
         }
@@ -93,14 +95,15 @@ final class DownloadJob: Sendable {
         let paths = try self.chosenPaths(from: self.firstPaths)
         let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
         if case .existing = finding.survey, try self.storage.status(of: paths.part) == nil {
-            // A crash between the last rename and this removal left it.
-            try self.storage.remove(paths.manifest)
+            // A crash between the last rename and this removal may have left it.
+            if try self.storage.isManifest(paths.manifest) { try self.storage.remove(paths.manifest) }
         }
         self.shared.withLock { shared in
             shared.paths = paths
             shared.part = finding.part
             // Remains of an earlier run fix the name: that is the file to go on with.
             if finding.survey != .nothing { shared.isNamed = true }
+            if case .partial = finding.survey, let header = finding.part?.header { self.inherit(header, into: &shared) }
             if case .existing(let file) = finding.survey {
                 shared.resource = file.record
                 shared.progress.bytesDone = file.length
@@ -108,6 +111,15 @@ final class DownloadJob: Sendable {
             }
         }
         return finding
+    }
+
+    /// A download that is gone on with is held to the digests it was begun with, unless the request names others.
+    private func inherit(_ header: Manifest.Header, into shared: inout Shared) {
+        guard header.sources.first == self.request.source.string, self.request.continuation != .no else { return }
+        for digest in header.digests.compactMap({ ExpectedDigest($0) })
+        where !shared.digests.contains(where: { $0.algorithm == digest.algorithm }) {
+            shared.digests.append(digest)
+        }
     }
 
     private var surveyor: Surveyor { Surveyor(storage: self.storage, digests: self.request.digests) }
@@ -182,7 +194,7 @@ final class DownloadJob: Sendable {
             return (shared.paths ?? self.firstPaths, shared.part)
         }
         let source = [self.request.source.string]
-        let digests = self.request.digests.map(\.description)
+        let digests = self.shared.withLock { $0.digests }.map(\.description)
         switch (preparation.mode, surveyed) {
         case (.adopted, let part?):
             try await part.adopt(
@@ -261,13 +273,13 @@ final class DownloadJob: Sendable {
 
     /// Verifies and moves into place.
     func place(length: Int64) async throws {
-        let (part, resource, flag) = self.shared.withLock { shared in
+        let (part, resource, flag, digests) = self.shared.withLock { shared in
             shared.interruption = Latch()
-            return (shared.part, shared.resource, shared.interruption)
+            return (shared.part, shared.resource, shared.interruption, shared.digests)
         }
         guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }
         let finisher = Finisher(
-            storage: self.storage, part: part, resource: resource, digests: self.request.digests,
+            storage: self.storage, part: part, resource: resource, digests: digests,
             replaces: self.request.ifExists == .overwrite)
         let result = try await finisher.finish(length: length, unless: flag)
         self.shared.withLock { $0.finished = result }

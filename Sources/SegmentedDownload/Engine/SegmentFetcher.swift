@@ -100,6 +100,8 @@ package struct SegmentFetcher: Sendable {
                 }
                 self.lease.commit()
                 taken += granted
+                // A slow disk blocks the thread in each write: others must get their turn in between.
+                await Task.yield()
             }
             offset += Int64(chunk.count)
             // Asked before the next chunk is awaited, which may be long in coming and is not ours.

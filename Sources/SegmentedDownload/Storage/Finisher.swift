@@ -24,18 +24,30 @@ package struct Finisher: Sendable {
             throw Failure(.internal, "\(length) bytes were to be written, but the claims do not cover them")
         }
         try self.checkIdentity(length: length)
+        try self.checkHoles(claims, length: length)
         try self.checkDigests(length: length, crc: crc, unless: interruption)
         let record = FinishedRecord(
             resource: self.resource, length: length, crc: crc, modified: try self.part.file.status().modified)
         // Not every file system has attributes; then the file just cannot vouch for itself later.
         _ = try self.part.file.setAttribute(FinishedRecord.attribute, record.encoded)
-        try await self.part.file.synchronize(metadata: true)
+        try await self.part.synchronize(metadata: true)
         try self.checkIdentity(length: length)
         try self.rename()
         try await self.storage.synchronize(directory: self.part.paths.directory)
-        try self.storage.remove(self.part.paths.manifest)
+        try self.part.removeManifest()
         self.part.close()
         return Result(length: length, crc: crc)
+    }
+
+    /// A file somebody cut grows again under later writes, with zeros where its bytes were: those show as holes.
+    private func checkHoles(_ claims: [Claim], length: Int64) throws {
+        guard try self.part.file.firstHole() < length else { return }
+        for claim in claims where try !self.part.file.holds(claim) {
+            self.part.distrust()
+            throw Failure(
+                .integrity, "byte \(claim.offset) and those behind it are not on disk as they were written",
+                hint: "Run the same command again: what is missing is fetched anew")
+        }
     }
 
     private func rename() throws {
@@ -58,6 +70,7 @@ package struct Finisher: Sendable {
             throw Failure(.file, "\(self.part.paths.part.printable) was deleted or replaced while it was being written")
         }
         guard status.length >= length else {
+            self.part.distrust()
             throw Failure(
                 .integrity,
                 "\(self.part.paths.part.printable) was cut to \(status.length) of \(length) bytes by somebody",

@@ -211,6 +211,12 @@ final class POSIXFile: StorageFile {
         }
     }
 
+    func firstHole() throws(StorageError) -> Int64 {
+        // 4 is SEEK_HOLE. The offset it moves is used by nobody: reads and writes name theirs.
+        let offset = lseek(self.descriptor, 0, 4)
+        return offset < 0 ? try self.status().length : Int64(offset)
+    }
+
     func synchronize(metadata: Bool) async throws(StorageError) {
         let result: Result<Void, StorageError> = await withCheckedContinuation { continuation in
             Self.queue.async {

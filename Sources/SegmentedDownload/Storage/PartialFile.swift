@@ -20,6 +20,10 @@ package final class PartialFile: Sendable {
         var offset: Int64 = 0
         /// How often claims were withdrawn: what was counted before then holds no more.
         var generation = 0
+        /// Whether a sync failed: nothing written before it can be trusted to reach the disk, so nothing more is claimed.
+        var syncHasFailed = false
+        /// Whether others were seen to have changed the part: then the next run reads everything back.
+        var isDistrusted = false
         /// A stream without a known length cannot be resumed and keeps no manifest.
         var isRecorded: Bool
     }
@@ -34,12 +38,13 @@ package final class PartialFile: Sendable {
     private let journal: Mutex<Journal>
 
     init(
-        paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim]
+        paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim],
+        durableCount: Int = 0
     ) {
         self.paths = paths
         self.file = file
         self.storage = storage
-        self.journal = Mutex(Journal(header: header, claims: claims, durableCount: 0, isRecorded: true))
+        self.journal = Mutex(Journal(header: header, claims: claims, durableCount: durableCount, isRecorded: true))
     }
 
     package func close() {
@@ -65,10 +70,14 @@ package final class PartialFile: Sendable {
             journal.file = nil
             journal.claims = []
             journal.durableCount = 0
+            journal.syncHasFailed = false
+            journal.isDistrusted = false
             journal.isRecorded = resource.completeLength != nil
         }
         // The manifest goes first: bytes without claims are harmless, claims without bytes are not.
+        // With a part beside it, a manifest is ours however damaged it is.
         try self.storage.remove(self.paths.manifest)
+        try self.storage.removeManifest(self.paths.manifestDraft)
         try self.file.truncate(to: 0)
         if let length = resource.completeLength, length > 0 {
             if !allocates {
@@ -99,7 +108,7 @@ package final class PartialFile: Sendable {
         let status = try self.file.status()
         let count = self.journal.withLock { journal in
             if let limit {
-                journal.claims.removeAll { $0.range.upperBound > limit }
+                journal.durableCount = journal.claims.forget(from: limit, durableCount: journal.durableCount)
             }
             journal.header = Manifest.Header(
                 id: id, resource: resource, completeLength: length, device: status.device, inode: status.inode,
@@ -107,7 +116,12 @@ package final class PartialFile: Sendable {
             return journal.claims.count
         }
         // Some of these claims were read back from the page cache only.
-        try await self.file.synchronize(metadata: false)
+        do throws(StorageError) {
+            try await self.synchronize(metadata: false)
+        } catch {
+            try? await self.writeManifest(durableCount: .max)
+            throw error
+        }
         try await self.writeManifest(durableCount: count)
     }
 
@@ -122,7 +136,7 @@ package final class PartialFile: Sendable {
         let (header, claims, generation) = self.journal.withLock { ($0.header, $0.claims, $0.generation) }
         let durableCount = min(durableCount, claims.count)
         let bytes = Self.encode(header, claims, durableCount: durableCount)
-        try self.storage.remove(self.paths.manifestDraft)
+        try self.storage.removeManifest(self.paths.manifestDraft)
         let draft = try self.storage.open(self.paths.manifestDraft, .createPrivate)
         try Self.write(bytes, to: draft, at: 0)
         try await draft.synchronize(metadata: true)
@@ -158,6 +172,7 @@ package final class PartialFile: Sendable {
     /// Records that bytes are written. They survive the process at once, a power cut after the next checkpoint.
     package func claim(_ claim: Claim) throws(StorageError) {
         try self.withJournal { (journal) throws(StorageError) in
+            guard !journal.syncHasFailed else { return }
             journal.claims.append(claim)
             if journal.file != nil {
                 try Self.append(.claim(claim), to: &journal)
@@ -174,25 +189,30 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Syncs what is claimed, then records it as durable. Returns the durable bytes.
-    ///
-    /// After a failed sync the claims since the last good one are withdrawn: the system may have dropped those pages, and
-    /// reading them back from its cache proves nothing ("Can applications recover from fsync failures?", ATC 2020).
-    package func checkpoint(isPause: Bool) async throws(StorageError) -> Int64 {
-        let (count, hasManifest, isRecorded, generation) = self.journal.withLock {
-            ($0.claims.count, $0.file != nil, $0.isRecorded, $0.generation)
-        }
+    /// Syncs the part. After a failure the claims since the last good sync are withdrawn, for good: the system may have
+    /// dropped those pages, and reading them back from its cache proves nothing ("Can applications recover from fsync
+    /// failures?", ATC 2020).
+    func synchronize(metadata: Bool) async throws(StorageError) {
         do throws(StorageError) {
-            try await self.file.synchronize(metadata: false)
+            try await self.file.synchronize(metadata: metadata)
         } catch {
             self.journal.withLock { journal in
                 journal.claims.removeSubrange(journal.durableCount...)
                 journal.generation += 1
-                // Should the manifest be as lost as the data, the next run reads everything back.
+                journal.syncHasFailed = true
+                // Should the manifest be as lost as the data, there is nothing more to be done.
                 if journal.file != nil { try? Self.append(.syncFailed, to: &journal) }
             }
             throw error
         }
+    }
+
+    /// Syncs what is claimed, then records it as durable. Returns the durable bytes.
+    package func checkpoint(isPause: Bool) async throws(StorageError) -> Int64 {
+        let (count, hasManifest, isRecorded, generation) = self.journal.withLock {
+            ($0.claims.count, $0.file != nil, $0.isRecorded, $0.generation)
+        }
+        try await self.synchronize(metadata: false)
         guard isRecorded else { return 0 }
         if !hasManifest {
             let isCurrent = self.journal.withLock { $0.generation == generation }
@@ -201,14 +221,21 @@ package final class PartialFile: Sendable {
         let file: (any StorageFile)? = try self.withJournal { (journal) throws(StorageError) in
             guard journal.generation == generation else { return nil }
             journal.durableCount = max(journal.durableCount, count)
-            let record: Manifest.Record = isPause ? .pause(claims: Int64(count)) : .checkpoint(claims: Int64(count))
-            if hasManifest {
-                try Self.append(record, to: &journal)
+            if isPause, !journal.isDistrusted {
+                let modified = try self.file.status().modified
+                try Self.append(.pause(claims: Int64(count), modified: modified), to: &journal)
+            } else {
+                try Self.append(.checkpoint(claims: Int64(count)), to: &journal)
             }
             return journal.file
         }
         try await file?.synchronize(metadata: false)
         return self.journal.withLock { $0.claims[..<$0.durableCount].reduce(0) { $0 + $1.length } }
+    }
+
+    /// Somebody else has changed the part: no claim is believed by the next run without being read back.
+    func distrust() {
+        self.journal.withLock { $0.isDistrusted = true }
     }
 
     // MARK: At the end
@@ -218,9 +245,20 @@ package final class PartialFile: Sendable {
         self.journal.withLock { $0.claims }.settled().joined()
     }
 
+    /// Removes the manifest this run wrote, if it is still the one in place.
+    func removeManifest() throws(StorageError) {
+        let own = try self.withJournal { (journal) throws(StorageError) in try journal.file?.status() }
+        guard let own, let named = try self.storage.status(of: self.paths.manifest), named.inode == own.inode,
+            named.device == own.device
+        else { return }
+        try self.storage.remove(self.paths.manifest)
+    }
+
     /// Deletes part and manifest.
     package func discard() throws(StorageError) {
-        try self.storage.remove(self.paths.manifest)
+        if try self.storage.isManifest(self.paths.manifest) {
+            try self.storage.remove(self.paths.manifest)
+        }
         try self.storage.remove(self.paths.part)
         self.close()
     }

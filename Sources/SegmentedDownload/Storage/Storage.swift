@@ -55,6 +55,9 @@ package protocol StorageFile: Sendable {
     /// Reserves space for `0..<length`; false where the file system cannot (`fallocate`, never its emulation, which writes zeros).
     func allocate(_ length: Int64) throws(StorageError) -> Bool
 
+    /// Where the first hole is, or the file's length; where the file system does not say, the length (`lseek`).
+    func firstHole() throws(StorageError) -> Int64
+
     /// Makes written data durable; with `metadata` times and attributes too (`fdatasync`, `fsync`).
     func synchronize(metadata: Bool) async throws(StorageError)
 

@@ -63,6 +63,12 @@ package struct Surveyor: Sendable {
 
     private func part(_ paths: DestinationPaths) throws -> Finding {
         guard let status = try self.storage.status(of: paths.part) else {
+            // A manifest without a part is of no use; a file of that name that is no manifest is somebody's.
+            guard try self.storage.isManifest(paths.manifest) else {
+                throw Failure(
+                    .exists, "\(paths.manifest.printable) stands where the manifest would be, and is none",
+                    hint: "Move it away, or choose another name with -o")
+            }
             return Finding(survey: .nothing, part: nil, note: nil)
         }
         guard status.kind == .file, status.linkCount == 1 else {
@@ -126,18 +132,21 @@ package struct Surveyor: Sendable {
         return PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
     }
 
-    /// Believes durable claims while the part is the file they were made of; reads everything else back.
+    /// Believes durable claims if the part is the file they were made of and was left alone since a clean pause; reads
+    /// everything else back. That costs a second for some gigabytes, and is what finds a disk or a person at fault.
     private func resumable(_ file: any StorageFile, _ manifest: Manifest, _ paths: DestinationPaths) throws -> Finding {
         let status = try file.status()
         let header = manifest.header
         let isSameFile =
             status.device == header.device && status.inode == header.inode && status.length == header.completeLength
-            && self.storage.bootID == header.bootID
+            && self.storage.bootID == header.bootID && manifest.pausedModified == status.modified
         let pending = Set(manifest.pending)
         let claims = try (manifest.durable + manifest.pending).settled().filter { claim in
             if isSameFile, !pending.contains(claim) { return true }
-            return try self.isTrue(claim, of: file)
+            return try file.holds(claim)
         }
+        let durable = claims.filter { !pending.contains($0) }.joined()
+        let unsynced = claims.filter { pending.contains($0) }.joined()
         let claimed = (manifest.durable + manifest.pending).reduce(0) { $0 + $1.length }
         let kept = claims.reduce(0) { $0 + $1.length }
         let note =
@@ -145,16 +154,40 @@ package struct Surveyor: Sendable {
         let saved = SavedPartial(
             resource: header.resource, completeLength: header.completeLength,
             missing: claims.missing(of: header.completeLength))
-        let part = PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: claims.joined())
+        let part = PartialFile(paths: paths, file: file, storage: self.storage, header: header,
+            claims: durable + unsynced, durableCount: durable.count)
         return Finding(survey: .partial(saved), part: part, note: note)
     }
+}
 
-    private func isTrue(_ claim: Claim, of file: any StorageFile) throws -> Bool {
+extension StorageFile {
+    /// Whether the claimed bytes are on disk, by their CRC-32.
+    func holds(_ claim: Claim) throws(StorageError) -> Bool {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(claim.length), alignment: 4096)
         defer { buffer.deallocate() }
-        guard try file.readFully(into: buffer, at: claim.offset) == buffer.count else { return false }
+        guard try self.readFully(into: buffer, at: claim.offset) == buffer.count else { return false }
         var crc = CRC32()
         crc.update(UnsafeRawBufferPointer(buffer))
         return crc == claim.crc
+    }
+}
+
+extension Storage {
+    /// Whether a path names nothing, or what may be a manifest of ours: begun by its mark, or emptied by a crash.
+    func isManifest(_ path: String) throws(StorageError) -> Bool {
+        guard let status = try self.status(of: path) else { return true }
+        guard status.kind == .file else { return false }
+        let file = try self.open(path, .read)
+        defer { file.close() }
+        return ManifestCodec.isBegun(try file.contents(limit: 64))
+    }
+
+    /// Removes a manifest, or nothing; never a file that is none.
+    func removeManifest(_ path: String) throws(StorageError) {
+        guard try self.isManifest(path) else {
+            throw StorageError(
+                call: "unlink", path: path, errno: 0, condition: .exists, text: "it is no manifest of ours")
+        }
+        try self.remove(path)
     }
 }

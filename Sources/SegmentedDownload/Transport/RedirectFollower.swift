@@ -27,8 +27,14 @@ package final class RedirectFollower: Sendable {
     private let fields: HTTPFields
     private let policy: Policy
     private let transport: any HTTPTransport
-    /// Where the source led the last time.
-    private let pinned: Mutex<SourceURL?> = Mutex(nil)
+    private struct Route {
+        /// Where the source led the last time.
+        var pinned: SourceURL?
+        /// Where the first accepted response came from: the one that defines the resource.
+        var first: SourceURL?
+    }
+
+    private let route = Mutex(Route())
 
     /// - Parameter fields: what the user sends along, to the source's own origin only.
     package init(source: SourceURL, fields: HTTPFields, policy: Policy, transport: any HTTPTransport) {
@@ -39,7 +45,7 @@ package final class RedirectFollower: Sendable {
     }
 
     /// Where the bytes come from: the last redirect's target, or the source itself.
-    package var current: SourceURL { self.pinned.withLock { $0 } ?? self.source }
+    package var current: SourceURL { self.route.withLock { $0.pinned } ?? self.source }
 
     private enum Step<Answer: Sendable>: Sendable {
         case done(Answer)
@@ -58,27 +64,50 @@ package final class RedirectFollower: Sendable {
         while true {
             let isPinned = url != self.source && redirects == 0
             let request = TransportRequest(url: url, fields: self.fields(for: url, range))
-            let step: Step<Answer> = try await self.transport.withResponse(to: request) { head, body in
-                let response = RangeResponse(request: range, head: head)
-                if isPinned, [401, 403, 404, 410].contains(head.status) {
-                    return .expired
+            let step: Step<Answer>
+            do {
+                step = try await self.transport.withResponse(to: request) { head, body in
+                    let response = RangeResponse(request: range, head: head)
+                    if isPinned, [401, 403, 404, 410].contains(head.status) {
+                        return .expired
+                    }
+                    if case .redirected(_, let location) = response {
+                        return .redirected(try self.target(location, from: url, redirects: redirects))
+                    }
+                    try self.arrive(at: url, with: response, for: range)
+                    return .done(try await consume(head, response, body))
                 }
-                if case .redirected(_, let location) = response {
-                    return .redirected(try self.target(location, from: url, redirects: redirects))
-                }
-                self.pinned.withLock { $0 = url == self.source ? nil : url }
-                return .done(try await consume(head, response, body))
+            } catch {
+                // A target that breaks is asked for anew the next time: the source may know a better one.
+                if isPinned { self.route.withLock { $0.pinned = nil } }
+                throw error
             }
             switch step {
             case .done(let answer): return answer
             case .expired:
-                self.pinned.withLock { $0 = nil }
+                self.route.withLock { $0.pinned = nil }
                 url = self.source
             case .redirected(let target):
                 redirects += 1
                 url = target
             }
         }
+    }
+
+    /// Remembers where a response came from. Another place than the first one must be proved to hold the same resource:
+    /// where there is nothing to prove it by, the bytes may be another file's.
+    private func arrive(at url: SourceURL, with response: RangeResponse, for range: RangeRequest) throws {
+        let first = self.route.withLock { route in
+            route.pinned = url == self.source ? nil : url
+            if response.hasBytes { route.first = route.first ?? url }
+            return route.first
+        }
+        guard let first, first != url, let validator = range.identity?.validator,
+            validator.compare(with: validator) == .unproven
+        else { return }
+        throw Failure(
+            .changed, "\(self.source.host) leads to another place than before, and nothing proves the file there the same",
+            hint: "Start anew with --on-change restart")
     }
 
     private func target(_ location: String, from url: SourceURL, redirects: Int) throws -> SourceURL {

@@ -105,6 +105,16 @@ package enum RangeResponse: Hashable, Sendable {
         }
     }
 
+    /// Whether the body holds bytes of the resource.
+    package var hasBytes: Bool {
+        switch self {
+        case .partial, .whole: true
+        case .notModified, .unsatisfiable, .changed, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
+            .malformed:
+            false
+        }
+    }
+
     /// Where in the resource the body begins.
     package var bodyStart: Int64 {
         if case .partial(let range, _) = self { return range.lowerBound }
@@ -115,6 +125,7 @@ package enum RangeResponse: Hashable, Sendable {
         guard head.values(.contentRange).isEmpty else {
             return .malformed("a 200 response has a Content-Range field")
         }
+        if let coding = Self.unknownTransferCoding(head) { return .malformed(coding) }
         let length: Int64?
         switch Self.bodyLength(head) {
         case .malformed: return .malformed("its Content-Length is malformed")
@@ -132,6 +143,7 @@ package enum RangeResponse: Hashable, Sendable {
         guard !head.values(.contentType).contains(where: { $0.lowercased().hasPrefix("multipart/byteranges") }) else {
             return .ignoresRanges("one range was asked for and multipart/byteranges came")
         }
+        if let coding = Self.unknownTransferCoding(head) { return .malformed(coding) }
         guard head.values(.contentLength).isEmpty || head.values(.transferEncoding).isEmpty else {
             return .ignoresRanges("it has both Content-Length and Transfer-Encoding")
         }
@@ -184,6 +196,15 @@ package enum RangeResponse: Hashable, Sendable {
     private static func bodyLength(_ head: ResponseHead) -> ContentLength.Result {
         guard head.values(.transferEncoding).isEmpty else { return .absent }
         return ContentLength.parse(head.values(.contentLength))
+    }
+
+    /// Only chunked is undone by the client; bytes under another transfer coding are not the file's (RFC 9112 §6.1).
+    private static func unknownTransferCoding(_ head: ResponseHead) -> String? {
+        let codings = head.values(.transferEncoding)
+        guard !codings.isEmpty else { return nil }
+        let text = codings.joined(separator: ", ")
+        let isChunked = text.lowercased().filter { $0 != " " && $0 != "\t" } == "chunked"
+        return isChunked ? nil : "its Transfer-Encoding \"\(text.printable)\" is not understood"
     }
 
     private static func resource(_ head: ResponseHead, completeLength: Int64?) -> RemoteResource {

@@ -12,6 +12,12 @@ package struct RemoteResource: Hashable, Sendable {
         self.contentEncoding = contentEncoding
     }
 
+    /// Whether another response can be proved to be of the same resource: by a strong tag or a modification date.
+    package var isProvable: Bool {
+        if case .same = self.validator.compare(with: self.validator) { return true }
+        return false
+    }
+
     /// The first way in which `current` is another resource than this one, as a clause for a message.
     package func difference(from current: RemoteResource) -> String? {
         if let recorded = self.completeLength, let length = current.completeLength, recorded != length {

@@ -66,7 +66,7 @@ extension SafeFilename {
 
 extension SafeFilename {
     /// The suffixes of manifest and part. A server must not suggest the name of another download's.
-    private static let reservedSuffixes = [".segdl", ".segdl-part"]
+    private static let reservedSuffixes = [".segdl", ".segdl-part", ".segdl-new"]
 
     /// In bytes with its dots: room for `.tar.gz` and `.flatpakref`; what is longer is rather a sentence with a dot in
     /// it.

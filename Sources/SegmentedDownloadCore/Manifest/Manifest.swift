@@ -36,8 +36,8 @@ package struct Manifest: Hashable, Sendable {
         case claim(Claim)
         /// The first `claims` claims of the log were synced before this was written.
         case checkpoint(claims: Int64)
-        /// As a checkpoint, and nothing was written after it.
-        case pause(claims: Int64)
+        /// As a checkpoint, and nothing was written after it: the part was last changed then, in nanoseconds since 1970.
+        case pause(claims: Int64, modified: Int64)
         /// Claims that reach behind the offset are withdrawn: those bytes are being written anew.
         case forget(from: Int64)
         /// Syncing failed: what was not durable before is lost, whatever the page cache says.
@@ -49,4 +49,6 @@ package struct Manifest: Hashable, Sendable {
     package internal(set) var durable: [Claim]
     /// Claims since: to be read back and checked before they are believed.
     package internal(set) var pending: [Claim]
+    /// When the part was last changed, if the log ends with a pause. A part changed since was changed by others.
+    package internal(set) var pausedModified: Int64?
 }

@@ -51,7 +51,7 @@ package enum ManifestCodec {
             switch record {
             case .claim(let claim): (1, claim.offset, claim.length, claim.crc.value)
             case .checkpoint(let claims): (2, claims, 0, 0)
-            case .pause(let claims): (3, claims, 0, 0)
+            case .pause(let claims, let modified): (3, claims, modified, 0)
             case .syncFailed: (4, 0, 0, 0)
             case .forget(let offset): (5, offset, 0, 0)
             }
@@ -71,6 +71,11 @@ package enum ManifestCodec {
     }
 
     // MARK: Reading
+
+    /// Whether a file that begins with these bytes may be a manifest: it has the mark, or a crash left only zeros.
+    package static func isBegun(_ bytes: [UInt8]) -> Bool {
+        bytes.starts(with: Self.magic) || bytes.allSatisfy { $0 == 0 }
+    }
 
     package static func decode(_ bytes: [UInt8]) throws(Damage) -> Manifest {
         var reader = ByteReader(bytes[...])
@@ -94,7 +99,7 @@ package enum ManifestCodec {
     private static func header(_ fields: ByteReader) -> Manifest.Header? {
         var reader = fields
         guard let id: UInt64 = reader.read(), let completeLength: UInt64 = reader.read(),
-            let length = Int64(exactly: completeLength), let blockLength: UInt32 = reader.read(),
+            let length = Int64(exactly: completeLength), length > 0, let blockLength: UInt32 = reader.read(),
             Int64(blockLength) == BlockLayout.blockLength, let device: UInt64 = reader.read(),
             let inode: UInt64 = reader.read(), let bootID = reader.readString(),
             let entityTag = reader.readOptionalString(), let lastModified = reader.readOptionalString(),
@@ -122,9 +127,14 @@ package enum ManifestCodec {
             guard let record = Self.record(bytes, sequence: sequence, header: manifest.header) else { break }
             rest = rest.dropFirst(Self.recordLength)
             sequence &+= 1
+            if case .pause(_, let modified) = record {
+                manifest.pausedModified = modified
+            } else {
+                manifest.pausedModified = nil
+            }
             switch record {
             case .claim(let claim): claims.append(claim)
-            case .checkpoint(let count), .pause(let count):
+            case .checkpoint(let count), .pause(let count, _):
                 durableCount = min(max(durableCount, Int(count)), claims.count)
             case .syncFailed: claims.removeSubrange(durableCount...)
             case .forget(let offset): durableCount = claims.forget(from: offset, durableCount: durableCount)
@@ -150,7 +160,7 @@ package enum ManifestCodec {
             }
             return .claim(Claim(offset: offset, length: length, crc: CRC32(value: crc)))
         case 2: return .checkpoint(claims: offset)
-        case 3: return .pause(claims: offset)
+        case 3: return .pause(claims: offset, modified: length)
         case 4: return .syncFailed
         case 5: return .forget(from: offset)
         default: return nil

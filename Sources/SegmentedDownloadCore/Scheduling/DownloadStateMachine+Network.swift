@@ -66,7 +66,7 @@ extension DownloadStateMachine {
             var mode = Preparation.Mode.fresh
             if case .resume(let saved) = probing.purpose {
                 plan = SegmentPlan(completeLength: saved.completeLength, missing: saved.missing)
-                mode = .adopted
+                mode = self.adoptsUpTo.map { .adoptedUp(to: $0) } ?? .adopted
                 if !isSegmented {
                     plan.truncate(to: plan.frontier)
                     mode = .adoptedUp(to: plan.frontier)
@@ -86,7 +86,11 @@ extension DownloadStateMachine {
             self.state = .probing(probing)
             return stop + actions
         case .current:
-            return stop + self.rest(.alreadyComplete)
+            guard case .confirm(let saved) = probing.purpose else { return stop + self.rest(.alreadyComplete) }
+            probing.lease = nil
+            let plan = SegmentPlan(completeLength: saved.completeLength, missing: [])
+            return stop
+                + self.prepare(probing, saved.resource, plan, isSegmented: true, responseEnd: 0, mode: .adopted)
         case .changed(let difference):
             if case .compare = probing.purpose {
                 return stop

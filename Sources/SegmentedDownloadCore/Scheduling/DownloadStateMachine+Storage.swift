@@ -23,15 +23,25 @@ extension DownloadStateMachine {
                 return []
             }
             guard !saved.missing.isEmpty else {
-                let plan = SegmentPlan(completeLength: saved.completeLength, missing: [])
-                let probing = Probing(.fresh, replaces: false)
-                return self.prepare(probing, saved.resource, plan, isSegmented: true, responseEnd: 0, mode: .adopted)
+                self.state = .probing(Probing(self.confirmation(of: saved), replaces: false))
+                return []
             }
             self.state = .probing(Probing(.resume(saved), replaces: false))
             return []
         case .existing(let file):
             return self.begin(with: file)
         }
+    }
+
+    /// What to ask before a complete part is taken for the file: the URL may be another one, or hold another version.
+    private mutating func confirmation(of saved: SavedPartial) -> Probing.Purpose {
+        guard !saved.resource.isProvable else { return .confirm(saved) }
+        // Nothing proves it but its bytes: the last block is fetched again, and those before it compared.
+        let tail = (saved.completeLength - 1) / BlockLayout.blockLength * BlockLayout.blockLength
+        self.adoptsUpTo = tail
+        return .resume(
+            SavedPartial(
+                resource: saved.resource, completeLength: saved.completeLength, missing: [tail..<saved.completeLength]))
     }
 
     mutating func begin(with file: ExistingFile) -> [DownloadAction] {
@@ -64,6 +74,7 @@ extension DownloadStateMachine {
         guard case .preparing(let preparing) = self.state else { return [] }
         // From here on what lies on disk is of the resource that was accepted.
         self.mustBeginAnew = false
+        self.adoptsUpTo = nil
         let probing = preparing.probing
         if let stop = self.takePendingStop() {
             let leases = probing.lease.map { [$0.id] } ?? []
@@ -137,7 +148,9 @@ extension DownloadStateMachine {
             if failure.code == .cancelled, let stop = self.takePendingStop() {
                 return self.settle(stop, leases: [], hasPart: true)
             }
-            return self.fail(failure)
+            if case .cancel = self.pendingStop { return self.fail(failure) }
+            // Whatever stands in the way of the file, its bytes are kept.
+            return self.settle(.fail(failure), leases: [], hasPart: true)
         case .fetching(let fetching):
             return self.leave(fetching, .fail(failure), hasPart: false)
         case .settling where failure.code == .cancelled:

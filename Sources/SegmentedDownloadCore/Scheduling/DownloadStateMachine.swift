@@ -59,6 +59,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
     var pendingStop: Stop?
     var isSurveyed = false
     var mustBeginAnew = false
+    /// Of an adopted part only what lies before this is believed.
+    var adoptsUpTo: Int64?
     var restarts = 0
     /// Checkpoints asked for and not answered yet; they are carried out in order.
     var checkpointsPending = 0

@@ -57,9 +57,13 @@ extension Fetching {
             return []
         }
         // An origin that is always slow to one of its connections would have us knock for ever: each time we wait longer.
+        self.noteReplacement(now: now)
+        return self.revoke(slowest.id, .tooSlow)
+    }
+
+    mutating func noteReplacement(now: Duration) {
         self.replacements += 1
         self.replaceAt = now + Self.replacementPatience * (1 << min(self.replacements, 6))
-        return self.revoke(slowest.id, .tooSlow)
     }
 
     mutating func revoke(_ id: LeaseID, _ reason: Lease.Revocation) -> [DownloadAction] {

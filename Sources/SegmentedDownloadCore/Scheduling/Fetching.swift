@@ -169,7 +169,10 @@ struct Fetching: Hashable, Sendable {
             self.isNarrowing = true
             self.stealAt = now
             return [.narrow(victim, to: offset)]
-        case .replace(let victim): return self.revoke(victim, .tooSlow)
+        case .replace(let victim):
+            guard now >= self.replaceAt else { return [] }
+            self.noteReplacement(now: now)
+            return self.revoke(victim, .tooSlow)
         }
     }
 
@@ -206,7 +209,8 @@ struct Fetching: Hashable, Sendable {
         case .partial(let range, _):
             return self.accept(index, segment, responseEnd: range.upperBound, now: now)
         case .whole where self.isSingleStream:
-            return self.accept(index, segment, responseEnd: self.plan.completeLength ?? .max, now: now)
+            let end = self.plan.completeLength ?? self.settings.lengthMaximum
+            return self.accept(index, segment, responseEnd: end, now: now)
         case .whole:
             return self.refuseRange(index, "the whole file came instead of a range", now: now)
         case .ignoresRanges(let reason):
@@ -232,6 +236,7 @@ struct Fetching: Hashable, Sendable {
     ) -> [DownloadAction] {
         let cost = (now - self.leases[index].startedAt).inSeconds
         self.requestCost = self.requestCost == 0 ? cost : min(self.requestCost, cost)
+        self.rangeRefusals = 0
         self.leases[index].phase = .receiving
         self.leases[index].wasAccepted = true
         self.leases[index].progressAt = now
@@ -281,6 +286,11 @@ struct Fetching: Hashable, Sendable {
         else { return [.answer(id, .stop)] }
         let lease = self.leases[index]
         let segment = lease.order.segment
+        if self.plan.completeLength == nil {
+            self.outcome = .failed(
+                Failure(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed"))
+            return self.end(index)
+        }
         // The response runs on into what nobody has taken: that saves a request.
         if let current = self.plan[segment], current.position >= current.upperBound,
             lease.responseEnd > current.upperBound,
@@ -307,13 +317,16 @@ struct Fetching: Hashable, Sendable {
                     return []
                 }
                 self.plan.close(at: lease.position)
-            } else if !segment.isComplete, lease.phase == .receiving, !lease.hasProgressed {
+            } else if !segment.isComplete, lease.phase == .receiving, lease.hasProgressed {
+                self.pace(lease, now: now)
+            } else if !segment.isComplete, lease.phase == .receiving {
                 let failure = Failure(
                     .network, "\(self.settings.host): the body ended without a byte", isTransient: true)
                 actions += self.count(failure, segment: segmentID, except: nil, now: now)
             }
         case .failed(let failure):
             if lease.hasProgressed, failure.isTransient {
+                self.pace(lease, now: now)
                 actions.append(.report(.segmentRetry(segmentID, segment.position..<segment.upperBound)))
             } else {
                 actions += self.count(failure, segment: segmentID, except: nil, now: now)
@@ -348,6 +361,17 @@ struct Fetching: Hashable, Sendable {
         case .stopping, .none:
             return []
         }
+    }
+
+    /// Progress this large, in bytes, pays for asking again at once.
+    static let progressWorthAsking: Int64 = 64 << 10
+
+    /// Leaves an origin a moment before it is asked again, if it gave next to nothing in next to no time.
+    private mutating func pace(_ lease: Lease, now: Duration) {
+        guard lease.position - lease.order.writesFrom < Self.progressWorthAsking, now - lease.startedAt < .seconds(1) else {
+            return
+        }
+        self.plan.postpone(lease.order.segment, until: now + self.settings.retry.delayBase)
     }
 
     /// Counts a failure against a segment: postpones it, or gives the download up.

@@ -6,6 +6,8 @@ struct Probing: Hashable, Sendable {
         case fresh
         /// Go on with what an earlier run left.
         case resume(SavedPartial)
+        /// Everything is there already; ask whether it is still the resource before it is taken for it.
+        case confirm(SavedPartial)
         /// Ask whether a finished file is still current.
         case compare(ExistingFile, RemoteResource)
     }
@@ -45,7 +47,7 @@ struct Probing: Hashable, Sendable {
     /// Where the first byte to write lies.
     var writesFrom: Int64 {
         switch self.purpose {
-        case .fresh, .compare: 0
+        case .fresh, .confirm, .compare: 0
         case .resume(let saved): saved.missing[0].lowerBound
         }
     }
@@ -53,17 +55,20 @@ struct Probing: Hashable, Sendable {
     /// How many bytes before a resumed segment are compared, where no validator proves the resource unchanged.
     var overlapLength: Int64 {
         guard case .resume(let saved) = self.purpose else { return 0 }
-        switch saved.resource.validator.compare(with: saved.resource.validator) {
-        case .same: return 0
-        case .changed, .unproven: return Self.overlap
-        }
+        return saved.resource.isProvable ? 0 : Self.overlap
     }
 
     private var request: RangeRequest {
         switch self.purpose {
         case .fresh: return RangeRequest(isRanged: self.sendsRange)
         case .compare(_, let record):
-            return RangeRequest(lowerBound: 0, upperBound: 1, identity: record, sendsIfNoneMatch: true)
+            // A weak tag proves no byte, so nothing is asked by one.
+            return RangeRequest(
+                lowerBound: 0, upperBound: 1, identity: record, sendsIfNoneMatch: record.validator.isStrong)
+        case .confirm(let saved):
+            let validator = saved.resource.validator
+            return RangeRequest(
+                lowerBound: 0, upperBound: 1, identity: saved.resource, sendsIfNoneMatch: validator.isStrong)
         case .resume(let saved):
             guard self.sendsRange else { return RangeRequest(isRanged: false, identity: saved.resource) }
             let first = saved.missing[0]
@@ -93,7 +98,11 @@ struct Probing: Hashable, Sendable {
         self.lease?.progressAt = now
         switch response {
         case .partial(let range, let resource):
-            if case .compare(_, let record) = self.purpose { return self.compared(record, resource) }
+            switch self.purpose {
+            case .compare(_, let record): return self.compared(record, resource)
+            case .confirm(let saved): return self.compared(saved.resource, resource)
+            case .fresh, .resume: break
+            }
             guard range.upperBound > self.writesFrom else {
                 return self.ignoredRange(
                     "its answer ends before byte \(self.writesFrom), which was asked for", settings)
@@ -136,7 +145,7 @@ struct Probing: Hashable, Sendable {
     private func compared(_ record: RemoteResource, _ current: RemoteResource) -> Verdict {
         switch record.validator.compare(with: current.validator) {
         case .same: .current
-        case .changed, .unproven: .changed("the origin offers nothing to compare the finished file with")
+        case .changed, .unproven: .changed("the origin offers nothing to compare what is there with")
         }
     }
 
@@ -144,6 +153,7 @@ struct Probing: Hashable, Sendable {
         switch self.purpose {
         case .fresh: break
         case .compare(_, let record): return self.compared(record, resource)
+        case .confirm(let saved): return self.compared(saved.resource, resource)
         case .resume(let saved):
             // A 200 with our own tag: this server dislikes If-Range. Asked without it, the answer is compared instead.
             if self.sendsIfRange, self.sendsRange, saved.resource.validator.ifRangeFieldValue != nil {
@@ -152,7 +162,7 @@ struct Probing: Hashable, Sendable {
             }
         }
         if resource.completeLength == 0 { return .empty(resource) }
-        return self.accepted(resource, isSegmented: false, responseEnd: resource.completeLength ?? .max, settings)
+        return self.accepted(resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.lengthMaximum, settings)
     }
 
     private mutating func unsatisfiable(_ length: Int64?, settings: DownloadSettings) -> Verdict {
@@ -164,11 +174,11 @@ struct Probing: Hashable, Sendable {
             guard self.sendsRange else { return .failed(failure) }
             self.sendsRange = false
             return .again([])
-        case .resume(let saved):
+        case .resume(let saved), .confirm(let saved):
             guard let length, length != saved.completeLength else { return .failed(failure) }
             return .changed("its length was \(saved.completeLength) bytes and is now \(length) bytes")
         case .compare(let file, _):
-            return length == file.length ? .current : .changed("its length is now \(length ?? 0) bytes")
+            return length == 0 && file.length == 0 ? .current : .changed("its length is now \(length ?? 0) bytes")
         }
     }
 

@@ -21,17 +21,27 @@ struct Nginx {
         let directory = NSTemporaryDirectory() + "segdl-nginx-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: directory + "/www", withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        let ports = try Self.freePorts(2)
-        let nginx = Nginx(directory: directory, port: ports[0], portTLS: ports[1])
-        try Data(nginx.configuration.utf8).write(to: URL(fileURLWithPath: directory + "/nginx.conf"))
-        try Data(OriginCertificates.good.utf8).write(
-            to: URL(fileURLWithPath: directory + "/leaf.pem"))
-        try Data(OriginCertificates.goodKey.utf8).write(to: URL(fileURLWithPath: directory + "/leaf.key"))
-        try Data(Origin.certificateAuthorityPEM.utf8).write(to: URL(fileURLWithPath: directory + "/ca.pem"))
-        // It goes into the background once it listens, so that its end is the sign to begin.
-        try nginx.command([])
+        let nginx = try Self.started(in: directory)
         defer { nginx.stop() }
         return try await body(nginx)
+    }
+
+    /// A server on two ports nobody else took in the moment between asking for them and using them.
+    private static func started(in directory: String) throws -> Nginx {
+        for _ in 0..<10 {
+            let ports = try Self.freePorts(2)
+            let nginx = Nginx(directory: directory, port: ports[0], portTLS: ports[1])
+            let files = [
+                "nginx.conf": nginx.configuration, "leaf.pem": OriginCertificates.good,
+                "leaf.key": OriginCertificates.goodKey, "ca.pem": Origin.certificateAuthorityPEM,
+            ]
+            for (name, text) in files {
+                try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/" + name))
+            }
+            // It goes into the background once it listens, so that its end is the sign to begin.
+            if (try? nginx.command([])) != nil { return nginx }
+        }
+        throw POSIXError(.EADDRINUSE)
     }
 
     /// Tells it to stop until its pid file is gone: it writes that a moment after it listens, and a signal that comes

@@ -24,7 +24,7 @@ struct ManifestCodecTests {
 
     private static let records: [Manifest.Record] = [
         .claim(claim(0, block)), .claim(claim(5 * block, 100)), .checkpoint(claims: 1), .claim(claim(block, block)),
-        .claim(claim(5 * block + 100, 7)), .pause(claims: 3), .claim(claim(9 * block, block)),
+        .claim(claim(5 * block + 100, 7)), .pause(claims: 3, modified: 0), .claim(claim(9 * block, block)),
     ]
 
     private static func bytes(_ records: [Manifest.Record], id: UInt64 = 7) -> [UInt8] {
@@ -40,7 +40,7 @@ struct ManifestCodecTests {
         for record in records {
             switch record {
             case .claim(let claim): claims.append(claim)
-            case .checkpoint(let count), .pause(let count): durable.formUnion(claims.prefix(Int(count)))
+            case .checkpoint(let count), .pause(let count, _): durable.formUnion(claims.prefix(Int(count)))
             case .forget, .syncFailed: break
             }
         }

@@ -1,0 +1,132 @@
+import Foundation
+import Origin
+import SegmentedDownload
+import Testing
+
+/// What others do to our files, and what we do not do to theirs.
+@Suite struct TamperingTests {
+    static let stuck = "/8M/file.bin?stall-after=600000:all"
+
+    @Test("Bytes altered in a part while it rests are found and fetched again")
+    func alteredWhilePaused() async throws {
+        try await Harness.run { harness in
+            try await harness.interrupt(Self.stuck, after: 2.mebibytes)
+            try harness.overwrite(harness.part, at: 1000, with: [1, 2, 3, 4, 5, 6, 7])
+            let result = await harness.fetch("/8M/file.bin")
+            #expect(result.code == nil, "\(result)")
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+        }
+    }
+
+    @Test("A part cut while it is written is an error now, and whole after the next run")
+    func cutWhileRunning() async throws {
+        try await Harness.run { harness in
+            let request = try harness.request("/8M/file.bin?rate=3M")
+            let code: DownloadError.Code? = try await withDownloadClient { client in
+                try await client.withGroup { group in
+                    let download = try group.add(request)
+                    var isCut = false
+                    for await event in download.events {
+                        switch event {
+                        case .progress(let progress) where progress.bytesDone > 2 << 20 && !isCut:
+                            isCut = true
+                            try harness.truncate(harness.part, to: 0)
+                        case .failed(let error, _): return error.code
+                        default: continue
+                        }
+                    }
+                    return nil
+                }
+            }
+            #expect(code == .integrity)
+            #expect(!harness.exists(harness.path))
+            let again = await harness.fetch("/8M/file.bin")
+            #expect(again.code == nil, "\(again)")
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+        }
+    }
+
+    @Test("A complete part is not taken for another URL's file", arguments: ["", "&etag=none&last-modified=none"])
+    func completePartOfAnotherFile(validators: String) async throws {
+        try await Harness.run { harness in
+            let wrong = try #require(ExpectedDigest(.sha256, hex: String(repeating: "0", count: 64)))
+            let refused = await harness.fetch("/9M/file.bin?seed=1\(validators)") { $0.digests = [wrong] }
+            #expect(refused.code == .integrity)
+            #expect(harness.exists(harness.part) && harness.exists(harness.manifest))
+            let other = await harness.fetch("/9M/file.bin?seed=2\(validators)")
+            #expect(other.code == .changed, "\(other)")
+            #expect(!harness.exists(harness.path))
+            let restarted = await harness.fetch("/9M/file.bin?seed=2\(validators)") { $0.onChange = .restart }
+            #expect(restarted.code == nil, "\(restarted)")
+            #expect(harness.contains(seed: 2, length: 9.mebibytes))
+        }
+    }
+
+    @Test("A digest given once holds for the runs that go on with the download")
+    func inheritedDigest() async throws {
+        try await Harness.run { harness in
+            let wrong = try #require(ExpectedDigest(.crc32, hex: "00000001"))
+            let first = await harness.fetch("/9M/file.bin") { $0.digests = [wrong] }
+            let second = await harness.fetch("/9M/file.bin")
+            let third = await harness.fetch("/9M/file.bin") { $0.continuation = .no }
+            #expect(first.code == .integrity && second.code == .integrity)
+            #expect(third.code == nil, "\(third)")
+        }
+    }
+
+    @Test("A file of the user's that has the manifest's name is not touched")
+    func foreignManifest() async throws {
+        try await Harness.run { harness in
+            let own = Array("my own notes".utf8)
+            try harness.write(own, to: harness.manifest)
+            #expect(await harness.fetch("/9M/file.bin").code == .exists)
+            try harness.write([1], to: harness.path)
+            #expect(await harness.fetch("/9M/file.bin").code == .exists)
+            #expect(try harness.bytes(harness.manifest) == own)
+        }
+    }
+
+    @Test("A transfer coding other than chunked is no file", arguments: ["gzip, chunked", "gzip", "xchunked"])
+    func transferCodings(coding: String) async throws {
+        try await Harness.run { harness in
+            let field = "Transfer-Encoding:\(coding)".replacingOccurrences(of: " ", with: "%20")
+            let result = await harness.fetch("/1M/file.bin?field=\(field)") { $0.retries = 0 }
+            #expect(result.code != nil, "\(result)")
+            #expect(!harness.exists(harness.path))
+        }
+    }
+
+    @Test("A stream longer than allowed is refused though nobody said its length")
+    func tooLongStream() async throws {
+        try await Harness.run { harness in
+            let result = await harness.fetch("/3M/file.bin?ranges=no&length=chunked") { $0.lengthMaximum = 1 << 20 }
+            #expect(result.code == .space, "\(result)")
+            #expect(!harness.exists(harness.path))
+        }
+    }
+
+    @Test("An origin that gives a byte at a time is not asked without a pause")
+    func trickle() async throws {
+        try await Harness.run { harness in
+            let result = await harness.fetch("/20/file.bin?reset-after=4:all") { $0.segments = .exactly(1) }
+            #expect(result.code == nil, "\(result)")
+            #expect(harness.contains(seed: 1, length: 20))
+            #expect(harness.origin.log.snapshot().requests.count <= 6)
+        }
+    }
+}
+
+extension Harness {
+    func overwrite(_ path: String, at offset: UInt64, with bytes: [UInt8]) throws {
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try handle.seek(toOffset: offset)
+        try handle.write(contentsOf: Data(bytes))
+        try handle.close()
+    }
+
+    func truncate(_ path: String, to length: UInt64) throws {
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try handle.truncate(atOffset: length)
+        try handle.close()
+    }
+}
