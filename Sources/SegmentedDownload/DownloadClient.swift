@@ -85,7 +85,7 @@ public struct DownloadClient: Sendable {
     /// Fetches one file and returns when it is in place.
     ///
     /// - Throws: ``DownloadError``. What was fetched is kept; the same request goes on with it. When the task is
-    ///   cancelled the download is paused and the error's code is `cancelled`.
+    ///   cancelled the download stops where it is and the error's code is `cancelled`; what was claimed by then is kept.
     public func download(_ request: DownloadRequest) async throws -> DownloadResult {
         try await self.withGroup { group in
             let download = try group.add(request)

@@ -154,7 +154,8 @@ package struct Surveyor: Sendable {
         let saved = SavedPartial(
             resource: header.resource, completeLength: header.completeLength,
             missing: claims.missing(of: header.completeLength))
-        let part = PartialFile(paths: paths, file: file, storage: self.storage, header: header,
+        let part = PartialFile(
+            paths: paths, file: file, storage: self.storage, header: header,
             claims: durable + unsynced, durableCount: durable.count)
         return Finding(survey: .partial(saved), part: part, note: note)
     }

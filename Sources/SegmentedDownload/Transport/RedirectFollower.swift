@@ -106,7 +106,8 @@ package final class RedirectFollower: Sendable {
             validator.compare(with: validator) == .unproven
         else { return }
         throw Failure(
-            .changed, "\(self.source.host) leads to another place than before, and nothing proves the file there the same",
+            .changed,
+            "\(self.source.host) leads to another place than before, and nothing proves the file there the same",
             hint: "Start anew with --on-change restart")
     }
 

@@ -368,7 +368,8 @@ struct Fetching: Hashable, Sendable {
 
     /// Leaves an origin a moment before it is asked again, if it gave next to nothing in next to no time.
     private mutating func pace(_ lease: Lease, now: Duration) {
-        guard lease.position - lease.order.writesFrom < Self.progressWorthAsking, now - lease.startedAt < .seconds(1) else {
+        guard lease.position - lease.order.writesFrom < Self.progressWorthAsking, now - lease.startedAt < .seconds(1)
+        else {
             return
         }
         self.plan.postpone(lease.order.segment, until: now + self.settings.retry.delayBase)

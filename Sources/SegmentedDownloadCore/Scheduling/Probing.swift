@@ -162,7 +162,8 @@ struct Probing: Hashable, Sendable {
             }
         }
         if resource.completeLength == 0 { return .empty(resource) }
-        return self.accepted(resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.lengthMaximum, settings)
+        return self.accepted(
+            resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.lengthMaximum, settings)
     }
 
     private mutating func unsatisfiable(_ length: Int64?, settings: DownloadSettings) -> Verdict {

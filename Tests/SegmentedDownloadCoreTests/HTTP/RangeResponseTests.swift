@@ -341,7 +341,9 @@ struct RangeResponseTests {
             head.fields[values: .contentLength].joined(separator: ",").split(separator: ",").map {
                 $0.filter { $0 != " " }
             })
-        let isChunked = !head.fields[values: .transferEncoding].isEmpty
+        let codings = head.fields[values: .transferEncoding].joined(separator: ",").lowercased()
+        guard codings.isEmpty || codings == "chunked" else { return false }
+        let isChunked = !codings.isEmpty
         guard isChunked ? lengths.isEmpty : lengths.isEmpty || lengths == ["\(range.last - range.first + 1)"] else {
             return false
         }

@@ -68,7 +68,7 @@ struct ManifestCodecTests {
     @Test("A header without validators, coding, sources and digests is read as such")
     func emptyHeader() throws {
         let header = Manifest.Header(
-            id: .max, resource: RemoteResource(completeLength: 0), completeLength: 0, device: 0, inode: .max,
+            id: .max, resource: RemoteResource(completeLength: 1), completeLength: 1, device: 0, inode: .max,
             bootID: "",
             sources: [], digests: [])
         #expect(try ManifestCodec.decode(ManifestCodec.encode(header)).header == header)

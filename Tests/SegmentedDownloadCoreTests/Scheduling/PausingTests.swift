@@ -154,6 +154,7 @@ struct PausingTests {
             var script = Self.script(at: moment)
             script.tell(.pause)
             script.tell(.storageFailed(Failure(.file, "input/output error")))
+            if moment == .placing { script.tell(.checkpointed(bytes: 0)) }
             #expect(script.conclusion != nil)
             script.tell(.resume)
             script.tell(.surveyed(.nothing))
@@ -201,6 +202,7 @@ struct PausingTests {
         var script = Self.script(at: .placing)
         script.tell(.pause)
         script.tell(.storageFailed(Failure(.integrity, "another digest")))
+        script.tell(.checkpointed(bytes: 0))
         #expect(script.failure?.code == .integrity)
     }
 

@@ -329,13 +329,21 @@ struct ProbingTests {
         #expect(script.failure?.code == .protocol)
     }
 
-    @Test("A part that misses nothing is placed without a request")
+    @Test("A part that misses nothing is placed once the origin says it is current, and asked for no byte")
     func nothingMissing() {
         var script = Self.resuming(missing: [])
+        #expect(script.orders.last?.request.ifNoneMatchFieldValue != nil)
+        script.respond(0, .notModified)
         #expect(Self.preparation(&script)?.mode == .adopted)
         script.tell(.prepared)
-        #expect(script.leases.isEmpty)
         #expect(script.take().last?.isPlace == true)
+    }
+
+    @Test("A part that misses nothing but is of another version is not placed")
+    func completeButOld() {
+        var script = Self.resuming(missing: [])
+        script.respond(0, .changed("its validator was another"))
+        #expect(script.failure?.code == .changed)
     }
 
     @Test("--continue must fails where there is nothing, --continue no begins anew")
