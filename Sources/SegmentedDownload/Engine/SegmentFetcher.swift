@@ -42,7 +42,7 @@ package struct SegmentFetcher: Sendable {
             }
             return try await self.follower.withResponse(to: self.lease.order.request) { head, response, body in
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
-                guard case .proceed = await self.lease.awaitAnswer() else { return .finished }
+                guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                 return try await self.write(body, of: response)
             }
         } catch let failure as Failure {
@@ -92,7 +92,7 @@ package struct SegmentFetcher: Sendable {
                 let granted = self.lease.reserve(chunk.count - taken)
                 if granted == 0 {
                     self.ask(.limitReached)
-                    guard case .proceed = await self.lease.awaitAnswer() else { return .finished }
+                    guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                     continue
                 }
                 try chunk.withBytes {
@@ -107,7 +107,7 @@ package struct SegmentFetcher: Sendable {
             // Asked before the next chunk is awaited, which may be long in coming and is not ours.
             if self.lease.isAtLimit, let bodyEnd = response.bodyEnd, offset < bodyEnd {
                 self.ask(.limitReached)
-                guard case .proceed = await self.lease.awaitAnswer() else { return .finished }
+                guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
             }
         }
         return .finished

@@ -39,6 +39,15 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         self.connectionsPerHostMax = connectionsPerHostMax
     }
 
+    /// How long a host that counts its connections is given to notice that we closed one, before another is opened.
+    package static let closingDelay: Duration = .milliseconds(100)
+
+    /// Whether a connection may be opened within what the host is known to allow: no trial of one more.
+    package func allowsWithoutTrial(_ name: String, now: Duration) -> Bool {
+        guard self.allows(name, now: now) else { return false }
+        return self.hosts[name].map { $0.active < $0.ceiling } ?? true
+    }
+
     /// Whether a connection to the host may be opened now.
     package func allows(_ name: String, now: Duration) -> Bool {
         guard self.active < self.connectionsMax else { return false }
@@ -103,11 +112,16 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     }
 
     /// A connection taken by ``reserve(_:)`` is free again.
-    package mutating func release(_ name: String, wasAccepted: Bool, now: Duration) {
+    ///
+    /// - Parameter wasCut: whether it was closed in mid-body, which its host learns a moment later.
+    package mutating func release(_ name: String, wasAccepted: Bool, wasCut: Bool = false, now: Duration) {
         guard var host = self.hosts[name], host.active > 0 else {
             preconditionFailure("released a connection that was not reserved")
         }
         host.active -= 1
+        if wasCut, host.ceiling < self.connectionsPerHostMax {
+            host.closedUntil = max(host.closedUntil, now + Self.closingDelay)
+        }
         if wasAccepted {
             host.accepted -= 1
         } else if host.isTrying {

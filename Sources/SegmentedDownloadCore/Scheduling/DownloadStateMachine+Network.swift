@@ -144,7 +144,7 @@ extension DownloadStateMachine {
                     .network, "\(self.settings.host): no complete response head within \(waited) s", isTransient: true)
                 let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
                 return self.conclude(probing, verdict, suggestedName: nil)
-            case .finished, .differs:
+            case .finished, .stopped, .differs:
                 probing.lease = nil
                 self.state = .probing(probing)
                 return []

@@ -331,6 +331,8 @@ struct Fetching: Hashable, Sendable {
             } else {
                 actions += self.count(failure, segment: segmentID, except: nil, now: now)
             }
+        case .stopped:
+            break
         case .revoked:
             actions += self.ended(revoked: lease, segment: segment, now: now)
         case .storageFailed(let failure):

@@ -100,7 +100,7 @@ package struct GroupStateMachine: Sendable {
         case .ended(let lease, let end):
             guard let index = self.holding(id, lease) else { return }
             let holding = self.holdings.remove(at: index)
-            self.budget.release(holding.host, wasAccepted: holding.wasAccepted, now: now)
+            self.budget.release(holding.host, wasAccepted: holding.wasAccepted, wasCut: end != .finished, now: now)
             // Reset before the head while others are served: an origin that counts connections, not requests.
             if case .failed(let failure) = end, failure.code == .network, !holding.wasAccepted,
                 self.holdings.contains(where: { $0.host == holding.host && $0.wasAccepted })
@@ -129,7 +129,10 @@ package struct GroupStateMachine: Sendable {
             let host = self.entries[index].machine.settings.host
             while self.budget.allows(host, now: now) {
                 guard let order = self.entries[index].machine.nextFetch(now: now) else {
-                    self.update(index) { $0.steal(now: now) }
+                    // To cut a running response only to try whether one more is allowed would cost more than it teaches.
+                    if self.budget.allowsWithoutTrial(host, now: now) {
+                        self.update(index) { $0.steal(now: now) }
+                    }
                     break
                 }
                 self.budget.reserve(host)

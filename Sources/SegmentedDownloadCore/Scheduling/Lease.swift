@@ -42,8 +42,10 @@ struct Lease: Hashable, Sendable {
 
 /// How a lease's work ended, as its fetch reports it.
 package enum LeaseEnd: Hashable, Sendable {
-    /// It was told to stop, or its body ended as announced.
+    /// Its body ended as announced.
     case finished
+    /// It was told to stop, and its connection closed before the body's end.
+    case stopped
     /// The network or the origin failed it.
     case failed(Failure)
     /// We closed its connection.
