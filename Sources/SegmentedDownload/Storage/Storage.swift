@@ -2,7 +2,8 @@ package import SegmentedDownloadCore
 
 /// The door to the disk: the file system calls the library makes, no more and no cleverer.
 ///
-/// Everything that orders these calls so that nothing is lost stands above, in ``PartialFile``.
+/// Everything that orders these calls so that nothing is lost stands above, in ``PartialFile``. Calls block; that syncs are
+/// `async` is for disks that only pretend, and pass the time otherwise.
 package protocol Storage: Sendable {
     /// Opens a regular file, never through a symbolic link at its last component (`O_NOFOLLOW`).
     func open(_ path: String, _ mode: StorageOpenMode) throws(StorageError) -> any StorageFile

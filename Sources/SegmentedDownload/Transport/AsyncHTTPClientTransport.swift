@@ -22,12 +22,6 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         package init() {}
     }
 
-    /// 256 KiB: from here on a larger receive buffer saves no more time, and it is paid once per connection.
-    static let receiveBufferLength = 256 << 10
-
-    /// 128 KiB: decryption holds the same bytes three times over, and sixteen connections must not take 50 MiB.
-    static let receiveBufferLengthTLS = 128 << 10
-
     private let client: HTTPClient
 
     /// Hands a transport to `body` and shuts it down when that returns.
@@ -43,10 +37,11 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         settings.timeout = .init(connect: .nanoseconds(configuration.connectTimeout.inNanoseconds), read: nil)
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connectionsPerHost
         settings.connectionPool.retryConnectionEstablishment = false
+        let buffers = ReceiveBuffers()
         settings.http1_1ConnectionDebugInitializer = { channel in
             let isTLS = (try? channel.pipeline.syncOperations.handler(type: NIOSSLClientHandler.self)) != nil
-            let length = isTLS ? Self.receiveBufferLengthTLS : Self.receiveBufferLength
-            let buffer = FixedSizeRecvByteBufferAllocator(capacity: length)
+            let buffer = FixedSizeRecvByteBufferAllocator(capacity: buffers.take(isTLS: isTLS))
+            channel.closeFuture.whenComplete { _ in buffers.giveBack() }
             return channel.setOption(.recvAllocator, value: buffer).flatMap {
                 channel.setOption(.maxMessagesPerRead, value: 1)
             }

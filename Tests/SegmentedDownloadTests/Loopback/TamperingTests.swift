@@ -21,7 +21,11 @@ import Testing
     @Test("A part cut while it is written is an error now, and whole after the next run")
     func cutWhileRunning() async throws {
         try await Harness.run { harness in
-            let request = try harness.request("/8M/file.bin?rate=3M")
+            // Four bodies stop after 600,000 bytes, until their connections are reset.
+            let request = try harness.request("/8M/file.bin?stall-after=600000:4") {
+                $0.segments = .exactly(4)
+                $0.stallTimeout = .seconds(3600)
+            }
             let code: DownloadError.Code? = try await withDownloadClient { client in
                 try await client.withGroup { group in
                     let download = try group.add(request)
@@ -31,6 +35,7 @@ import Testing
                         case .progress(let progress) where progress.bytesDone > 2 << 20 && !isCut:
                             isCut = true
                             try harness.truncate(harness.part, to: 0)
+                            try await harness.origin.disconnect()
                         case .failed(let error, _): return error.code
                         default: continue
                         }

@@ -1,0 +1,52 @@
+import NIOPosix
+
+/// Threads for what blocks: the disk's calls must not hold up the few threads that run tasks, the engine's loop among them.
+package struct EngineThreads: Sendable {
+    /// Where fetches run: their writes follow each other. Two threads that write one file wait for its inode's lock.
+    let fetching: (any TaskExecutor)?
+    /// Where syncs, surveys and digests run, which may take seconds.
+    let stepping: (any TaskExecutor)?
+
+    /// Every task runs where its parent does: for doors that never block.
+    package static let inherited = EngineThreads(fetching: nil, stepping: nil)
+
+    /// 4: as many files as can be surveyed or synced at once; more would only queue at the disk.
+    private static let steppingCount = 4
+
+    /// Hands threads to `body` and ends them when it returns.
+    static func withThreads<Answer: Sendable>(
+        _ body: (EngineThreads) async throws -> Answer
+    ) async throws -> Answer {
+        let fetching = PoolExecutor(threads: 1)
+        let stepping = PoolExecutor(threads: Self.steppingCount)
+        let result: Result<Answer, any Error>
+        do {
+            result = .success(try await body(EngineThreads(fetching: fetching, stepping: stepping)))
+        } catch {
+            result = .failure(error)
+        }
+        await fetching.end()
+        await stepping.end()
+        return try result.get()
+    }
+}
+
+/// Runs tasks on a pool of threads of its own.
+private final class PoolExecutor: TaskExecutor {
+    private let pool: NIOThreadPool
+
+    init(threads: Int) {
+        self.pool = NIOThreadPool(numberOfThreads: threads)
+        self.pool.start()
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        self.pool.submit { _ in job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+
+    func end() async {
+        // It fails only for pools that cannot end.
+        try? await self.pool.shutdownGracefully()
+    }
+}

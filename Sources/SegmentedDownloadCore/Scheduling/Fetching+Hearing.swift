@@ -1,0 +1,215 @@
+/// What comes back from leases: heads, limits reached, ends.
+extension Fetching {
+    /// Answers that make no sense as HTTP, before they are taken as final: one may be a middlebox's accident.
+    static let malformedMax = 3
+
+    /// The head of a lease's response has been judged.
+    mutating func responded(_ id: LeaseID, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil else {
+            return [.answer(id, .stop)]
+        }
+        let lease = self.leases[index]
+        guard lease.phase == .requested, let segment = self.plan[lease.order.segment] else {
+            return [.answer(id, .stop)]
+        }
+        switch response {
+        case .partial where self.plan.completeLength == nil:
+            // A body of a length nobody knew ends where its stream ends; a part of it would end the file too early.
+            return self.refuseRange(index, "a part came, and no range was asked for", now: now)
+        case .partial(let range, _) where range.upperBound <= segment.position:
+            return self.refuseRange(
+                index, "its answer ends before byte \(segment.position), which was asked for", now: now)
+        case .partial(let range, _):
+            return self.accept(index, segment, responseEnd: range.upperBound, now: now)
+        case .whole where self.isSingleStream:
+            let end = self.plan.completeLength ?? self.settings.lengthMaximum
+            return self.accept(index, segment, responseEnd: end, now: now)
+        case .whole:
+            return self.refuseRange(index, "the whole file came instead of a range", now: now)
+        case .ignoresRanges(let reason):
+            return self.refuseRange(index, reason, now: now)
+        case .changed(let difference):
+            self.outcome = .changed(difference)
+        case .notModified:
+            return self.refuse(
+                index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
+        case .unsatisfiable(let length?) where length != self.resource.completeLength:
+            self.outcome = .changed(
+                "its length was \(self.resource.completeLength ?? 0) bytes and is now \(length) bytes")
+        case .unsatisfiable:
+            return self.refuseRange(index, "the range is said to be unsatisfiable", now: now)
+        case .redirected, .refused, .unauthorized, .rejected, .malformed:
+            return self.refuse(index, response.failure(host: self.settings.host), now: now)
+        }
+        return self.end(index)
+    }
+
+    private mutating func accept(
+        _ index: Int, _ segment: Segment, responseEnd: Int64, now: Duration
+    ) -> [DownloadAction] {
+        let cost = (now - self.leases[index].startedAt).inSeconds
+        self.requestCost = self.requestCost == 0 ? cost : min(self.requestCost, cost)
+        self.rangeRefusals = 0
+        self.leases[index].phase = .receiving
+        self.leases[index].wasAccepted = true
+        self.leases[index].progressAt = now
+        self.leases[index].responseEnd = responseEnd
+        self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
+        let limit = min(segment.upperBound, responseEnd)
+        return [
+            .report(.segmentOpened(segment.id, segment.position..<limit)),
+            .answer(self.leases[index].id, .proceed(limit: limit)),
+        ]
+    }
+
+    private mutating func refuseRange(_ index: Int, _ reason: String, now: Duration) -> [DownloadAction] {
+        guard !self.isSingleStream else {
+            self.outcome = .failed(Failure(.protocol, "\(self.settings.host): \(reason)"))
+            return self.end(index)
+        }
+        self.rangeRefusals += 1
+        let note: [DownloadAction] =
+            self.rangeRefusals == Self.rangeRefusalsMax
+            ? [.report(.note("\(self.settings.host) does no ranges: \(reason)"))] : []
+        self.plan.postpone(self.leases[index].order.segment, until: now + self.settings.retry.delayBase)
+        return note + self.end(index)
+    }
+
+    /// A refusal by status: counted, unless others are being served, for then it is a matter of how many.
+    private mutating func refuse(_ index: Int, _ failure: Failure, now: Duration) -> [DownloadAction] {
+        var failure = failure
+        if failure.code == .protocol {
+            self.malformed += 1
+            if self.malformed < Self.malformedMax {
+                failure = Failure(.protocol, failure.message, isTransient: true)
+            }
+        }
+        return self.count(failure, segment: self.leases[index].order.segment, except: index, now: now) + self.end(index)
+    }
+
+    private mutating func end(_ index: Int) -> [DownloadAction] {
+        self.leases[index].phase = .ending
+        return [.answer(self.leases[index].id, .stop)]
+    }
+
+    /// A lease has written up to its limit, and its response goes on.
+    mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil,
+            self.leases[index].phase == .receiving
+        else { return [.answer(id, .stop)] }
+        let lease = self.leases[index]
+        let segment = lease.order.segment
+        if self.plan.completeLength == nil {
+            self.outcome = .failed(
+                Failure(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed"))
+            return self.end(index)
+        }
+        // The response runs on into what nobody has taken: that saves a request.
+        if let current = self.plan[segment], current.position >= current.upperBound,
+            lease.responseEnd > current.upperBound,
+            let upperBound = self.plan.absorbSuccessor(of: segment)
+        {
+            return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
+        }
+        return self.end(index)
+    }
+
+    /// A lease's fetch is over; its connection is closed or back in the pool.
+    mutating func ended(_ id: LeaseID, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }) else { return [] }
+        let lease = self.leases.remove(at: index)
+        let segmentID = lease.order.segment
+        self.plan.assign(segmentID, to: nil)
+        guard self.outcome == nil, let segment = self.plan[segmentID] else { return [] }
+        var actions: [DownloadAction] = []
+        switch end {
+        case .finished:
+            if self.plan.completeLength == nil, lease.phase == .receiving {
+                guard lease.order.request.lowerBound + lease.bytesReceived >= lease.position else {
+                    self.outcome = .changed("it ends before byte \(lease.position), which was fetched before")
+                    return []
+                }
+                self.plan.close(at: lease.position)
+            } else if !segment.isComplete, lease.phase == .receiving, lease.hasProgressed {
+                self.pace(lease, now: now)
+            } else if !segment.isComplete, lease.phase == .receiving {
+                let failure = Failure(
+                    .network, "\(self.settings.host): the body ended without a byte", isTransient: true)
+                actions += self.count(failure, segment: segmentID, except: nil, now: now)
+            }
+        case .failed(let failure):
+            if lease.hasProgressed, failure.isTransient {
+                self.pace(lease, now: now)
+                actions.append(.report(.segmentRetry(segmentID, segment.position..<segment.upperBound)))
+            } else {
+                actions += self.count(failure, segment: segmentID, except: nil, now: now)
+            }
+        case .stopped:
+            break
+        case .revoked:
+            actions += self.ended(revoked: lease, segment: segment, now: now)
+        case .storageFailed(let failure):
+            self.outcome = .failed(failure)
+        case .differs(let offset):
+            self.outcome = .changed("its byte \(offset) is not the one fetched before")
+        }
+        if self.outcome == nil, self.plan[segmentID]?.isComplete == true, !segment.isComplete || segment.remaining == 0
+        {
+            actions.append(.report(.segmentDone(segmentID, segment.lowerBound..<segment.position)))
+        }
+        if self.outcome == nil, self.plan.isComplete {
+            self.outcome = .complete
+        }
+        return actions
+    }
+
+    private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {
+        switch lease.revocation {
+        case .stalled where !lease.hasProgressed, .headTooSlow:
+            let what = lease.revocation == .headTooSlow ? "no complete response head" : "no byte"
+            let waited = lease.revocation == .headTooSlow ? self.settings.headTimeout : self.settings.stallTimeout
+            let failure = Failure(
+                .network, "\(self.settings.host): \(what) within \(waited.inSeconds) s", isTransient: true)
+            return self.count(failure, segment: segment.id, except: nil, now: now)
+        case .stalled, .tooSlow:
+            return [.report(.segmentRetry(segment.id, segment.position..<segment.upperBound))]
+        case .stopping, .none:
+            return []
+        }
+    }
+
+    /// Progress this large, in bytes, pays for asking again at once.
+    static let progressWorthAsking: Int64 = 64 << 10
+
+    /// Leaves an origin a moment before it is asked again, if it gave next to nothing in next to no time.
+    private mutating func pace(_ lease: Lease, now: Duration) {
+        guard lease.position - lease.order.writesFrom < Self.progressWorthAsking, now - lease.startedAt < .seconds(1)
+        else {
+            return
+        }
+        self.plan.postpone(lease.order.segment, until: now + self.settings.retry.delayBase)
+    }
+
+    /// Counts a failure against a segment: postpones it, or gives the download up.
+    mutating func count(
+        _ failure: Failure, segment: Segment.ID, except index: Int?, now: Duration
+    ) -> [DownloadAction] {
+        let others = self.leases.indices.contains { $0 != index && self.leases[$0].phase == .receiving }
+        let policy = self.settings.retry
+        if let asked = failure.retryAfter, asked > policy.retryAfterMax {
+            self.outcome = .failed(failure)
+            return []
+        }
+        // Where others are served it is a matter of how many: the budget says when one more may be tried.
+        let isRefused = failure.status == 429 || failure.status == 503
+        let isCrowded = others && failure.isTransient && (isRefused || failure.code == .network)
+        let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
+        guard failure.isTransient, isCrowded || failures <= policy.attemptsMax else {
+            self.outcome = .failed(failure)
+            return []
+        }
+        let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
+        self.plan.postpone(segment, until: isCrowded && isRefused ? now : now + delay)
+        return [.report(.retrying(failure, attempt: failures, delay: delay))]
+    }
+}
