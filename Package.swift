@@ -76,6 +76,26 @@ let package = Package(
             path: "Fixtures/segdl-origin",
             swiftSettings: strict
         ),
+        .target(
+            name: "Simulator",
+            dependencies: [
+                "SegmentedDownload", "SegmentedDownloadCore",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            path: "Tests/Simulator",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "segdl-simulate",
+            dependencies: ["Simulator", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            path: "Tests/Simulate",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: ["Simulator"],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
             dependencies: ["SegmentedDownloadCore"],

@@ -81,7 +81,7 @@ final class DownloadEngine: Sendable {
             guard let job = desk.job(id) else { return [] }
             let lease = desk.open(order, of: id)
             let fetcher = self.fetcher(lease, job)
-            group.addTask(executorPreference: self.threads.fetching) {
+            self.threads.run(.fetching, in: &group) {
                 self.post(.event(id, .ended(order.lease, await fetcher.run())))
             }
         case .download(let id, let action):
@@ -159,7 +159,7 @@ final class DownloadEngine: Sendable {
         failing: @escaping @Sendable (Failure) -> MachineEvent = { .storageFailed($0) },
         _ step: @escaping @Sendable () async throws -> MachineEvent
     ) {
-        group.addTask(executorPreference: self.threads.stepping) {
+        self.threads.run(.stepping, in: &group) {
             do {
                 self.post(.event(job.id, try await step()))
             } catch let failure as Failure {

@@ -2,13 +2,33 @@ import NIOPosix
 
 /// Threads for what blocks: the disk's calls must not hold up the few threads that run tasks, the engine's loop among them.
 package struct EngineThreads: Sendable {
-    /// Where fetches run: their writes follow each other. Two threads that write one file wait for its inode's lock.
-    let fetching: (any TaskExecutor)?
-    /// Where syncs, surveys and digests run, which may take seconds.
-    let stepping: (any TaskExecutor)?
+    enum Work {
+        /// Fetches: their writes follow each other. Two threads that write one file wait for its inode's lock.
+        case fetching
+        /// Syncs, surveys and digests, which may take seconds.
+        case stepping
+    }
+
+    private let fetching: (any TaskExecutor)?
+    private let stepping: (any TaskExecutor)?
 
     /// Every task runs where its parent does: for doors that never block.
     package static let inherited = EngineThreads(fetching: nil, stepping: nil)
+
+    /// Adds a child that runs on the threads for its kind of work.
+    func run(_ work: Work, in group: inout DiscardingTaskGroup, _ body: sending @escaping @isolated(any) () async -> Void) {
+        let executor =
+            switch work {
+            case .fetching: self.fetching
+            case .stepping: self.stepping
+            }
+        // Not the same as a preference for nil, which is one for the system's pool.
+        guard let executor else {
+            group.addTask(operation: body)
+            return
+        }
+        group.addTask(executorPreference: executor, operation: body)
+    }
 
     /// 4: as many files as can be surveyed or synced at once; more would only queue at the disk.
     private static let steppingCount = 4

@@ -24,7 +24,7 @@ package final class PartialFile: Sendable {
         var syncHasFailed = false
         /// Whether others were seen to have changed the part: then the next run reads everything back.
         var isDistrusted = false
-        /// A stream without a known length cannot be resumed and keeps no manifest.
+        /// A stream without a known length cannot be resumed, an empty file need not be: they keep no manifest.
         var isRecorded: Bool
     }
 
@@ -72,7 +72,7 @@ package final class PartialFile: Sendable {
             journal.durableCount = 0
             journal.syncHasFailed = false
             journal.isDistrusted = false
-            journal.isRecorded = resource.completeLength != nil
+            journal.isRecorded = resource.completeLength ?? 0 > 0
         }
         // The manifest goes first: bytes without claims are harmless, claims without bytes are not.
         // With a part beside it, a manifest is ours however damaged it is.

@@ -99,7 +99,8 @@ package final class RedirectFollower: Sendable {
     private func arrive(at url: SourceURL, with response: RangeResponse, for range: RangeRequest) throws {
         let first = self.route.withLock { route in
             route.pinned = url == self.source ? nil : url
-            if response.hasBytes { route.first = route.first ?? url }
+            // Asked without an identity, the answer defines the resource, and with it the place.
+            if response.hasBytes { route.first = range.identity == nil ? url : route.first ?? url }
             return route.first
         }
         guard let first, first != url, let validator = range.identity?.validator,

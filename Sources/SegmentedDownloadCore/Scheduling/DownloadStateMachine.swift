@@ -83,6 +83,12 @@ package struct DownloadStateMachine: Hashable, Sendable {
         return nil
     }
 
+    /// Whether it is not known yet what there is to fetch.
+    package var isProbing: Bool {
+        if case .probing = self.state { return true }
+        return false
+    }
+
     package var isQueued: Bool { self.state == .queued }
     package var plan: SegmentPlan? {
         if case .fetching(let fetching) = self.state { return fetching.plan }

@@ -137,6 +137,8 @@ extension Fetching {
                     .network, "\(self.settings.host): the body ended without a byte", isTransient: true)
                 actions += self.count(failure, segment: segmentID, except: nil, now: now)
             }
+        case .failed(let failure) where failure.code == .changed:
+            self.outcome = .changed(failure.message)
         case .failed(let failure):
             if lease.hasProgressed, failure.isTransient {
                 self.pace(lease, now: now)

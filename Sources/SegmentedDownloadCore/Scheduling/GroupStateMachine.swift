@@ -127,6 +127,8 @@ package struct GroupStateMachine: Sendable {
         for index in self.entries.indices {
             let id = self.entries[index].id
             let host = self.entries[index].machine.settings.host
+            // A probe told to stop may not have hung up yet: the next one would be a second connection.
+            if self.entries[index].machine.isProbing, self.connections(id) > 0 { continue }
             while self.budget.allows(host, now: now) {
                 guard let order = self.entries[index].machine.nextFetch(now: now) else {
                     // To cut a running response only to try whether one more is allowed would cost more than it teaches.

@@ -187,6 +187,7 @@ struct Probing: Hashable, Sendable {
     mutating func failed(
         _ failure: Failure, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
     ) -> Verdict {
+        if failure.code == .changed { return .changed(failure.message) }
         self.failures += 1
         let policy = settings.retry
         let attemptsMax = self.hasContact ? policy.attemptsMax : min(policy.attemptsMax, policy.firstContactAttemptsMax)

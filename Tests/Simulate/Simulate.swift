@@ -1,0 +1,90 @@
+import ArgumentParser
+import Dispatch
+import Simulator
+import Synchronization
+
+/// Runs many simulated worlds, or one again.
+@main
+struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "segdl-simulate",
+        abstract: "Runs the engine against simulated networks, origins and disks.",
+        subcommands: [Run.self, Replay.self],
+        defaultSubcommand: Run.self)
+}
+
+extension Faults: ExpressibleByArgument {
+    public init?(argument: String) { self.init(argument) }
+    public var defaultValueDescription: String { self.description }
+}
+
+struct Run: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Run a range of seeds.")
+
+    @Option(help: "The first seed.") var first: UInt64 = 0
+    @Option(help: "How many seeds.") var count: UInt64 = 1000
+    @Option(help: "Worlds at once.") var workers = 2
+    @Option(help: "What may go wrong: names with commas between, all or none.") var faults = Faults.all
+    @Option(help: "Violations after which no more seeds are run.") var failuresMax = 5
+
+    func run() throws {
+        let next = Atomic<UInt64>(self.first)
+        let totals = Mutex(Totals())
+        let end = self.first + self.count
+        DispatchQueue.concurrentPerform(iterations: self.workers) { _ in
+            while totals.withLock({ $0.failed < self.failuresMax }) {
+                let seed = next.add(1, ordering: .relaxed).oldValue
+                guard seed < end else { return }
+                guard var simulation = try? Simulation(seed: seed, faults: self.faults) else { continue }
+                let report = simulation.run()
+                totals.withLock { $0.add(report) }
+                for violation in report.violations {
+                    print("seed \(seed): \(violation)\n  replay: \(report.replay)")
+                }
+            }
+        }
+        let all = totals.withLock { $0 }
+        print(
+            "\(all.worlds) worlds, \(all.runs) runs, \(all.crashes) crashes, \(all.operations) disk operations, "
+                + "\(all.jobs) jobs: \(all.failed) failed")
+        if all.failed > 0 { throw ExitCode.failure }
+    }
+
+    private struct Totals {
+        var worlds = 0
+        var failed = 0
+        var runs = 0
+        var crashes = 0
+        var operations = 0
+        var jobs = 0
+
+        mutating func add(_ report: Simulation.Report) {
+            self.worlds += 1
+            self.failed += report.violations.isEmpty ? 0 : 1
+            self.runs += report.runs
+            self.crashes += report.crashes
+            self.operations += report.operations
+            self.jobs += report.jobs
+        }
+    }
+}
+
+struct Replay: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Run one seed again, and say how it went.")
+
+    @Option(help: "The seed.") var seed: UInt64
+    @Option(help: "The faults it was run with.") var faults = Faults.all
+
+    func run() throws {
+        var simulation = try Simulation(seed: self.seed, faults: self.faults, isLogged: true)
+        print("seed \(self.seed), with \(simulation.faults)")
+        let report = simulation.run()
+        print(
+            "\(report.runs) runs, \(report.crashes) crashes, \(report.operations) disk operations, \(report.jobs) jobs, "
+                + "trace \(String(report.trace, radix: 16))")
+        for line in report.log { print(line) }
+        print("endings: \(report.endings.joined(separator: ", "))")
+        for violation in report.violations { print("violation: \(violation)") }
+        if !report.violations.isEmpty { throw ExitCode.failure }
+    }
+}

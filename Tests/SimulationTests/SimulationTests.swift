@@ -1,0 +1,32 @@
+import Simulator
+import Testing
+
+@Suite("The whole engine in a simulated world")
+struct SimulationTests {
+    /// Each argument runs so many seeds.
+    private static let seedsPerArgument: UInt64 = 25
+
+    @Test("Whatever happens, no file is wrong, and all come to their end", arguments: UInt64(0)..<8)
+    func survives(block: UInt64) throws {
+        for seed in (block * Self.seedsPerArgument)..<((block + 1) * Self.seedsPerArgument) {
+            var simulation = try Simulation(seed: seed)
+            let report = simulation.run()
+            #expect(report.violations.isEmpty, "\(report.replay)")
+        }
+    }
+
+    @Test("Where nothing goes wrong nothing is fetched twice", arguments: UInt64(0)..<50)
+    func faultless(seed: UInt64) throws {
+        var simulation = try Simulation(seed: seed, faults: [])
+        let report = simulation.run()
+        #expect(report.violations.isEmpty, "\(report.replay)")
+    }
+
+    @Test("The same seed is the same run", arguments: UInt64(1000)..<1020)
+    func replays(seed: UInt64) throws {
+        var first = try Simulation(seed: seed)
+        var second = try Simulation(seed: seed)
+        let (once, again) = (first.run(), second.run())
+        #expect(once == again)
+    }
+}

@@ -1,0 +1,145 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+
+/// What must always be so, looked at after every step.
+final class Checker: @unchecked Sendable {
+    // Unchecked, as all of the simulation: one thread.
+    private let disk: SimulatedDisk
+    private let network: SimulatedNetwork
+    var connectionsMax = Int.max
+    /// Connections each file asked for, if a number.
+    var segments: [Int?] = []
+    private(set) var violations: [String] = []
+    private var endings: [String] = []
+    /// Of the manifests seen durable, and of the files that got their names.
+    private(set) var digest: UInt64 = 7
+
+    init(disk: SimulatedDisk, network: SimulatedNetwork) {
+        self.disk = disk
+        self.network = network
+        disk.onSync = { [unowned self] inode in self.synced(inode) }
+        disk.onName = { [unowned self] name, inode in self.named(name, inode) }
+        network.onOpen = { [unowned self] file in self.opened(file) }
+    }
+
+    func violate(_ what: String) { self.violations.append("\(what) at \(self.disk.clock.now)") }
+
+    /// Whether every file ended well in the last run, or in an earlier one: then it `exists`, and the remote file changed since.
+    var isDone: Bool {
+        !self.endings.isEmpty && self.endings.allSatisfy { ["completed", "already", "exists"].contains($0) }
+    }
+
+    /// After every job: what is held in memory is one piece for each connection.
+    func check() {
+        if self.network.chunksOut > self.network.connections {
+            self.violate("\(self.network.chunksOut) pieces are held by \(self.network.connections) connections")
+        }
+    }
+
+    private func opened(_ file: Int) {
+        if self.network.connections > self.connectionsMax {
+            self.violate("\(self.network.connections) connections of \(self.connectionsMax)")
+        }
+        if let count = self.segments[file], self.network.connectionsByFile[file] ?? 0 > count {
+            self.violate("file \(file) has more than \(count) connections")
+        }
+    }
+
+    // MARK: Files and manifests
+
+    /// A final name is given to nothing but the whole of one version.
+    private func named(_ name: String, _ inode: SimulatedDisk.Inode) {
+        guard let file = Self.file(name) else { return }
+        if !self.network.origins[file].versions.contains(where: { $0.bytes == inode.bytes }) {
+            self.violate("\(name) is given its name with wrong bytes")
+        }
+    }
+
+    private static func file(_ name: String) -> Int? { Int(name.dropFirst("file".count)) }
+
+    /// A manifest that has come to be durable calls nothing durable that is not, and nothing at all that is wrong.
+    private func synced(_ inode: SimulatedDisk.Inode) {
+        for file in self.network.origins.indices where self.disk.names["file\(file).segdl"] === inode {
+            self.digest = self.digest &* 31 &+ UInt64(CRC32(of: inode.durable).value)
+            guard let part = self.disk.names["file\(file).segdl-part"] else { continue }
+            self.checkClaims(file, manifest: inode.durable, durable: part.durable, volatile: part.bytes)
+        }
+    }
+
+    private func checkClaims(_ file: Int, manifest: [UInt8], durable: [UInt8], volatile: [UInt8]) {
+        guard let manifest = try? ManifestCodec.decode(manifest) else {
+            self.violate("the manifest of file \(file) cannot be read after it was synced")
+            return
+        }
+        let pending = Set(manifest.pending)
+        for claim in manifest.durable where !pending.contains(claim) && !Self.holds(claim, durable) {
+            self.violate("file \(file): \(claim.range) is called durable, and is not")
+        }
+        let versions = self.network.origins[file].versions
+        let claims = (manifest.durable + manifest.pending).settled()
+        if !versions.contains(where: { version in claims.allSatisfy { Self.holds($0, version.bytes) } }) {
+            self.violate("file \(file): what is claimed is of no one version")
+        }
+    }
+
+    private static func holds(_ claim: Claim, _ bytes: [UInt8]) -> Bool {
+        guard claim.range.upperBound <= bytes.count else { return false }
+        var crc = CRC32()
+        bytes.withUnsafeBytes {
+            crc.update(
+                UnsafeRawBufferPointer(rebasing: $0[Int(claim.range.lowerBound)..<Int(claim.range.upperBound)]))
+        }
+        return crc == claim.crc
+    }
+
+    /// Whatever a crash left: a file with its final name is whole.
+    func checkAfterCrash() {
+        for file in self.network.origins.indices {
+            if let inode = self.disk.names["file\(file)"] { self.named("file\(file)", inode) }
+        }
+    }
+
+    // MARK: Ends
+
+    /// Notes how a run ended that was left to end by itself.
+    func note(_ endings: [String], isCalm: Bool) {
+        self.endings = endings
+        guard isCalm else { return }
+        // `exists`: it was completed before the remote file changed, and is not overwritten.
+        for ending in endings where !["completed", "already", "changed", "exists"].contains(ending) {
+            self.violate("without faults a run ends with \(ending)")
+        }
+    }
+
+    func checkEnd(wasFaultless: Bool, endings: [String]) {
+        for (file, ending) in self.endings.enumerated() {
+            guard let inode = self.disk.names["file\(file)"] else {
+                self.violate("file \(file) is not there at the end: \(endings)")
+                continue
+            }
+            self.named("file\(file)", inode)
+            if ending == "completed" || ending == "already",
+                inode.bytes != self.network.origins[file].current.bytes,
+                !self.network.origins[file].redirects
+            {
+                self.violate("file \(file) is called current, and is an older version")
+            }
+            self.digest = self.digest &* 31 &+ UInt64(CRC32(of: inode.bytes).value)
+            for suffix in [".segdl", ".segdl-part", ".segdl-new"] where ending != "exists" {
+                if self.disk.names["file\(file)\(suffix)"] != nil { self.violate("file\(file)\(suffix) is left") }
+            }
+        }
+        if wasFaultless { self.checkWaste() }
+    }
+
+    /// Without faults nothing is fetched twice, but for the piece that was on its way when a segment was cut short.
+    private func checkWaste() {
+        let length = self.network.origins.reduce(0) { $0 + $1.current.bytes.count }
+        let waste = self.network.bytesDelivered - length
+        let files = self.network.origins.count
+        let wasteMax = max(self.network.requests - files, 0) * self.network.chunkMax
+        if waste < 0 || waste > wasteMax {
+            self.violate("\(waste) bytes were fetched twice in \(self.network.requests) requests")
+        }
+    }
+}

@@ -1,0 +1,269 @@
+import SegmentedDownload
+package import SegmentedDownloadCore
+
+/// A disk in memory that remembers what was synced, and at a power cut keeps only that and a random part of the rest.
+///
+/// What processes see and what would survive are kept apart. Any subset of the unsynced writes to a file may survive, each whole or
+/// torn; names survive as a prefix of what was done to the directory, as journals keep them. A failed sync drops pages
+/// for good although reading still shows them, as Linux does.
+package final class SimulatedDisk: @unchecked Sendable {
+    /// What is done to a file and not yet synced.
+    package enum Operation {
+        case write(offset: Int, bytes: [UInt8])
+        case resize(Int)
+        case attribute(String, [UInt8])
+    }
+
+    package final class Inode {
+        package let number: UInt64
+        package var bytes: [UInt8] = []
+        package var attributes: [String: [UInt8]] = [:]
+        package var modified: Int64
+        package var linkCount: UInt64 = 1
+        /// The open file that holds the lock.
+        var lockHolder: Int?
+        // What a power cut leaves for sure, and what it may leave.
+        package var durable: [UInt8] = []
+        var durableAttributes: [String: [UInt8]] = [:]
+        package var pending: [(ordinal: Int, operation: Operation)] = []
+
+        init(number: UInt64, modified: Int64) {
+            self.number = number
+            self.modified = modified
+        }
+    }
+
+    package enum NameOperation {
+        case link(String, Inode)
+        case unlink(String)
+        case rename(String, String)
+    }
+
+    package private(set) var names: [String: Inode] = [:]
+    private var durableNames: [String: Inode] = [:]
+    private var pendingNames: [NameOperation] = []
+    package private(set) var epoch = 0
+    private var boot = 0
+    private var inodeNext: UInt64 = 10
+    private var ordinalNext = 0
+    private var openNext = 0
+    package var generator: SplitMix64
+    let clock: SimulatedClock
+    package var faults: Faults = []
+    /// Of a thousand calls, how many fail.
+    package var faultiness = 0
+    /// Bytes that all files together may take.
+    package var capacity = Int.max
+    /// Called when a file has come to be durable, and when one got its final name.
+    package var onSync: (Inode) -> Void = { _ in }
+    package var onName: (String, Inode) -> Void = { _, _ in }
+    /// A digest of every operation so far: two runs are the same if theirs are.
+    package private(set) var trace: UInt64 = 0xCBF2_9CE4_8422_2325
+    package private(set) var operations = 0
+    /// Called before each operation; what crashes a run at a chosen one.
+    package var onOperation: (Int) -> Void = { _ in }
+
+    package init(seed: UInt64, clock: SimulatedClock) {
+        self.generator = SplitMix64(seed: seed)
+        self.clock = clock
+    }
+
+    package var bootID: String { "boot-\(self.boot)" }
+
+    /// The door as one process has it: it opens nothing any more once that process is gone.
+    package func storage() -> SimulatedStorage { SimulatedStorage(disk: self, epoch: self.epoch) }
+
+    // MARK: Operations
+
+    /// Notes an operation, and decides whether it fails.
+    func begin(_ call: String, _ path: String, epoch: Int) throws(StorageError) {
+        if epoch == self.epoch {
+            self.operations += 1
+            self.mix(call)
+            self.mix(path)
+            self.onOperation(self.operations)
+        }
+        guard epoch == self.epoch else { throw Self.error(call, path, .other, "the process is gone") }
+        guard self.faults.contains(.diskErrors), self.faultiness > 0 else { return }
+        if Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
+            throw Self.error(call, path, .other, "Input/output error")
+        }
+    }
+
+    static func error(
+        _ call: String, _ path: String, _ condition: StorageError.Condition, _ text: String
+    ) -> StorageError {
+        StorageError(call: call, path: path, errno: 5, condition: condition, text: text)
+    }
+
+    private func mix(_ text: String) {
+        for byte in text.utf8 { self.trace = (self.trace ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    }
+
+    func mix(_ number: Int) {
+        self.trace = (self.trace ^ UInt64(bitPattern: Int64(number))) &* 0x100_0000_01B3
+    }
+
+    func nextOpen() -> Int {
+        self.openNext += 1
+        return self.openNext
+    }
+
+    /// The time that a change now is stamped with; no two are the same.
+    func stamp() -> Int64 {
+        self.ordinalNext += 1
+        return Int64(self.clock.now.components.seconds) * 1_000_000_000 + Int64(self.ordinalNext)
+    }
+
+    func create(_ path: String) -> Inode {
+        let inode = Inode(number: self.inodeNext, modified: self.stamp())
+        self.inodeNext += 1
+        self.apply(.link(path, inode))
+        return inode
+    }
+
+    func apply(_ operation: NameOperation) {
+        self.pendingNames.append(operation)
+        Self.apply(operation, to: &self.names, counts: true)
+        switch operation {
+        case .link(let name, let inode): self.onName(name, inode)
+        case .rename(_, let name): if let inode = self.names[name] { self.onName(name, inode) }
+        case .unlink: break
+        }
+    }
+
+    private static func apply(_ operation: NameOperation, to names: inout [String: Inode], counts: Bool) {
+        switch operation {
+        case .link(let name, let inode): names[name] = inode
+        case .unlink(let name):
+            if counts { names[name]?.linkCount = 0 }
+            names[name] = nil
+        case .rename(let name, let target):
+            if counts, names[target] !== names[name] { names[target]?.linkCount = 0 }
+            names[target] = names[name]
+            names[name] = nil
+        }
+    }
+
+    func apply(_ operation: Operation, to inode: Inode) {
+        self.ordinalNext += 1
+        inode.pending.append((self.ordinalNext, operation))
+        Self.apply(operation, to: &inode.bytes, &inode.attributes)
+        inode.modified = self.stamp()
+        self.mix(inode.bytes.count)
+    }
+
+    package static func apply(
+        _ operation: Operation, to bytes: inout [UInt8], _ attributes: inout [String: [UInt8]]
+    ) {
+        switch operation {
+        case .write(let offset, let new):
+            if bytes.count < offset + new.count {
+                bytes.append(contentsOf: repeatElement(0, count: offset + new.count - bytes.count))
+            }
+            bytes.withUnsafeMutableBytes { target in
+                new.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: target[offset...]).copyMemory(from: $0) }
+            }
+        case .resize(let length):
+            if length < bytes.count {
+                bytes.removeLast(bytes.count - length)
+            } else {
+                bytes.append(contentsOf: repeatElement(0, count: length - bytes.count))
+            }
+        case .attribute(let name, let value): attributes[name] = value
+        }
+    }
+
+    var used: Int { self.names.values.reduce(0) { $0 + $1.bytes.count } }
+
+    // MARK: Syncs
+
+    /// Syncs what was done before the call; what is done while it takes its time may or may not be with it.
+    func synchronize(_ inode: Inode, epoch: Int) async throws(StorageError) {
+        let ordinal = self.ordinalNext
+        await self.clock.wait(until: self.clock.now + self.syncTime())
+        guard epoch == self.epoch else { throw Self.error("fsync", "", .other, "the process is gone") }
+        if self.faults.contains(.diskErrors), Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
+            // The pages are marked clean: shown, but never written.
+            inode.pending.removeAll { $0.ordinal <= ordinal && Bool.random(using: &self.generator) }
+            throw Self.error("fsync", "", .other, "Input/output error")
+        }
+        for (number, operation) in inode.pending where number <= ordinal {
+            Self.apply(operation, to: &inode.durable, &inode.durableAttributes)
+        }
+        inode.pending.removeAll { $0.ordinal <= ordinal }
+        self.onSync(inode)
+    }
+
+    func synchronizeNames(epoch: Int) async throws(StorageError) {
+        let count = self.pendingNames.count
+        await self.clock.wait(until: self.clock.now + self.syncTime())
+        guard epoch == self.epoch else { throw Self.error("fsync", "", .other, "the process is gone") }
+        let done = min(count, self.pendingNames.count)
+        for operation in self.pendingNames[..<done] {
+            Self.apply(operation, to: &self.durableNames, counts: false)
+        }
+        self.pendingNames.removeFirst(done)
+    }
+
+    private func syncTime() -> Duration {
+        let scale = self.faults.contains(.slowDisk) ? 4000 : 20
+        return .milliseconds(Int.random(in: 0...scale, using: &self.generator))
+    }
+
+    // MARK: Ends of processes
+
+    /// The process is gone, and what it wrote is in the page cache still.
+    package func killProcess() {
+        self.epoch += 1
+        for inode in self.names.values { inode.lockHolder = nil }
+    }
+
+    /// The power is cut: what was synced is there, of the rest a random part.
+    package func cutPower() {
+        self.epoch += 1
+        self.boot += 1
+        let kept = Int.random(in: 0...self.pendingNames.count, using: &self.generator)
+        for operation in self.pendingNames[..<kept] {
+            Self.apply(operation, to: &self.durableNames, counts: false)
+        }
+        self.pendingNames = []
+        self.names = self.durableNames
+        // In the order of their numbers: a dictionary's order is another in every process.
+        for inode in self.names.values.sorted(by: { $0.number < $1.number }) { self.settle(inode) }
+    }
+
+    private func settle(_ inode: Inode) {
+        // Half of the cuts lose a few operations only: those are the ones that look most like a whole file.
+        let lossiness = Bool.random(using: &self.generator) ? 2 : 10
+        for (_, operation) in inode.pending {
+            switch Int.random(in: 0..<lossiness, using: &self.generator) {
+            case 0: self.lose(operation, of: inode)
+            default: Self.apply(operation, to: &inode.durable, &inode.durableAttributes)
+            }
+        }
+        inode.pending = []
+        inode.bytes = inode.durable
+        inode.attributes = inode.durableAttributes
+        inode.modified = self.stamp()
+        inode.linkCount = 1
+        inode.lockHolder = nil
+    }
+
+    /// An operation did not make it, or in part: torn at a sector, or its length without its data.
+    private func lose(_ operation: Operation, of inode: Inode) {
+        guard case .write(let offset, let bytes) = operation else { return }
+        switch Int.random(in: 0..<4, using: &self.generator) {
+        case 0:
+            let sector = [1, 512, 4096].randomElement(using: &self.generator) ?? 1
+            let count = Int.random(in: 0...(bytes.count / sector), using: &self.generator) * sector
+            Self.apply(
+                .write(offset: offset, bytes: Array(bytes[..<count])), to: &inode.durable, &inode.durableAttributes)
+        case 1:
+            if inode.durable.count < offset + bytes.count {
+                Self.apply(.resize(offset + bytes.count), to: &inode.durable, &inode.durableAttributes)
+            }
+        default: break
+        }
+    }
+}

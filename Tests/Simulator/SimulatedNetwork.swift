@@ -1,0 +1,256 @@
+import HTTPTypes
+package import SegmentedDownload
+package import SegmentedDownloadCore
+
+/// Connections that take time, break and stall, to origins that do not always tell the truth.
+package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
+    // Unchecked, as all of the simulation: one thread.
+    package var origins: [SimulatedOrigin]
+    package var faults: Faults = []
+    /// Of a thousand decisions, how many go wrong.
+    package var faultiness = 0
+    /// Requests an origin serves at once; more are refused with 429.
+    package var served = Int.max
+    /// Bytes a second that one connection gets, and all together.
+    package var rate = 1 << 20
+    package var totalRate = 1 << 22
+    package var latency = Duration.milliseconds(20)
+    package var chunkMax = 64 << 10
+    private var generator: SplitMix64
+    private let clock: SimulatedClock
+    /// When the shared link is free again.
+    private var linkFreeAt: Duration = .zero
+    private var epoch = 0
+
+    package private(set) var connections = 0
+    package private(set) var connectionsPeak = 0
+    package private(set) var connectionsByFile: [Int: Int] = [:]
+    package private(set) var chunksOut = 0
+    package private(set) var chunksPeak = 0
+    package private(set) var requests = 0
+    package private(set) var bytesDelivered = 0
+    package private(set) var trace: UInt64 = 1
+    /// Called with the file's number when a connection opens.
+    package var onOpen: (Int) -> Void = { _ in }
+
+    package init(seed: UInt64, clock: SimulatedClock, origins: [SimulatedOrigin]) {
+        self.generator = SplitMix64(seed: seed)
+        self.clock = clock
+        self.origins = origins
+    }
+
+    /// The machine is gone, and its connections with it.
+    package func hangUp() {
+        self.epoch += 1
+        self.linkFreeAt = .zero
+    }
+
+    private func chance(_ fault: Faults, perMille: Int) -> Bool {
+        self.faults.contains(fault) && Int.random(in: 0..<1000, using: &self.generator) < perMille * self.faultiness
+    }
+
+    package func withResponse<Answer: Sendable>(
+        to request: TransportRequest, _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
+    ) async throws -> Answer {
+        let file = Int(request.url.path.dropFirst("/file".count).prefix { $0 != "/" }) ?? 0
+        let epoch = self.epoch
+        self.connections += 1
+        self.connectionsPeak = max(self.connectionsPeak, self.connections)
+        self.connectionsByFile[file, default: 0] += 1
+        self.requests += 1
+        self.onOpen(file)
+        defer {
+            self.connections -= 1
+            self.connectionsByFile[file, default: 0] -= 1
+        }
+        for part in [request.url.string, request.fields[.range] ?? "", request.fields[.ifRange] ?? ""] {
+            for byte in part.utf8 { self.trace = (self.trace ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        }
+        try await self.pass(self.latency)
+        if self.chance(.refusal, perMille: 10) {
+            throw Failure(.network, "origin port 80: connection refused", isTransient: true)
+        }
+        try await self.pass(self.latency)
+        if self.chance(.blackHole, perMille: 5) { try await self.pass(.seconds(1_000_000)) }
+        let answer = self.answer(request, file)
+        let body = Body(
+            network: self, epoch: epoch, answer: answer, rate: self.connectionRate(), faultAt: self.breakingPoint(answer))
+        return try await consume(answer.head, body)
+    }
+
+    private func pass(_ time: Duration) async throws {
+        try await self.clock.sleep(until: self.clock.now + time)
+    }
+
+    // MARK: Heads
+
+    private func answer(_ request: TransportRequest, _ file: Int) -> SimulatedOrigin.Answer {
+        if self.chance(.change, perMille: 2) { self.change(file) }
+        let origin = self.origins[file]
+        let none = SimulatedOrigin.Answer(head: ResponseHead(status: 500), version: origin.current, body: 0..<0)
+        if self.connections > self.served { return self.refusal(429, none) }
+        if self.chance(.errors, perMille: 10) {
+            return self.refusal([429, 500, 502, 503, 504].randomElement(using: &self.generator) ?? 503, none)
+        }
+        if origin.redirects, !request.url.path.contains("/signed") {
+            let expiry = (self.clock.now + origin.tokenLifetime).components.seconds
+            // Mirrors that differ: an odd one has the version before.
+            let mirror =
+                self.faults.contains(.differingMirrors) ? Int.random(in: 0...3, using: &self.generator) / 3 : 0
+            var answer = none
+            answer.head = ResponseHead(
+                status: 302, fields: [.location: "http://mirror\(mirror)/file\(file)/signed/\(expiry)"])
+            return answer
+        }
+        var version = origin.current
+        if request.url.path.contains("/signed") {
+            let expiry = request.url.path.split(separator: "/").last.flatMap { Int64($0) } ?? 0
+            if self.clock.now > .seconds(expiry) {
+                return .init(head: ResponseHead(status: 403), version: version, body: 0..<0)
+            }
+            if request.url.host == "mirror1", origin.versions.count > 1 {
+                version = origin.versions[origin.versions.count - 2]
+            }
+        }
+        var answer = origin.answer(request, version)
+        if self.chance(.noRanges, perMille: 20) {
+            var stubborn = origin
+            stubborn.doesRanges = false
+            answer = stubborn.answer(request, version)
+        }
+        if self.chance(.lies, perMille: 20), let lie = SimulatedOrigin.Lie.allCases.randomElement(using: &self.generator) {
+            answer = origin.distort(answer, lie, using: &self.generator)
+        }
+        return answer
+    }
+
+    private func refusal(_ status: Int, _ answer: SimulatedOrigin.Answer) -> SimulatedOrigin.Answer {
+        var fields = HTTPFields()
+        if Bool.random(using: &self.generator) {
+            fields[.retryAfter] = "\(Int.random(in: 0...8, using: &self.generator))"
+        }
+        var answer = answer
+        answer.head = ResponseHead(status: status, fields: fields)
+        return answer
+    }
+
+    /// Puts another version in place: same length or nearly so, as the nastiest ones have.
+    package func change(_ file: Int) {
+        // Without a validator a change cannot be told, so it is none that could be asked for.
+        guard [.strong, .weak].contains(self.origins[file].identity), self.origins[file].versions.count < 4 else { return }
+        let old = self.origins[file].current
+        let delta = [0, 0, 1, -1, 4096].randomElement(using: &self.generator) ?? 0
+        let count = max(old.bytes.count + delta, 0)
+        self.origins[file].versions.append(Self.version(old.number + 1, count: count, using: &self.generator))
+    }
+
+    package static func version(
+        _ number: Int, count: Int, using generator: inout SplitMix64
+    ) -> SimulatedOrigin.Version {
+        var bytes = [UInt8](repeating: 0, count: (count + 7) / 8 * 8)
+        bytes.withUnsafeMutableBytes { buffer in
+            let words = buffer.bindMemory(to: UInt64.self)
+            for index in words.indices { words[index] = generator.next() }
+        }
+        bytes.removeLast(bytes.count - count)
+        return .init(number: number, bytes: bytes)
+    }
+
+    // MARK: Bodies
+
+    enum Break { case reset, stall, truncation }
+
+    private func breakingPoint(_ answer: SimulatedOrigin.Answer) -> (offset: Int, what: Break)? {
+        let what: Break
+        if self.chance(.reset, perMille: 15) {
+            what = .reset
+        } else if self.chance(.stall, perMille: 10) {
+            what = .stall
+        } else if self.chance(.truncation, perMille: 15), answer.isFramed {
+            what = .truncation
+        } else {
+            return nil
+        }
+        return (Int.random(in: 0...answer.body.count, using: &self.generator), what)
+    }
+
+    private func connectionRate() -> Int {
+        guard self.faults.contains(.unevenRates) else { return self.rate }
+        return max(self.rate >> Int.random(in: 0...7, using: &self.generator), 1024)
+    }
+
+    /// A body that is read piece by piece; each piece takes its time on its connection and on the link all share.
+    private final class Body: ResponseBody, @unchecked Sendable {
+        private let network: SimulatedNetwork
+        private let epoch: Int
+        private let version: SimulatedOrigin.Version
+        private var rest: Range<Int>
+        private let rate: Int
+        private var left: Int?
+        private let what: Break
+
+        init(
+            network: SimulatedNetwork, epoch: Int, answer: SimulatedOrigin.Answer, rate: Int,
+            faultAt: (offset: Int, what: Break)?
+        ) {
+            self.network = network
+            self.epoch = epoch
+            self.version = answer.version
+            self.rest = answer.body
+            self.rate = rate
+            self.left = faultAt?.offset
+            self.what = faultAt?.what ?? .reset
+        }
+
+        func next() async throws -> (any BodyChunk)? {
+            try Task.checkCancellation()
+            guard self.epoch == self.network.epoch else { throw CancellationError() }
+            if self.left == 0 { try await self.breakOff() }
+            guard !self.rest.isEmpty else { return nil }
+            var count = min(self.rest.count, Int.random(in: 1...self.network.chunkMax, using: &self.network.generator))
+            if let left { count = min(count, left) }
+            let start = max(self.network.clock.now, self.network.linkFreeAt)
+            let shared = Duration.microseconds(count * 1_000_000 / self.network.totalRate)
+            self.network.linkFreeAt = start + shared
+            let own = Duration.microseconds(count * 1_000_000 / self.rate)
+            try await self.network.clock.sleep(until: max(start + shared, self.network.clock.now + own))
+            guard self.epoch == self.network.epoch else { throw CancellationError() }
+            let range = self.rest.prefix(count)
+            self.rest = range.upperBound..<self.rest.upperBound
+            if let left { self.left = left - count }
+            self.network.bytesDelivered += count
+            return Chunk(network: self.network, bytes: self.version.bytes[range])
+        }
+
+        private func breakOff() async throws {
+            switch self.what {
+            case .stall: try await self.network.pass(.seconds(1_000_000))
+            case .reset: throw Failure(.network, "origin: the connection broke (connection reset)", isTransient: true)
+            case .truncation:
+                throw Failure(
+                    .network, "origin closed the connection before the response was complete", isTransient: true)
+            }
+        }
+    }
+
+    /// A piece that knows when it is let go, so that it can be seen how many are held at once.
+    private final class Chunk: BodyChunk {
+        private let network: SimulatedNetwork
+        private let bytes: ArraySlice<UInt8>
+
+        init(network: SimulatedNetwork, bytes: ArraySlice<UInt8>) {
+            self.network = network
+            self.bytes = bytes
+            network.chunksOut += 1
+            network.chunksPeak = max(network.chunksPeak, network.chunksOut)
+        }
+
+        deinit { self.network.chunksOut -= 1 }
+
+        var count: Int { self.bytes.count }
+
+        func withBytes<Answer>(_ body: (UnsafeRawBufferPointer) throws -> Answer) rethrows -> Answer {
+            try self.bytes.withUnsafeBytes(body)
+        }
+    }
+}

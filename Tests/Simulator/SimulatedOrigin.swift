@@ -1,0 +1,129 @@
+import HTTPTypes
+package import SegmentedDownload
+package import SegmentedDownloadCore
+
+/// An origin with one file: what it answers follows from its versions and from what it is told to do wrong.
+package struct SimulatedOrigin {
+    package enum Identity: CaseIterable { case strong, weak, date, none }
+
+    package struct Version: Sendable {
+        package let number: Int
+        package let bytes: [UInt8]
+    }
+
+    package struct Answer {
+        package var head: ResponseHead
+        /// Which bytes of which version the body has.
+        package var version: Version
+        package var body: Range<Int>
+        /// Whether the body's end is marked by more than the connection's.
+        package var isFramed = true
+    }
+
+    /// What a head may say that is not so, and can be found out. Bytes that are others than their label says cannot.
+    package enum Lie: CaseIterable {
+        case otherStart, noContentRange, otherTotal, garbage, multipart, coded, whole, longer, shorter, unsatisfiable
+        case otherLength
+    }
+
+    package var versions: [Version]
+    package var identity = Identity.strong
+    package var doesRanges = true
+    package var tellsLength = true
+    package var dislikesIfRange = false
+    /// Whether the source leads to a target whose name is good for a while only.
+    package var redirects = false
+    package var tokenLifetime = Duration.seconds(3600)
+
+    package init(_ first: Version) {
+        self.versions = [first]
+    }
+
+    package var current: Version { self.versions[self.versions.count - 1] }
+
+    package func entityTag(of version: Version) -> String? {
+        switch self.identity {
+        case .strong: "\"v\(version.number)\""
+        case .weak: "W/\"v\(version.number)\""
+        case .date, .none: nil
+        }
+    }
+
+    package func answer(_ request: TransportRequest, _ version: Version) -> Answer {
+        var fields = HTTPFields()
+        if let tag = self.entityTag(of: version) { fields[.eTag] = tag }
+        if self.identity == .date {
+            fields[.lastModified] = "Tue, 14 Nov 2023 22:13:\(10 + version.number % 50) GMT"
+        }
+        if let tag = request.fields[.ifNoneMatch], tag == self.entityTag(of: version) {
+            return Answer(head: ResponseHead(status: 304, fields: fields), version: version, body: 0..<0)
+        }
+        let condition = request.fields[.ifRange]
+        let isMet = condition == nil || (condition == self.entityTag(of: version) && !self.dislikesIfRange)
+        guard let range = request.fields[.range].flatMap(Self.range), self.doesRanges, isMet else {
+            if self.tellsLength { fields[.contentLength] = "\(version.bytes.count)" }
+            return Answer(
+                head: ResponseHead(status: 200, fields: fields), version: version, body: 0..<version.bytes.count)
+        }
+        guard range.lowerBound < version.bytes.count else {
+            fields[.contentRange] = "bytes */\(version.bytes.count)"
+            return Answer(head: ResponseHead(status: 416, fields: fields), version: version, body: 0..<0)
+        }
+        let end = min(range.upperBound, version.bytes.count)
+        fields[.contentRange] = "bytes \(range.lowerBound)-\(end - 1)/\(version.bytes.count)"
+        fields[.contentLength] = "\(end - range.lowerBound)"
+        return Answer(
+            head: ResponseHead(status: 206, fields: fields), version: version, body: range.lowerBound..<end)
+    }
+
+    private static func range(_ field: String) -> Range<Int>? {
+        let parts = field.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+        guard field.hasPrefix("bytes="), parts.count == 2, let first = Int(parts[0]) else { return nil }
+        if parts[1].isEmpty { return first..<Int.max }
+        return Int(parts[1]).map { first..<($0 + 1) }
+    }
+
+    /// The same answer with something untrue in its head.
+    package func distort(_ answer: Answer, _ lie: Lie, using generator: inout SplitMix64) -> Answer {
+        guard answer.head.status == 206 else { return answer }
+        var (answer, fields) = (answer, answer.head.fields)
+        let (first, end, total) = (answer.body.lowerBound, answer.body.upperBound, answer.version.bytes.count)
+        let shift = Int.random(in: 1...4096, using: &generator)
+        switch lie {
+        case .otherStart:
+            // The body is what the head says, and that is not what was asked for.
+            let start = min(first + shift, end - 1)
+            fields[.contentRange] = "bytes \(start)-\(end - 1)/\(total)"
+            fields[.contentLength] = "\(end - start)"
+            answer.body = start..<end
+        case .noContentRange: fields[.contentRange] = nil
+        case .otherTotal: fields[.contentRange] = "bytes \(first)-\(end - 1)/\(total + shift)"
+        case .garbage: fields[.contentRange] = "bytes \(first)-\(end - 1)-\(total)"
+        case .multipart: fields[.contentType] = "multipart/byteranges; boundary=x"
+        case .coded: fields[.contentEncoding] = "gzip"
+        case .whole:
+            fields[.contentRange] = nil
+            fields[.contentLength] = "\(total)"
+            answer.body = 0..<total
+            answer.head = ResponseHead(status: 200, fields: fields)
+            return answer
+        case .longer:
+            let last = min(end + shift, total)
+            fields[.contentRange] = "bytes \(first)-\(last - 1)/\(total)"
+            fields[.contentLength] = "\(last - first)"
+            answer.body = first..<last
+        case .shorter:
+            let last = max(end - shift, first + 1)
+            fields[.contentRange] = "bytes \(first)-\(last - 1)/\(total)"
+            fields[.contentLength] = "\(last - first)"
+            answer.body = first..<last
+        case .unsatisfiable:
+            answer.body = 0..<0
+            answer.head = ResponseHead(status: 416, fields: [:])
+            return answer
+        case .otherLength: fields[.contentLength] = "\(end - first + shift)"
+        }
+        answer.head = ResponseHead(status: 206, fields: fields)
+        return answer
+    }
+}

@@ -1,0 +1,294 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+
+/// One world: the production engine on a seeded executor, with a simulated clock, network, origins and disk.
+///
+/// Everything follows from the seed. First faults rain, over several runs of the same command, some of which end by kill or
+/// power cut; then they stop, and the command must come to its end. ``Checker`` looks on all the while.
+package struct Simulation {
+    package struct Report: Hashable, Sendable {
+        package let seed: UInt64
+        package let faults: Faults
+        package fileprivate(set) var violations: [String] = []
+        /// The same for the same seed, to the byte of the manifest.
+        package fileprivate(set) var trace: UInt64 = 0
+        package fileprivate(set) var jobs = 0
+        package fileprivate(set) var runs = 0
+        package fileprivate(set) var crashes = 0
+        package fileprivate(set) var operations = 0
+        package fileprivate(set) var endings: [String] = []
+        /// What happened, a line each, where it was asked for.
+        package fileprivate(set) var log: [String] = []
+
+        /// The command that runs this seed again.
+        package var replay: String { "swift run -c release segdl-simulate replay --seed \(self.seed) --faults \(self.faults)" }
+    }
+
+    /// How a run ends before its own end.
+    private enum Crash { case kill, power }
+
+    /// 3: as many runs as it takes for a crash in a resume of a resume.
+    private static let faultyRunsMax = 3
+    /// Runs that a user starts at most once all is well again: one that finds the change, one that begins anew, one more.
+    private static let calmRunsMax = 4
+    /// A day of simulated time for a run: thirty times what the longest legal wait takes.
+    private static let patience = Duration.seconds(24 * 3600)
+    /// Jobs in one run; a loop without end is found by it.
+    private static let jobsMax = 4_000_000
+
+    package let seed: UInt64
+    package let faults: Faults
+    private var generator: SplitMix64
+    private let clock = SimulatedClock()
+    private let executor: SeededExecutor
+    private let disk: SimulatedDisk
+    private let network: SimulatedNetwork
+    private let checker: Checker
+    private var requests: [DownloadRequest] = []
+    private var configuration = DownloadConfiguration()
+    private var report: Report
+    private let isLogged: Bool
+
+    package init(seed: UInt64, faults: Faults = .all, isLogged: Bool = false) throws {
+        self.seed = seed
+        self.isLogged = isLogged
+        var generator = SplitMix64(seed: seed)
+        self.executor = SeededExecutor(seed: generator.next())
+        // A world in which everything goes wrong at once never gets far: each has some of the faults.
+        var mine = faults
+        for (_, fault) in Faults.names where Int.random(in: 0..<3, using: &generator) == 0 { mine.remove(fault) }
+        self.faults = mine
+        self.disk = SimulatedDisk(seed: generator.next(), clock: self.clock)
+        var origins: [SimulatedOrigin] = []
+        for number in 0..<[1, 1, 1, 2, 3][Int.random(in: 0..<5, using: &generator)] {
+            origins.append(Self.origin(number, mine, &generator))
+        }
+        self.network = SimulatedNetwork(seed: generator.next(), clock: self.clock, origins: origins)
+        self.report = Report(seed: seed, faults: faults)
+        self.generator = generator
+        self.checker = Checker(disk: self.disk, network: self.network)
+        try self.configure()
+    }
+
+    // MARK: What the world is like
+
+    private static func origin(_ number: Int, _ faults: Faults, _ generator: inout SplitMix64) -> SimulatedOrigin {
+        // Mostly small, for many worlds; some past a block, some past the length that gets its manifest at once.
+        let magnitude = [0, 8, 12, 16, 16, 18, 18, 20, 21, 24][Int.random(in: 0..<10, using: &generator)]
+        let length = Int.random(in: 0...(1 << magnitude), using: &generator)
+        var origin = SimulatedOrigin(SimulatedNetwork.version(1, count: length, using: &generator))
+        if faults.contains(.weakIdentity) {
+            origin.identity = SimulatedOrigin.Identity.allCases.randomElement(using: &generator) ?? .strong
+        }
+        if faults.contains(.noRanges), Int.random(in: 0..<6, using: &generator) == 0 { origin.doesRanges = false }
+        if faults.contains(.lies) {
+            origin.dislikesIfRange = Int.random(in: 0..<6, using: &generator) == 0
+            origin.tellsLength = Int.random(in: 0..<6, using: &generator) != 0
+        }
+        if faults.contains(.redirects) {
+            origin.redirects = Bool.random(using: &generator)
+            origin.tokenLifetime = .seconds(Int64.random(in: 1...60, using: &generator))
+        }
+        return origin
+    }
+
+    private mutating func configure() throws {
+        self.network.faults = self.faults
+        self.disk.faults = self.faults
+        self.network.faultiness = [1, 1, 3, 10].randomElement(using: &self.generator) ?? 1
+        self.disk.faultiness = [1, 1, 5, 20].randomElement(using: &self.generator) ?? 1
+        self.network.latency = .milliseconds(Int.random(in: 1...200, using: &self.generator))
+        self.network.rate = 1 << Int.random(in: 14...24, using: &self.generator)
+        self.network.totalRate = self.network.rate << Int.random(in: 0...5, using: &self.generator)
+        self.network.chunkMax = 1 << Int.random(in: 10...18, using: &self.generator)
+        if self.faults.contains(.errors) { self.network.served = Int.random(in: 1...12, using: &self.generator) }
+        if self.faults.contains(.noSpace), Int.random(in: 0..<3, using: &self.generator) == 0 {
+            self.disk.capacity = Int.random(in: 0...(1 << 22), using: &self.generator)
+        }
+        self.configuration.connectionsMax = Int.random(in: 1...12, using: &self.generator)
+        self.configuration.connectionsPerHostMax = Int.random(in: 1...12, using: &self.generator)
+        self.configuration.downloadsMax = Int.random(in: 1...3, using: &self.generator)
+        self.checker.connectionsMax = min(
+            self.configuration.connectionsMax, self.configuration.connectionsPerHostMax)
+        for number in self.network.origins.indices {
+            var request = DownloadRequest(
+                try SourceURL("http://origin/file\(number)"), to: .file("file\(number)"))
+            let count = Int.random(in: 0...8, using: &self.generator)
+            request.segments = count == 0 ? .automatic : .exactly(count)
+            request.splitLengthMinimum = 1 << Int64.random(in: 8...20, using: &self.generator)
+            request.onChange = Bool.random(using: &self.generator) ? .fail : .restart
+            request.stallTimeout = .seconds(5)
+            request.headTimeout = .seconds(4)
+            request.allocates = Bool.random(using: &self.generator)
+            self.requests.append(request)
+            self.checker.segments.append(count == 0 ? nil : count)
+        }
+    }
+
+    // MARK: Running
+
+    /// Runs the world to its end.
+    package mutating func run() -> Report {
+        let faultyRuns = self.faults.isEmpty ? 0 : Int.random(in: 1...Self.faultyRunsMax, using: &self.generator)
+        for _ in 0..<faultyRuns where self.checker.violations.isEmpty { self.runOnce(isCalm: false) }
+        self.calmDown()
+        for _ in 0..<Self.calmRunsMax where self.checker.violations.isEmpty {
+            self.runOnce(isCalm: true)
+            if self.checker.isDone { break }
+            // What was found changed is begun anew, as the message said one could.
+            for index in self.requests.indices { self.requests[index].onChange = .restart }
+        }
+        if self.checker.violations.isEmpty {
+            self.checker.checkEnd(wasFaultless: self.faults.isEmpty, endings: self.report.endings)
+        }
+        self.report.violations = self.checker.violations
+        self.report.operations = self.disk.operations
+        self.report.trace = self.disk.trace ^ self.network.trace ^ self.checker.digest
+        return self.report
+    }
+
+    private mutating func calmDown() {
+        self.network.faults = []
+        self.disk.faults = []
+        self.disk.capacity = .max
+        self.network.served = .max
+        // A pace and a size of pieces at which nobody is taken for stalled.
+        self.network.chunkMax = min(self.network.chunkMax, 1 << 14)
+        self.network.rate = max(self.network.rate, 1 << 16)
+        self.network.totalRate = max(self.network.totalRate, 1 << 20)
+        for index in self.network.origins.indices { self.network.origins[index].tokenLifetime = .seconds(3600) }
+    }
+
+    private mutating func runOnce(isCalm: Bool) {
+        self.report.runs += 1
+        let crash = isCalm ? nil : self.drawCrash()
+        let crashAt = crash == nil ? Int.max : self.drawMoment()
+        let outcome = Outcome(isLogged: self.isLogged)
+        let session = Session(
+            client: DownloadClient(
+                configuration: self.configuration, transport: self.network, storage: self.disk.storage(),
+                clock: self.clock, seed: self.generator.next()),
+            requests: self.requests, clock: self.clock,
+            pauses: !isCalm && self.faults.contains(.user) ? self.drawPauses() : [])
+        let task = Task(executorPreference: self.executor) { await session.run(outcome) }
+        let deadline = self.clock.now + Self.patience
+        var jobs = 0
+        while !outcome.isOver, self.checker.violations.isEmpty {
+            if self.executor.runOne() {
+                jobs += 1
+                self.checker.check()
+            } else if !self.clock.advance() {
+                self.checker.violate("nothing is left to be done, and the run is not over")
+            }
+            if jobs == crashAt, let crash {
+                self.perform(crash)
+                task.cancel()
+            }
+            if jobs > Self.jobsMax || self.clock.now > deadline {
+                self.checker.violate("the run does not end: \(jobs) jobs, \(self.clock.now)")
+            }
+        }
+        self.report.jobs += jobs
+        self.report.endings += outcome.endings
+        self.report.log += ["run \(self.report.runs):"] + outcome.log
+        if jobs < crashAt { self.checker.note(outcome.endings, isCalm: isCalm) }
+        // Connections and files are closed as the process ends, however it ends.
+        self.network.hangUp()
+        self.disk.killProcess()
+        while self.checker.violations.isEmpty, self.executor.runOne() || self.clock.advance() {}
+    }
+
+    private mutating func drawCrash() -> Crash? {
+        var choices: [Crash] = []
+        if self.faults.contains(.kill) { choices.append(.kill) }
+        if self.faults.contains(.powerLoss) { choices.append(.power) }
+        return choices.randomElement(using: &self.generator)
+    }
+
+    /// Crashes come early as often as late: the number's magnitude is drawn first.
+    private mutating func drawMoment() -> Int {
+        Int.random(in: 1...(1 << Int.random(in: 4...14, using: &self.generator)), using: &self.generator)
+    }
+
+    private mutating func perform(_ crash: Crash) {
+        self.report.crashes += 1
+        self.network.hangUp()
+        switch crash {
+        case .kill: self.disk.killProcess()
+        case .power: self.disk.cutPower()
+        }
+        self.checker.checkAfterCrash()
+    }
+
+    private mutating func drawPauses() -> [Duration] {
+        (0..<Int.random(in: 0...2, using: &self.generator)).map { _ in
+            .milliseconds(Int.random(in: 0...20_000, using: &self.generator))
+        }
+    }
+}
+
+/// What a run came to, seen from outside of it.
+final class Outcome: @unchecked Sendable {
+    // Unchecked, as all of the simulation: one thread.
+    var isOver = false
+    var endings: [String] = []
+    var log: [String] = []
+    let isLogged: Bool
+
+    init(isLogged: Bool) { self.isLogged = isLogged }
+}
+
+/// One run of the command: a group of downloads, some paused and resumed on the way.
+private struct Session: Sendable {
+    let client: DownloadClient
+    let requests: [DownloadRequest]
+    let clock: SimulatedClock
+    let pauses: [Duration]
+
+    func run(_ outcome: Outcome) async {
+        defer { outcome.isOver = true }
+        do {
+            try await self.client.withGroup { group in
+                let downloads = try self.requests.map { try group.add($0) }
+                await withTaskGroup(of: Void.self) { tasks in
+                    if outcome.isLogged {
+                        for download in downloads {
+                            tasks.addTask { await self.log(download, outcome) }
+                        }
+                    }
+                    for pause in self.pauses {
+                        tasks.addTask { await self.pauseAndResume(group, after: pause) }
+                    }
+                    await tasks.waitForAll()
+                }
+                for download in downloads {
+                    outcome.endings.append(Self.word(await download.rest()))
+                }
+            }
+        } catch {
+            outcome.endings.append("thrown \(error)")
+        }
+    }
+
+    private func log(_ download: Download, _ outcome: Outcome) async {
+        for await event in download.events {
+            if case .progress = event { continue }
+            outcome.log.append("\(self.clock.now) \(download.id.rawValue): \(event)")
+        }
+    }
+
+    private func pauseAndResume(_ group: DownloadGroup, after time: Duration) async {
+        guard (try? await self.clock.sleep(until: self.clock.now + time)) != nil else { return }
+        await group.pauseAll()
+        group.resumeAll()
+    }
+
+    private static func word(_ event: DownloadEvent) -> String {
+        switch event {
+        case .completed(let result): result.wasAlreadyComplete ? "already" : "completed"
+        case .failed(let error, _): error.code.rawValue
+        case .paused: "paused"
+        case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note: "cancelled"
+        }
+    }
+}
