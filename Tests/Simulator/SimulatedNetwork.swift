@@ -74,7 +74,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         if self.chance(.blackHole, perMille: 5) { try await self.pass(.seconds(1_000_000)) }
         let answer = self.answer(request, file)
         let body = Body(
-            network: self, epoch: epoch, answer: answer, rate: self.connectionRate(), faultAt: self.breakingPoint(answer))
+            network: self, epoch: epoch, answer: answer, rate: self.connectionRate(),
+            faultAt: self.breakingPoint(answer))
         return try await consume(answer.head, body)
     }
 
@@ -118,7 +119,9 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             stubborn.doesRanges = false
             answer = stubborn.answer(request, version)
         }
-        if self.chance(.lies, perMille: 20), let lie = SimulatedOrigin.Lie.allCases.randomElement(using: &self.generator) {
+        if self.chance(.lies, perMille: 20),
+            let lie = SimulatedOrigin.Lie.allCases.randomElement(using: &self.generator)
+        {
             answer = origin.distort(answer, lie, using: &self.generator)
         }
         return answer
@@ -137,7 +140,9 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     /// Puts another version in place: same length or nearly so, as the nastiest ones have.
     package func change(_ file: Int) {
         // Without a validator a change cannot be told, so it is none that could be asked for.
-        guard [.strong, .weak].contains(self.origins[file].identity), self.origins[file].versions.count < 4 else { return }
+        guard [.strong, .weak].contains(self.origins[file].identity), self.origins[file].versions.count < 4 else {
+            return
+        }
         let old = self.origins[file].current
         let delta = [0, 0, 1, -1, 4096].randomElement(using: &self.generator) ?? 0
         let count = max(old.bytes.count + delta, 0)

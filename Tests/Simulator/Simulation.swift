@@ -21,7 +21,9 @@ package struct Simulation {
         package fileprivate(set) var log: [String] = []
 
         /// The command that runs this seed again.
-        package var replay: String { "swift run -c release segdl-simulate replay --seed \(self.seed) --faults \(self.faults)" }
+        package var replay: String {
+            "swift run -c release segdl-simulate replay --seed \(self.seed) --faults \(self.faults)"
+        }
     }
 
     /// How a run ends before its own end.

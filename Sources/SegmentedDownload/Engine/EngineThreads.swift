@@ -16,7 +16,9 @@ package struct EngineThreads: Sendable {
     package static let inherited = EngineThreads(fetching: nil, stepping: nil)
 
     /// Adds a child that runs on the threads for its kind of work.
-    func run(_ work: Work, in group: inout DiscardingTaskGroup, _ body: sending @escaping @isolated(any) () async -> Void) {
+    func run(
+        _ work: Work, in group: inout DiscardingTaskGroup, _ body: sending @escaping @isolated(any) () async -> Void
+    ) {
         let executor =
             switch work {
             case .fetching: self.fetching
