@@ -9,7 +9,7 @@ struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-simulate",
         abstract: "Runs the engine against simulated networks, origins and disks.",
-        subcommands: [Run.self, Replay.self],
+        subcommands: [Run.self, Replay.self, Explore.self, Crashes.self],
         defaultSubcommand: Run.self)
 }
 
@@ -86,5 +86,63 @@ struct Replay: ParsableCommand {
         print("endings: \(report.endings.joined(separator: ", "))")
         for violation in report.violations { print("violation: \(violation)") }
         if !report.violations.isEmpty { throw ExitCode.failure }
+    }
+}
+
+struct Explore: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Try everything that can happen to one file of three segments on two connections.")
+
+    @Option(help: "How many events may fail.") var faults = 1
+    @Option(help: "States after which to give up.") var statesMax = 20_000_000
+
+    func run() throws {
+        for resumes in [false, true] {
+            let exploration = Exploration(
+                of: SmallWorld(faults: self.faults, resumes: resumes), statesMax: self.statesMax)
+            print(
+                "\(resumes ? "resumed" : "fresh"), \(self.faults) faults: \(exploration.states) states, "
+                    + "\(exploration.ends) ends, \(exploration.isComplete ? "all of them" : "not all")")
+            if let (what, moves) = exploration.violation {
+                for move in moves { print("  \(move)") }
+                print("violation: \(what)")
+                throw ExitCode.failure
+            }
+        }
+    }
+}
+
+struct Crashes: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "crash-states",
+        abstract: "Cut the power before every operation on disk, in every way it may be left, and go on from each.")
+
+    @Option(help: "The first seed.") var first: UInt64 = 0
+    @Option(help: "How many states.") var count = 10_000
+    @Option(help: "States of one download at most.") var each = 5000
+    @Option(help: "Downloads at once.") var workers = 2
+
+    func run() throws {
+        let next = Atomic<UInt64>(self.first)
+        let totals = Mutex((downloads: 0, moments: 0, states: 0, failed: 0))
+        DispatchQueue.concurrentPerform(iterations: self.workers) { _ in
+            while totals.withLock({ $0.states < self.count && $0.failed < 5 }) {
+                let seed = next.add(1, ordering: .relaxed).oldValue
+                guard var crashes = try? CrashStates(seed: seed, statesMax: self.each) else { continue }
+                crashes.run()
+                totals.withLock { totals in
+                    totals.downloads += 1
+                    totals.moments += crashes.moments
+                    totals.states += crashes.states
+                    totals.failed += crashes.violations.isEmpty ? 0 : 1
+                }
+                for violation in crashes.violations { print(violation) }
+            }
+        }
+        let all = totals.withLock { $0 }
+        print(
+            "\(all.downloads) downloads, \(all.moments) moments, \(all.states) states after a power cut: "
+                + "\(all.failed) failed")
+        if all.failed > 0 { throw ExitCode.failure }
     }
 }

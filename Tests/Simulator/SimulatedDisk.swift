@@ -73,6 +73,43 @@ package final class SimulatedDisk: @unchecked Sendable {
     /// The door as one process has it: it opens nothing any more once that process is gone.
     package func storage() -> SimulatedStorage { SimulatedStorage(disk: self, epoch: self.epoch) }
 
+    // MARK: Images
+
+    /// What a power cut now would have to choose from.
+    func image() -> DiskImage {
+        var inodes = self.names.values.reduce(into: [UInt64: Inode]()) { $0[$1.number] = $1 }
+        for inode in self.durableNames.values { inodes[inode.number] = inode }
+        for case .link(_, let inode) in self.pendingNames { inodes[inode.number] = inode }
+        let files = inodes.values.sorted { $0.number < $1.number }.map { inode in
+            DiskImage.File(
+                number: inode.number, bytes: inode.durable, attributes: inode.durableAttributes,
+                pending: inode.pending.map(\.operation))
+        }
+        let names = self.durableNames.sorted { $0.key < $1.key }.map { ($0.key, $0.value.number) }
+        let pendingNames = self.pendingNames.map { operation -> DiskImage.NameOperation in
+            switch operation {
+            case .link(let name, let inode): .link(name, inode.number)
+            case .unlink(let name): .unlink(name)
+            case .rename(let name, let target): .rename(name, target)
+            }
+        }
+        return DiskImage(files: files, names: names, pendingNames: pendingNames, boot: self.boot)
+    }
+
+    /// A disk as a machine finds it that starts anew: all of it durable.
+    convenience init(_ settled: DiskImage.Settled, seed: UInt64, clock: SimulatedClock) {
+        self.init(seed: seed, clock: clock)
+        self.boot = settled.boot
+        self.inodeNext = 1000
+        for (name, file) in settled.files {
+            let inode = Inode(number: file.number, modified: self.stamp())
+            (inode.bytes, inode.durable) = (file.bytes, file.bytes)
+            (inode.attributes, inode.durableAttributes) = (file.attributes, file.attributes)
+            self.names[name] = inode
+            self.durableNames[name] = inode
+        }
+    }
+
     // MARK: Operations
 
     /// Notes an operation, and decides whether it fails.

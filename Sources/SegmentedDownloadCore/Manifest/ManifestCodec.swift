@@ -74,7 +74,8 @@ package enum ManifestCodec {
 
     /// Whether a file that begins with these bytes may be a manifest: it has the mark, or a crash left only zeros.
     package static func isBegun(_ bytes: [UInt8]) -> Bool {
-        bytes.starts(with: Self.magic) || bytes.allSatisfy { $0 == 0 }
+        let agreeing = zip(bytes, Self.magic).prefix { $0 == $1 }.count
+        return agreeing == Self.magic.count || bytes.dropFirst(agreeing).allSatisfy { $0 == 0 }
     }
 
     package static func decode(_ bytes: [UInt8]) throws(Damage) -> Manifest {

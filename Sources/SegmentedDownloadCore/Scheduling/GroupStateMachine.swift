@@ -1,7 +1,7 @@
 /// Shares one budget of connections among many downloads. One file is a group of one.
 ///
 /// Work is pulled: while the budget allows, each download in turn is asked for its next segment.
-package struct GroupStateMachine: Sendable {
+package struct GroupStateMachine: Hashable, Sendable {
     package struct Limits: Hashable, Sendable {
         /// Connections open at once, over all hosts.
         package var connections = 64
@@ -13,13 +13,13 @@ package struct GroupStateMachine: Sendable {
         package init() {}
     }
 
-    private struct Entry {
+    private struct Entry: Hashable {
         let id: DownloadID
         var machine: DownloadStateMachine
     }
 
     /// A connection taken from the budget.
-    private struct Holding {
+    private struct Holding: Hashable {
         let download: DownloadID
         let lease: LeaseID
         let host: String

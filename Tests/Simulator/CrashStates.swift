@@ -1,0 +1,119 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+
+/// Takes one download apart: before every operation on disk the power is cut, in every way in which the disk may then be left,
+/// and from each of these states the same command must come to a right end.
+package struct CrashStates {
+    package private(set) var moments = 0
+    package private(set) var states = 0
+    package private(set) var violations: [String] = []
+
+    private let version: SimulatedOrigin.Version
+    private let origin: SimulatedOrigin
+    private let request: DownloadRequest
+    private let seed: UInt64
+    private let statesMax: Int
+    private let before: DiskImage.Settled
+
+    /// - Parameter statesMax: after so many states it ends.
+    package init(seed: UInt64, statesMax: Int) throws {
+        var generator = SplitMix64(seed: seed)
+        self.seed = seed
+        self.statesMax = statesMax
+        // A few blocks of the disk, a few segments: what makes states differ is the order of things, not their size.
+        let length = Int.random(in: 1...(20 << 10), using: &generator)
+        self.version = SimulatedNetwork.version(1, count: length, using: &generator)
+        var origin = SimulatedOrigin(self.version)
+        origin.identity = SimulatedOrigin.Identity.allCases.randomElement(using: &generator) ?? .strong
+        origin.doesRanges = Int.random(in: 0..<4, using: &generator) != 0
+        origin.tellsLength = Int.random(in: 0..<4, using: &generator) != 0
+        self.origin = origin
+        var request = DownloadRequest(try SourceURL("http://origin/file0"), to: .file("file0"))
+        request.segments = .exactly(Int.random(in: 1...4, using: &generator))
+        request.splitLengthMinimum = 1024
+        request.stallTimeout = .seconds(3600)
+        request.allocates = Bool.random(using: &generator)
+        let replaces = Int.random(in: 0..<4, using: &generator) == 0
+        request.ifExists = replaces ? .overwrite : .verify
+        self.request = request
+        // What an overwriting run finds.
+        let old = DiskImage.File(number: 9, bytes: [1, 2, 3], attributes: [:], pending: [])
+        self.before = DiskImage.Settled(files: replaces ? [("file0", old)] : [], boot: 0)
+    }
+
+    /// Cuts the power before every operation, and goes on from every state that may leave.
+    package mutating func run() {
+        var images: [DiskImage] = []
+        let clock = SimulatedClock()
+        let disk = SimulatedDisk(self.before, seed: self.seed, clock: clock)
+        // A pace at which it lasts for a few checkpoints.
+        let ending = self.download(disk, clock, rate: max(self.version.bytes.count / 12, 64)) {
+            images.append(disk.image())
+        }
+        if ending != "completed" { self.violations.append("the run itself ends with \(ending)") }
+        for (moment, image) in images.enumerated() {
+            guard self.violations.isEmpty, self.states < self.statesMax else { return }
+            self.moments += 1
+            var (states, violation) = (self.states, String?.none)
+            image.states { settled in
+                states += 1
+                violation = self.flaw(after: settled)
+                return violation == nil && states < self.statesMax
+            }
+            self.states = states
+            if let violation {
+                self.violations.append("\(violation); before operation \(moment + 1), state \(states), seed \(self.seed)")
+            }
+        }
+    }
+
+    /// What goes wrong when the same command is run on what a power cut left.
+    private func flaw(after settled: DiskImage.Settled) -> String? {
+        if let named = settled.files.first(where: { $0.0 == "file0" })?.1.bytes,
+            named != self.version.bytes, named != [1, 2, 3]
+        {
+            return "a wrong file has the final name"
+        }
+        let clock = SimulatedClock()
+        let disk = SimulatedDisk(settled, seed: self.seed, clock: clock)
+        let ending = self.download(disk, clock, rate: 1 << 24) {}
+        // In place already, and nothing by which the origin could say that it is current: true, though a pity.
+        let isUnprovable = ending.hasPrefix("exists: the destination exists") && [.weak, .none].contains(self.origin.identity)
+        guard ending == "completed" || ending == "already" || isUnprovable else {
+            return "the next run ends with \(ending)"
+        }
+        guard disk.names["file0"]?.bytes == self.version.bytes else { return "the next run makes a wrong file" }
+        let left = disk.names.keys.sorted().filter { $0 != "file0" }
+        return left.isEmpty ? nil : "the next run leaves \(left.joined(separator: ", "))"
+    }
+
+    private func download(
+        _ disk: SimulatedDisk, _ clock: SimulatedClock, rate: Int, before: @escaping () -> Void
+    ) -> String {
+        disk.onOperation = { _ in before() }
+        let network = SimulatedNetwork(seed: self.seed, clock: clock, origins: [self.origin])
+        network.rate = rate
+        network.totalRate = rate * 8
+        network.chunkMax = max(self.version.bytes.count / 6, 1)
+        let executor = SeededExecutor(seed: self.seed)
+        let client = DownloadClient(
+            configuration: DownloadConfiguration(), transport: network, storage: disk.storage(), clock: clock,
+            seed: self.seed)
+        let outcome = Outcome(isLogged: false)
+        let request = self.request
+        _ = Task(executorPreference: executor) {
+            do {
+                let result = try await client.download(request)
+                outcome.endings = [result.wasAlreadyComplete ? "already" : "completed"]
+            } catch {
+                outcome.endings = ["\(error)"]
+            }
+            outcome.isOver = true
+        }
+        while !outcome.isOver {
+            guard executor.runOne() || clock.advance() else { return "nothing" }
+        }
+        disk.onOperation = { _ in }
+        return outcome.endings.first ?? "nothing"
+    }
+}
