@@ -98,7 +98,7 @@ let package = Package(
         ),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
-            dependencies: ["SegmentedDownloadCore"],
+            dependencies: ["SegmentedDownloadCore", "Simulator"],
             swiftSettings: strict
         ),
         .testTarget(

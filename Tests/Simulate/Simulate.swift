@@ -9,7 +9,7 @@ struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-simulate",
         abstract: "Runs the engine against simulated networks, origins and disks.",
-        subcommands: [Run.self, Replay.self, Explore.self, Crashes.self],
+        subcommands: [Run.self, Machine.self, Replay.self, Explore.self, Crashes.self],
         defaultSubcommand: Run.self)
 }
 
@@ -143,6 +143,41 @@ struct Crashes: ParsableCommand {
         print(
             "\(all.downloads) downloads, \(all.moments) moments, \(all.states) states after a power cut: "
                 + "\(all.failed) failed")
+        if all.failed > 0 { throw ExitCode.failure }
+    }
+}
+
+struct Machine: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a range of seeds through the state machine alone, which is a thousand times faster.")
+
+    @Option(help: "The first seed.") var first: UInt64 = 0
+    @Option(help: "How many seeds.") var count: UInt64 = 10_000
+    @Option(help: "Worlds at once.") var workers = 2
+    @Flag(help: "Say everything that happens.") var trace = false
+
+    func run() throws {
+        let next = Atomic<UInt64>(self.first)
+        let totals = Mutex((worlds: 0, events: 0, failed: 0))
+        let end = self.first + self.count
+        DispatchQueue.concurrentPerform(iterations: self.workers) { _ in
+            while totals.withLock({ $0.failed < 5 }) {
+                let seed = next.add(1, ordering: .relaxed).oldValue
+                guard seed < end else { return }
+                var world = MachineWorld(seed: seed)
+                world.isTracing = self.trace
+                let violations = world.run()
+                for line in world.trace { print(line) }
+                totals.withLock { totals in
+                    totals.worlds += 1
+                    totals.events += world.handled
+                    totals.failed += violations.isEmpty ? 0 : 1
+                }
+                for violation in violations { print("seed \(seed): \(violation)") }
+            }
+        }
+        let all = totals.withLock { $0 }
+        print("\(all.worlds) worlds, \(all.events) events: \(all.failed) failed")
         if all.failed > 0 { throw ExitCode.failure }
     }
 }

@@ -29,4 +29,19 @@ struct SimulationTests {
         let (once, again) = (first.run(), second.run())
         #expect(once == again)
     }
+
+    @Test("Everything that can happen in a small world, one event failing, ends well", arguments: [false, true])
+    func small(resumes: Bool) {
+        let exploration = Exploration(of: SmallWorld(faults: 1, resumes: resumes), statesMax: 1_000_000)
+        #expect(exploration.isComplete)
+        #expect(exploration.violation?.0 == nil)
+    }
+
+    @Test("After a power cut before any operation, in any state, the same command ends well", arguments: UInt64(0)..<4)
+    func powerCuts(seed: UInt64) throws {
+        var crashes = try CrashStates(seed: seed, statesMax: 300)
+        crashes.run()
+        #expect(crashes.violations == [])
+        #expect(crashes.states > 0)
+    }
 }

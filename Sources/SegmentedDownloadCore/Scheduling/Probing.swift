@@ -175,6 +175,7 @@ struct Probing: Hashable, Sendable {
             guard self.sendsRange else { return .failed(failure) }
             self.sendsRange = false
             return .again([])
+        case .confirm(let saved) where length == 0 && saved.completeLength == 0: return .current
         case .resume(let saved), .confirm(let saved):
             guard let length, length != saved.completeLength else { return .failed(failure) }
             return .changed("its length was \(saved.completeLength) bytes and is now \(length) bytes")

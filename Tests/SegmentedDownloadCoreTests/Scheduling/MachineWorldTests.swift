@@ -1,3 +1,4 @@
+import Simulator
 import Testing
 
 @Suite("The state machine in a world of faults")

@@ -4,7 +4,7 @@ import SegmentedDownloadCore
 /// A world without threads or time of its own for ``GroupStateMachine``: origins, connections, disks and a user.
 ///
 /// Everything that happens follows from the seed. First faults rain, then they stop, and everything must end well.
-struct MachineWorld {
+package struct MachineWorld {
     struct Download {
         let id: DownloadID
         let settings: DownloadSettings
@@ -43,15 +43,15 @@ struct MachineWorld {
     private var inbox: [GroupEvent] = []
     private var steps: [DiskStep] = []
     private(set) var violations: [String] = []
-    private(set) var trace: [String] = []
+    package private(set) var trace: [String] = []
     private var isCalm = false
     /// Of a hundred moves, how many go wrong.
     private let faultiness: Int
     /// How many connections the host serves at once.
     private let served: Int
-    private(set) var handled = 0
+    package private(set) var handled = 0
 
-    init(seed: UInt64) {
+    package init(seed: UInt64) {
         self.seed = seed
         var generator = SplitMix64(seed: seed)
         var limits = GroupStateMachine.Limits()
@@ -98,7 +98,7 @@ struct MachineWorld {
     static let patience: Duration = .seconds(3 * 3600)
 
     /// Runs to the end and returns what went wrong, nothing if all is well.
-    mutating func run() -> [String] {
+    package mutating func run() -> [String] {
         for _ in 0..<Int.random(in: 20...160, using: &self.generator) where self.violations.isEmpty {
             self.round()
             if Int.random(in: 0..<40, using: &self.generator) == 0 { self.userActs() }
@@ -237,7 +237,7 @@ struct MachineWorld {
         }
     }
 
-    var isTracing = false
+    package var isTracing = false
 
     private func connection(_ lease: LeaseID, _ id: DownloadID) -> Int? {
         self.connections.firstIndex { $0.order.lease == lease && $0.download == id }
