@@ -122,6 +122,7 @@ extension Fetching {
         self.plan.assign(segmentID, to: nil)
         guard self.outcome == nil, let segment = self.plan[segmentID] else { return [] }
         var actions: [DownloadAction] = []
+        self.noteRate(of: lease, end, now: now)
         switch end {
         case .finished:
             if self.plan.completeLength == nil, lease.phase == .receiving {
@@ -161,6 +162,14 @@ extension Fetching {
             self.outcome = .complete
         }
         return actions
+    }
+
+    /// Remembers how fast a connection was that did its work.
+    private mutating func noteRate(of lease: Lease, _ end: LeaseEnd, now: Duration) {
+        guard end == .finished || end == .stopped, lease.hasProgressed, now > lease.startedAt else { return }
+        // One that was done before its rate could be measured has at least this one.
+        let average = Double(lease.position - lease.order.writesFrom) / (now - lease.startedAt).inSeconds
+        self.ratesBefore = (self.ratesBefore + [lease.meter.rate ?? average]).suffix(Self.ratesBeforeMax)
     }
 
     private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {
