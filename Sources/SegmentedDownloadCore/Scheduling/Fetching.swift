@@ -58,6 +58,8 @@ struct Fetching: Hashable, Sendable {
         self.isSegmented = isSegmented
         self.isSingleStream = !isSegmented
         self.overlap = overlap
+        self.servedAt = now
+        self.awaitsProof = overlap > 0
         self.leaseNext = leaseNext
         self.generator = generator
         self.controller = ConcurrencyController(isSegmented ? settings.segments : .exactly(1))
@@ -119,6 +121,7 @@ struct Fetching: Hashable, Sendable {
         let waiting = self.plan.segments.indices.filter { index in
             let segment = self.plan.segments[index]
             return segment.lease == nil && !segment.isComplete && segment.retryAt <= now
+                && (!self.awaitsProof || self.isSingleStream || self.overlapBefore(segment) > 0)
         }
         // One that a running response will reach by itself is left to it as long as there is another.
         guard let index = waiting.first(where: { !self.isWithinReach($0) }) ?? waiting.first else { return nil }
