@@ -209,9 +209,11 @@ extension Fetching {
             self.outcome = .failed(failure)
             return []
         }
-        // Where others are served it is a matter of how many: the budget says when one more may be tried.
+        // Where others are served it is a matter of how many: the budget says when one more may be tried. Connections that
+        // were accepted and bring nothing are not served: counting none of them, all would be tried for ever.
         let isRefused = failure.status == 429 || failure.status == 503
-        let isCrowded = others && failure.isTransient && (isRefused || failure.code == .network)
+        let isServed = others && now - self.servedAt < Self.serviceInterval
+        let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
         let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
         guard failure.isTransient, isCrowded || failures <= policy.attemptsMax else {
             self.outcome = .failed(failure)
