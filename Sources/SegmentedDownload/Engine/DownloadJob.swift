@@ -79,7 +79,9 @@ final class DownloadJob: Sendable {
 
     private func verification(_ resource: RemoteResource?, hasDigests: Bool) -> DownloadResult.Verification {
         if hasDigests { return .digest }
-        guard let validator = resource?.validator, case .same(let proof) = validator.compare(with: validator) else {
+        guard let resource, !resource.endsWithConnection else { return .none }
+        let validator = resource.validator
+        guard case .same(let proof) = validator.compare(with: validator) else {
             return .none
         }
         switch proof {
