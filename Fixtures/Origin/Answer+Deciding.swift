@@ -39,6 +39,9 @@ extension Answer {
     private static func refusal(of request: OriginRequest, _ behaviour: Behaviour, at moment: Moment) -> Answer? {
         let ordinal = moment.requestOrdinal
         if behaviour.drop.includes(ordinal) { return Answer(head: nil, ending: .close) }
+        if let bytes = behaviour.rawAnswers.turn(ordinal) {
+            return Answer(head: nil, body: [.bytes(bytes)], ending: .close)
+        }
         if behaviour.noAnswer.includes(ordinal) { return Answer(head: nil, ending: .stall) }
         if behaviour.isGarbage {
             return Answer(head: nil, body: [.bytes(Array("this is not http\r\n\r\n".utf8))], ending: .close)
@@ -49,8 +52,10 @@ extension Answer {
             return answer
         }
         if let limit = behaviour.limit, moment.liveCount >= limit {
-            var answer = Answer(
-                status: behaviour.limitStatus, text: "\(limit) requests of this path are being answered.")
+            var answer = Answer(head: nil, ending: .reset)
+            if let status = behaviour.limitStatus {
+                answer = Answer(status: status, text: "\(limit) requests of this path are being answered.")
+            }
             answer.isAdmitted = false
             return answer
         }
@@ -59,7 +64,7 @@ extension Answer {
             answer.head?.append("WWW-Authenticate", "Basic realm=\"origin\"")
             return answer
         }
-        if let redirect = behaviour.redirect {
+        if let redirect = behaviour.redirects.turn(ordinal) {
             var answer = Answer(status: redirect.status, text: "It is elsewhere.")
             answer.head?.append("Location", redirect.location(for: request, behaviour, at: moment))
             return answer
@@ -79,6 +84,13 @@ extension Answer {
             return Answer(status: failRange.status, text: "Ranges from \(failRange.offset) on fail.")
         }
         return nil
+    }
+}
+
+extension Array {
+    /// The element whose turn a one-based ordinal is: the last one stays.
+    fileprivate func turn(_ ordinal: Int) -> Element? {
+        self.isEmpty ? nil : self[Swift.min(ordinal, self.count) - 1]
     }
 }
 

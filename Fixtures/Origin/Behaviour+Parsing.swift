@@ -18,7 +18,7 @@ extension Behaviour {
     }
 
     private static let repeatable: Set<Substring> = [
-        "fail", "field", "ranges", "stall-after", "reset-after", "close-after",
+        "fail", "field", "ranges", "redirect", "raw", "stall-after", "reset-after", "close-after",
     ]
 
     /// Each reader says whether the key is one of its own.
@@ -69,7 +69,7 @@ extension Behaviour {
         case "drop": self.drop = try value.count()
         case "no-answer": self.noAnswer = try value.count()
         case "limit": self.limit = Int(try value.integer(UInt32.self))
-        case "limit-status": self.limitStatus = try value.status()
+        case "limit-status": self.limitStatus = value.text == "reset" ? nil : try value.status()
         case "fail":
             let fields = try value.fields(2...3)
             let skip = fields.count > 2 ? Int(try fields[2].integer(UInt32.self)) : 0
@@ -83,14 +83,14 @@ extension Behaviour {
         case "token": self.token = .milliseconds(try value.integer(Int64.self))
         case "redirect":
             let fields = try value.fields(2...2)
-            self.redirect = Redirect(status: try fields[0].status(), target: .location(fields[1].bytes))
-        case "redirect-to-self": self.redirect = Redirect(status: try value.status(), target: .plainSelf)
+            self.redirects.append(Redirect(status: try fields[0].status(), target: .location(fields[1].bytes)))
+        case "redirect-to-self": self.redirects = [Redirect(status: try value.status(), target: .plainSelf)]
         case "redirect-hops":
             let hops = try value.integer(Int.self)
-            if hops > 0 { self.redirect = Redirect(status: 302, target: .hops(hops)) }
+            if hops > 0 { self.redirects = [Redirect(status: 302, target: .hops(hops))] }
         case "redirect-loop":
             _ = try value.flag()
-            self.redirect = Redirect(status: 302, target: .loop)
+            self.redirects = [Redirect(status: 302, target: .loop)]
         default: return false
         }
         return true
@@ -128,6 +128,7 @@ extension Behaviour {
             let fields = try value.fields(2...2)
             self.fields.append(AnswerHead.Field(name: fields[0].text, value: fields[1].bytes))
         case "status-line": self.statusLine = value.bytes
+        case "raw": self.rawAnswers.append(value.bytes)
         case "garbage": self.isGarbage = try value.flag()
         case "http09": self.isHTTP09 = try value.flag()
         default: return false

@@ -1,7 +1,8 @@
 /// What a URL asks the origin to do: `/<SIZE>/<anything>?key=value&key=value`.
 ///
-/// The keys combine. `fail`, `field`, `ranges`, `stall-after`, `reset-after` and `close-after` may be given several times.
-/// ``Origin`` lists them all. A key or value it does not know is an error that names it, so that no test misspells in silence.
+/// The keys combine. `fail`, `field`, `ranges`, `redirect`, `raw`, `stall-after`, `reset-after` and `close-after` may be given
+/// several times. ``Origin`` lists them all. A key or value it does not know is an error that names it, so that no test
+/// misspells in silence.
 struct Behaviour: Hashable, Sendable {
     // What is served.
     var size: Int64
@@ -31,7 +32,8 @@ struct Behaviour: Hashable, Sendable {
     var drop: Count = .none
     var noAnswer: Count = .none
     var limit: Int?
-    var limitStatus = 429
+    /// Absent for a reset.
+    var limitStatus: Int? = 429
     var failures: [Failure] = []
     var failRange: FailRange?
     var retryAfter: [UInt8]?
@@ -39,7 +41,10 @@ struct Behaviour: Hashable, Sendable {
     var tokenLifetime: Duration?
     /// When the token was given out, since the origin's start.
     var token: Duration?
-    var redirect: Redirect?
+    /// The K-th for the K-th request, the last for all that follow.
+    var redirects: [Redirect] = []
+    /// Answers in full, counted likewise.
+    var rawAnswers: [[UInt8]] = []
 
     // How ranges and lengths are told.
     var rangeFaults: [RangeFault] = []

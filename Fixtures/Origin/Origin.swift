@@ -26,13 +26,14 @@ public func withOrigin<Value>(
 ///   `slow-head=T` (a byte of the head per T)
 /// - cuts, of the first COUNT bodies (default 1, or `all`): `stall-after=BYTES[:COUNT]` `reset-after=BYTES[:COUNT]`
 ///   `close-after=BYTES[:COUNT]`; `close-notify=no`
-/// - refusals: `drop=COUNT` `no-answer=COUNT` `limit=N` `limit-status=STATUS` `fail=STATUS:COUNT[:SKIP]` `fail-range=FROM:STATUS`
+/// - refusals: `drop=COUNT` `no-answer=COUNT` `limit=N` `limit-status=STATUS|reset` `fail=STATUS:COUNT[:SKIP]` `fail-range=FROM:STATUS`
 ///   `retry-after=RAW` `auth=USER:PASS`
-/// - redirects: `redirect=STATUS:LOCATION` `redirect-to-self=STATUS` `redirect-hops=N` `redirect-loop` `expires=T` (with the
+/// - redirects: `redirect=STATUS:LOCATION` (several: one a request, the last for the rest) `redirect-to-self=STATUS` `redirect-hops=N` `redirect-loop` `expires=T` (with the
 ///   `token` that `redirect-to-self` adds)
 /// - ranges: `ranges=no|advertised|first-only|shift:N|mislabel:N|relabel:N|short:N|long:N|no-content-range|star|total:N|multipart|`
 ///   `garbage|unasked|huge|416` `if-range=ignore|broken`
 /// - lengths: `length=none|chunked|chunked-cut:BYTES|wrong:N|two|negative|huge|both` `endless`
+/// - whole answers: `raw=BYTES` (several: one a request, the last for the rest), and FIN
 /// - heads: `head-size=N` `head-fields=N` `interim=N` `status-line=RAW` `field=NAME:RAW` `garbage` `http09`
 ///
 /// An unknown key is answered with 400 and its name. Requests are counted by path and query.
@@ -44,6 +45,8 @@ public struct Origin: Sendable {
         public var port: Int
         public var tls: Bool
         public var certificate: Certificate
+        /// Speaks TLS 1.1 at most, as nobody should any more.
+        public var isLegacyTLS = false
         public var eventLoops: Int
 
         public init(

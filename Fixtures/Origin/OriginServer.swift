@@ -22,7 +22,7 @@ final class OriginServer: Sendable {
         self.log = OriginLog()
         self.resources = OriginResources(log: self.log)
         self.hosts = configuration.hosts
-        self.context = configuration.tls ? try Self.makeContext(configuration.certificate) : nil
+        self.context = configuration.tls ? try Self.makeContext(configuration) : nil
         self.group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.eventLoops)
     }
 
@@ -96,9 +96,9 @@ final class OriginServer: Sendable {
         try pipeline.addHandler(OriginHandler(resources: self.resources, log: self.log))
     }
 
-    private static func makeContext(_ certificate: Origin.Certificate) throws -> NIOSSLContext {
+    private static func makeContext(_ setup: Origin.Configuration) throws -> NIOSSLContext {
         let (chain, key) =
-            switch certificate {
+            switch setup.certificate {
             case .good: (OriginCertificates.good, OriginCertificates.goodKey)
             case .expired: (OriginCertificates.expired, OriginCertificates.expiredKey)
             case .wrongHost: (OriginCertificates.wrongHost, OriginCertificates.wrongHostKey)
@@ -108,7 +108,8 @@ final class OriginServer: Sendable {
             certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(chain.utf8)).map { .certificate($0) },
             privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(key.utf8), format: .pem))
         )
-        configuration.minimumTLSVersion = .tlsv12
+        configuration.minimumTLSVersion = setup.isLegacyTLS ? .tlsv1 : .tlsv12
+        configuration.maximumTLSVersion = setup.isLegacyTLS ? .tlsv11 : nil
         return try NIOSSLContext(configuration: configuration)
     }
 }

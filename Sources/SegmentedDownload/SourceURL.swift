@@ -49,6 +49,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             let host = components.percentEncodedHost?.lowercased(), !host.isEmpty
         else { throw Self.malformed(text, "it has no host") }
         guard !host.contains("%") else { throw Self.malformed(text, "its host is percent-encoded") }
+        guard Self.isUnambiguous(host) else {
+            throw Self.malformed(text, "its host looks like an IPv4 address but is not four decimal numbers")
+        }
         let port = components.port ?? (scheme == "https" ? 443 : 80)
         guard (1...65535).contains(port) else { throw Self.malformed(text, "its port is not from 1 to 65535") }
         self.credentials = components.user.map { "\($0):\(components.password ?? "")" }
@@ -59,10 +62,24 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             components.percentEncodedPath = "/"
         }
         guard let string = components.string else { throw Self.malformed(text, "it is not a URL") }
+        // The HTTP client would ask for "/" instead, and another file come under this one's name.
+        guard URL(string: string)?.path.isEmpty == false else {
+            throw Self.malformed(text, "its path, percent-decoded, is not UTF-8, which cannot be asked for yet")
+        }
         self.string = string
         self.origin = Origin(scheme: scheme, host: host, port: port)
         self.path = components.percentEncodedPath
         self.query = components.percentEncodedQuery
+    }
+
+    /// Whether a host is a name or an address in its usual form. The system also reads `0177.0.0.1`, `0x7f.1` and `2130706433`
+    /// as addresses, each program in its own way: what is checked must be what is connected to (curl's CVE-2022-27780).
+    private static func isUnambiguous(_ host: String) -> Bool {
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        guard let last = labels.last(where: { !$0.isEmpty }) else { return true }
+        let isNumber = last.allSatisfy { ("0"..."9").contains($0) } || last.hasPrefix("0x")
+        guard isNumber else { return true }
+        return labels.count == 4 && labels.allSatisfy { label in UInt8(label).map { "\($0)" == label } ?? false }
     }
 
     /// The URL a `Location` field leads to from here (RFC 9110 §10.2.2).

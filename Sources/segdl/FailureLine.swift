@@ -23,7 +23,28 @@ struct FailureLine: Hashable {
     init(_ error: DownloadError, of path: String?) {
         // What another process or program has is not ours to count.
         let saved = error.code == .exists ? nil : path.flatMap { try? SavedDownload(at: $0) }
+        let kept = saved?.bytesDone ?? 0
         self.init(
-            ExitCode(error.code), error.message, of: path, kept: saved?.bytesDone ?? 0, hint: error.hint)
+            ExitCode(error.code), error.message, of: path, kept: kept,
+            hint: error.hint ?? Self.remedy(for: error.code, path: kept > 0 ? path : nil))
+    }
+
+    /// What helps where the failure itself knows nothing better.
+    ///
+    /// - Parameter path: the destination, if bytes of it are kept.
+    private static func remedy(for code: DownloadError.Code, path: String?) -> String {
+        let again = path.map { "Go on: segdl resume \($0.shellWord)" }
+        return switch code {
+        case .network, .server, .tls, .auth: again ?? "Check the URL, or try again later"
+        case .protocol: again ?? "Try again, or fetch it from another server"
+        case .file: "Put that right, then run the same command again"
+        case .space: "Free some space or allow more, then run the same command again"
+        case .integrity: "Start anew with --continue no"
+        case .changed: "Start anew with --on-change restart"
+        case .policy, .usage: "See segdl --help"
+        case .exists: "Choose another name with -o"
+        case .state: "Start anew with --continue auto"
+        case .internal, .cancelled: "Please report it"
+        }
     }
 }

@@ -18,7 +18,7 @@ struct MessageReporter: ProgressReporter {
         case .retrying(let error, let attempt, let delay):
             self.write("\(file.path.shown): retry \(attempt) in \(Seconds(delay)): \(error.message)", at: .verbose)
         case .note(let text):
-            self.write("\(file.path.shown): \(text)", at: .verbose)
+            self.write("\(file.path.shown): note: \(text)", at: .normal)
         case .segment(let change):
             let end = change.end.map { "\($0)" } ?? ""
             let range = "\(change.start)..<\(end)"

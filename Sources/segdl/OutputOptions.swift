@@ -11,9 +11,9 @@ struct OutputOptions: ParsableArguments {
     enum Verbosity: Int, Hashable, Comparable {
         /// Nothing but errors, and what a signal left.
         case quiet
-        /// How each file ended.
+        /// How each file ended, and what is to be known of it.
         case normal
-        /// Also notes, retries and segments.
+        /// Also retries and segments.
         case verbose
 
         static func < (one: Verbosity, other: Verbosity) -> Bool { one.rawValue < other.rawValue }
@@ -26,7 +26,7 @@ struct OutputOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Print nothing but errors.")
     var quiet = false
 
-    @Flag(name: .shortAndLong, help: "Print notes, retries and segments too.")
+    @Flag(name: .shortAndLong, help: "Print retries and segments too.")
     var verbose = false
 
     @Option(

@@ -93,7 +93,7 @@ final class DownloadEngine: Sendable {
 
     private func fetcher(_ lease: SegmentLease, _ job: DownloadJob) -> SegmentFetcher {
         SegmentFetcher(
-            lease: lease, follower: job.follower, part: { job.part }, suggestName: { job.suggestName($0) },
+            lease: lease, follower: job.follower, part: { job.part }, suggestName: { job.learn(from: $0) },
             ask: { question in
                 switch question {
                 case .responded(let response, let name):

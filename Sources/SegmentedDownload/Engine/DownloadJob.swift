@@ -10,6 +10,8 @@ final class DownloadJob: Sendable {
         var isNamed: Bool
         var part: PartialFile?
         var resource: RemoteResource?
+        /// What the last response said it is.
+        var mediaType: String?
         var finished: Finisher.Result?
         /// Those the request has, and those the manifest of the same source holds the file to.
         var digests: [ExpectedDigest]
@@ -79,7 +81,9 @@ final class DownloadJob: Sendable {
 
     private func verification(_ resource: RemoteResource?, hasDigests: Bool) -> DownloadResult.Verification {
         if hasDigests { return .digest }
-        guard let validator = resource?.validator, case .same(let proof) = validator.compare(with: validator) else {
+        guard let resource, !resource.endsWithConnection else { return .none }
+        let validator = resource.validator
+        guard case .same(let proof) = validator.compare(with: validator) else {
             return .none
         }
         switch proof {
@@ -144,11 +148,25 @@ final class DownloadJob: Sendable {
             host: self.request.source.origin.host)
     }
 
-    /// The name a response suggests, if it may still be chosen.
-    func suggestName(_ head: ResponseHead) -> String? {
+    /// What a response says of the file: keeps its type, and returns the name it suggests, if one may still be chosen.
+    func learn(from head: ResponseHead) -> String? {
+        self.shared.withLock { $0.mediaType = head.fields[values: .contentType].first?.lowercased() }
         guard self.shared.withLock({ !$0.isNamed }) else { return nil }
         return self.suggestedName(for: head).value
     }
+
+    /// Whether a web page comes where the URL names something else: often a login page or an apology with status 200.
+    var isUnexpectedPage: Bool {
+        guard self.shared.withLock({ $0.mediaType })?.hasPrefix("text/html") == true else { return false }
+        let name = self.request.source.path.split(separator: "/").last ?? ""
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return false }
+        return !Self.pageExtensions.contains(name[dot...].dropFirst().lowercased())
+    }
+
+    /// What programs that make pages are called by, too.
+    private static let pageExtensions: Set = [
+        "html", "htm", "xhtml", "shtml", "php", "asp", "aspx", "jsp", "cgi", "pl", "py", "do",
+    ]
 
     /// Makes sure the directory is there, and finds a free name where the policy wants one.
     private func chosenPaths(from paths: DestinationPaths) throws -> DestinationPaths {

@@ -160,6 +160,14 @@ struct EngineDesk {
                     .init(
                         url: job.follower.current.description, path: job.path, bytesTotal: resource.completeLength,
                         resumedFrom: resumedFrom, isSegmented: segmented, validator: validator)))
+            if resource.endsWithConnection {
+                job.broadcaster.send(
+                    .note("the server does not say how long the file is; that it is whole, nothing can prove"))
+            }
+            if job.isUnexpectedPage {
+                job.broadcaster.send(
+                    .note("the server sends a web page (text/html) by that name; look whether it is what you want"))
+            }
             if let coding = resource.contentEncoding {
                 job.broadcaster.send(
                     .note("the server sends the file \(coding.printable)-coded unasked; it is stored as sent"))

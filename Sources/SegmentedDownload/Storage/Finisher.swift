@@ -26,10 +26,12 @@ package struct Finisher: Sendable {
         try self.checkIdentity(length: length)
         try self.checkHoles(claims, length: length)
         try self.checkDigests(length: length, crc: crc, unless: interruption)
-        let record = FinishedRecord(
-            resource: self.resource, length: length, crc: crc, modified: try self.part.file.status().modified)
-        // Not every file system has attributes; then the file just cannot vouch for itself later.
-        _ = try self.part.file.setAttribute(FinishedRecord.attribute, record.encoded)
+        if !self.resource.endsWithConnection {
+            let record = FinishedRecord(
+                resource: self.resource, length: length, crc: crc, modified: try self.part.file.status().modified)
+            // Not every file system has attributes; then the file just cannot vouch for itself later.
+            _ = try self.part.file.setAttribute(FinishedRecord.attribute, record.encoded)
+        }
         try await self.part.synchronize(metadata: true)
         try self.checkIdentity(length: length)
         try self.rename()

@@ -6,6 +6,12 @@ import NIOPosix
 import NIOSSL
 package import SegmentedDownloadCore
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
 /// The real network: AsyncHTTPClient over HTTP/1.1, tuned for large bodies.
 ///
 /// One event loop and a large receive buffer reach the speed of a plain `recv` loop; the figures are in `Design.md`.
@@ -112,8 +118,25 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         } catch {
             throw Self.failure(error, host: request.url.host)
         }
+        try Self.checkSize(of: response, host: request.url.host)
         let body = Body(iterator: response.body.makeAsyncIterator(), host: request.url.host)
         return try await consume(Self.head(response), body)
+    }
+
+    /// As much as servers and proxies take themselves; more is no description of a file.
+    private static let headLengthMax = 64 << 10
+    private static let headFieldsMax = 200
+
+    /// The client has a bound of its own, which is to protect memory and lies higher.
+    private static func checkSize(of response: HTTPClientResponse, host: String) throws {
+        // A colon, a space and a line's end belong to every field.
+        let length = response.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
+        guard length <= Self.headLengthMax, response.headers.count <= Self.headFieldsMax else {
+            throw Failure(
+                .protocol,
+                "\(host) sent a head of \(response.headers.count) fields and \(length) bytes, more than "
+                    + "\(Self.headFieldsMax) and \(Self.headLengthMax)")
+        }
     }
 
     private static func head(_ response: HTTPClientResponse) -> ResponseHead {
@@ -164,8 +187,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         case let error as HTTPParserError:
             return Failure(.protocol, "\(host) does not speak HTTP (\("\(error)".printable))")
         case let error as IOError:
+            let isMade = ![ECONNREFUSED, ENETUNREACH, EHOSTUNREACH].contains(error.errnoCode)
             return Failure(
-                .network, "\(host): the connection broke (\(Self.reason(error)))", isTransient: true,
+                .network, "\(host): \(isMade ? "the connection broke" : "no connection") (\(Self.reason(error)))",
+                isTransient: true,
                 errno: error.errnoCode)
         case ChannelError.connectTimeout(_):
             return Failure(.network, "\(host): no connection in time", isTransient: true)
@@ -215,6 +240,11 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                 .network, "\(host) closed the connection before the response was complete", isTransient: true)
         case .handshakeFailed(.sslError(let stack)):
             let text = "\(stack)"
+            guard !text.contains("EOF during handshake") else {
+                return Failure(
+                    .tls, "\(host) broke off the TLS handshake", hint: "If it speaks plain HTTP there, write http://",
+                    isTransient: true)
+            }
             let why = text.contains("CERTIFICATE_VERIFY_FAILED") ? "the certificate is not trusted" : text.printable
             return Failure(.tls, "\(host): \(why)", hint: Self.trustHint)
         case .handshakeFailed(.syscallError), .handshakeFailed(.zeroReturn):

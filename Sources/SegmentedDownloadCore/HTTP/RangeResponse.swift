@@ -132,7 +132,8 @@ package enum RangeResponse: Hashable, Sendable {
         case .absent: length = nil
         case .exact(let value): length = value
         }
-        let resource = Self.resource(head, completeLength: length)
+        var resource = Self.resource(head, completeLength: length)
+        resource.endsWithConnection = length == nil && head.values(.transferEncoding).isEmpty
         if let difference = request.identity?.difference(from: resource) {
             return .changed(difference)
         }

@@ -5,8 +5,15 @@ package struct RemoteResource: Hashable, Sendable {
     package var validator: Validator
     /// The content codings applied to the bytes, absent for none. Ranges count coded bytes (RFC 9110 §14.1.2).
     package var contentEncoding: String?
+    /// Whether nothing but the end of its connection tells where the body ends (RFC 9112 §6.3): then nobody can tell that
+    /// it is whole, and no validator vouches for the file.
+    package var endsWithConnection: Bool
 
-    package init(completeLength: Int64?, validator: Validator = .none, contentEncoding: String? = nil) {
+    package init(
+        completeLength: Int64?, validator: Validator = .none, contentEncoding: String? = nil,
+        endsWithConnection: Bool = false
+    ) {
+        self.endsWithConnection = endsWithConnection
         self.completeLength = completeLength
         self.validator = validator
         self.contentEncoding = contentEncoding

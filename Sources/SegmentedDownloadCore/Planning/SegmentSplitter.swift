@@ -41,11 +41,17 @@ package struct SegmentSplitter: Hashable, Sendable {
 
     /// The best proposal for a free connection, or none where waiting is as good.
     ///
-    /// - Parameter requestCost: seconds from asking to the first byte, as measured.
-    package func proposal(among candidates: [Candidate], requestCost: Double) -> Proposal? {
-        let rates = candidates.compactMap(\.rate).filter { $0 > 0 }.sorted()
+    /// - Parameters:
+    ///   - ratesBefore: of connections that are done, in bytes per second: the last one at work has nobody else to be
+    ///     compared with.
+    ///   - requestCost: seconds from asking to the first byte, as measured.
+    package func proposal(
+        among candidates: [Candidate], ratesBefore: [Double] = [], requestCost: Double
+    ) -> Proposal? {
         // A new connection is expected to be as good as the better half of those at work.
-        let expected = rates.isEmpty ? nil : rates[rates.count / 2]
+        let rates = candidates.compactMap(\.rate).filter { $0 > 0 }
+        let expected = Self.middle(rates)
+        let expectedAnew = Self.middle(rates + ratesBefore)
         func timeLeft(_ candidate: Candidate) -> Double {
             candidate.length / max(candidate.rate ?? expected ?? 1, 1)
         }
@@ -58,13 +64,17 @@ package struct SegmentSplitter: Hashable, Sendable {
             if let offset = self.cut(victim, expected: expected) {
                 return .split(victim.lease, at: offset)
             }
-            if let expected, victim.rate != nil,
-                left > Self.replacementGain * (requestCost + victim.length / expected)
+            if let expectedAnew, victim.rate != nil,
+                left > Self.replacementGain * (requestCost + victim.length / expectedAnew)
             {
                 return .replace(victim.lease)
             }
         }
         return nil
+    }
+
+    private static func middle(_ rates: [Double]) -> Double? {
+        rates.isEmpty ? nil : rates.sorted()[rates.count / 2]
     }
 
     private func cut(_ victim: Candidate, expected: Double?) -> Int64? {

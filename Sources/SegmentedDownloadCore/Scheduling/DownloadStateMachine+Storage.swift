@@ -26,6 +26,18 @@ extension DownloadStateMachine {
                 self.state = .probing(Probing(self.confirmation(of: saved), replaces: false))
                 return []
             }
+            guard saved.isComparable else {
+                guard self.settings.continuation != .must else {
+                    return self.rest(
+                        .failed(
+                            Failure(
+                                .state, "nothing proves that the remote file is the one begun before",
+                                hint: "Start anew with --continue auto")))
+                }
+                self.state = .probing(Probing(.fresh, replaces: true))
+                return saved.bytesKept > 0
+                    ? [.report(.note("nothing proves the remote file to be the one begun before; beginning anew"))] : []
+            }
             self.state = .probing(Probing(.resume(saved), replaces: false))
             return []
         case .existing(let file):

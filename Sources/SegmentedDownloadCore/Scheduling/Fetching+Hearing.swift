@@ -122,6 +122,7 @@ extension Fetching {
         self.plan.assign(segmentID, to: nil)
         guard self.outcome == nil, let segment = self.plan[segmentID] else { return [] }
         var actions: [DownloadAction] = []
+        self.noteRate(of: lease, end, now: now)
         switch end {
         case .finished:
             if self.plan.completeLength == nil, lease.phase == .receiving {
@@ -165,6 +166,14 @@ extension Fetching {
         return actions
     }
 
+    /// Remembers how fast a connection was that did its work.
+    private mutating func noteRate(of lease: Lease, _ end: LeaseEnd, now: Duration) {
+        guard end == .finished || end == .stopped, lease.hasProgressed, now > lease.startedAt else { return }
+        // One that was done before its rate could be measured has at least this one.
+        let average = Double(lease.position - lease.order.writesFrom) / (now - lease.startedAt).inSeconds
+        self.ratesBefore = (self.ratesBefore + [lease.meter.rate ?? average]).suffix(Self.ratesBeforeMax)
+    }
+
     private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {
         switch lease.revocation {
         case .stalled where !lease.hasProgressed, .headTooSlow:
@@ -202,9 +211,11 @@ extension Fetching {
             self.outcome = .failed(failure)
             return []
         }
-        // Where others are served it is a matter of how many: the budget says when one more may be tried.
+        // Where others are served it is a matter of how many: the budget says when one more may be tried. Connections that
+        // were accepted and bring nothing are not served: counting none of them, all would be tried for ever.
         let isRefused = failure.status == 429 || failure.status == 503
-        let isCrowded = others && failure.isTransient && (isRefused || failure.code == .network)
+        let isServed = others && now - self.servedAt < Self.serviceInterval
+        let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
         let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
         guard failure.isTransient, isCrowded || failures <= policy.attemptsMax else {
             self.outcome = .failed(failure)

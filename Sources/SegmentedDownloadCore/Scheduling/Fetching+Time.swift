@@ -8,6 +8,10 @@ extension Fetching {
             if seen.position > lease.position || seen.isWriting || seen.bytesReceived > lease.bytesReceived {
                 self.leases[index].progressAt = now
             }
+            if seen.position > lease.order.writesFrom, lease.order.request.lowerBound < lease.order.writesFrom {
+                self.awaitsProof = false
+            }
+            if seen.bytesReceived > lease.bytesReceived { self.servedAt = now }
             self.bytesReceived += seen.bytesReceived - lease.bytesReceived
             self.leases[index].bytesReceived = seen.bytesReceived
             self.leases[index].position = max(lease.position, seen.position)

@@ -10,6 +10,12 @@ struct Fetching: Hashable, Sendable {
     /// Answers without the range asked for, before this origin is taken to serve one stream only.
     static let rangeRefusalsMax = 3
 
+    /// As many as connections in a usual download: what is longer ago says less about now.
+    static let ratesBeforeMax = 8
+
+    /// An origin that serves anybody at all sends something so often.
+    static let serviceInterval: Duration = .seconds(1)
+
     /// Between two attempts to take work from others, so that a tight race does not spin.
     static let stealSpacing: Duration = .milliseconds(100)
 
@@ -32,6 +38,13 @@ struct Fetching: Hashable, Sendable {
     var stealAt: Duration = .zero
     var replaceAt: Duration
     var replacements = 0
+    /// When a byte last came, on any connection; at first, when fetching began.
+    var servedAt: Duration
+    /// Whether nothing proves the resource to be the one begun before but its bytes, and none of them has agreed yet. Until
+    /// then only segments are asked for that begin with such a comparison: others would write what may be another file's.
+    var awaitsProof: Bool
+    /// How fast the last connections were that are done, in bytes per second.
+    var ratesBefore: [Double] = []
     /// Seconds from asking to the head, the best seen.
     var requestCost = 0.0
 
@@ -45,6 +58,8 @@ struct Fetching: Hashable, Sendable {
         self.isSegmented = isSegmented
         self.isSingleStream = !isSegmented
         self.overlap = overlap
+        self.servedAt = now
+        self.awaitsProof = overlap > 0
         self.leaseNext = leaseNext
         self.generator = generator
         self.controller = ConcurrencyController(isSegmented ? settings.segments : .exactly(1))
@@ -106,6 +121,7 @@ struct Fetching: Hashable, Sendable {
         let waiting = self.plan.segments.indices.filter { index in
             let segment = self.plan.segments[index]
             return segment.lease == nil && !segment.isComplete && segment.retryAt <= now
+                && (!self.awaitsProof || self.isSingleStream || self.overlapBefore(segment) > 0)
         }
         // One that a running response will reach by itself is left to it as long as there is another.
         guard let index = waiting.first(where: { !self.isWithinReach($0) }) ?? waiting.first else { return nil }
@@ -160,7 +176,7 @@ struct Fetching: Hashable, Sendable {
         }
         let splitter = SegmentSplitter(planner: SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum))
         self.stealAt = now + Self.stealSpacing
-        switch splitter.proposal(among: candidates, requestCost: self.requestCost) {
+        switch splitter.proposal(among: candidates, ratesBefore: self.ratesBefore, requestCost: self.requestCost) {
         case .none: return []
         case .split(let victim, let offset):
             self.isNarrowing = true

@@ -20,6 +20,11 @@ package struct SavedPartial: Hashable, Sendable {
         self.missing = missing
     }
 
+    /// Whether it can be found out that the resource is still the same: by its validator, or by the bytes before the first
+    /// missing one, which are asked for again. Where byte 0 is missing there are none, and what is kept may be followed by
+    /// nothing that is compared.
+    var isComparable: Bool { self.resource.isProvable || (self.missing.first?.lowerBound ?? 0) > 0 }
+
     package var bytesKept: Int64 {
         self.missing.reduce(self.completeLength) { $0 - ($1.upperBound - $1.lowerBound) }
     }

@@ -38,12 +38,16 @@ struct Segdl {
     }()
 
     /// Runs the command to its end. `during` is called once it runs, with its process identifier.
+    ///
+    /// - Parameter shell: a script for bash that runs it, as `"$0" "$@"`.
     func run(
-        _ arguments: [String], during: @escaping @Sendable (Int32) async -> Void = { _ in }
+        _ arguments: [String], shell: String? = nil, environment: [String: String] = [:],
+        during: @escaping @Sendable (Int32) async -> Void = { _ in }
     ) async throws -> Outcome {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: Self.path)
-        process.arguments = arguments
+        process.executableURL = URL(fileURLWithPath: shell == nil ? Self.path : "/bin/bash")
+        process.arguments = (shell.map { ["-c", $0, Self.path] } ?? []) + arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.currentDirectoryURL = URL(fileURLWithPath: self.directory)
         // Files, not pipes: nothing has to be read while the process runs.
         let names = ["out", "err"].map { self.directory + "/.\(UUID().uuidString).\($0)" }

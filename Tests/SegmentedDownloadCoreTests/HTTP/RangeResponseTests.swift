@@ -61,7 +61,8 @@ struct RangeResponseTests {
         let response = Self.judge(Self.middle, 200, fields)
         #expect(response == .whole(Self.resource))
         #expect(response.bodyStart == 0 && response.bodyEnd == 1000)
-        #expect(Self.judge(Self.first, 200, []) == .whole(RemoteResource(completeLength: nil)))
+        #expect(
+            Self.judge(Self.first, 200, []) == .whole(RemoteResource(completeLength: nil, endsWithConnection: true)))
         #expect(Self.judge(Self.first, 200, []).bodyEnd == nil)
     }
 

@@ -28,6 +28,15 @@ struct SegmentSplitterTests {
         }
     }
 
+    @Test("The last one at work is held against those that are done: far slower, it is replaced")
+    func lastStraggler() {
+        let straggler = [Self.candidate(0, 0..<1, 10_000)]
+        #expect(Self.proposal(straggler) == nil)
+        let before = [2 * Self.megabyte, 2 * Self.megabyte]
+        #expect(
+            Self.splitter.proposal(among: straggler, ratesBefore: before, requestCost: 0.05) == .replace(LeaseID(0)))
+    }
+
     @Test("Equally fast, the remainder is cut in the middle, at a block")
     func middle() {
         let rate = 10 * Self.megabyte

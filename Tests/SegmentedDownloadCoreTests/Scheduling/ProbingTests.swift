@@ -213,6 +213,29 @@ struct ProbingTests {
         #expect(order?.request.lowerBound == 0)
     }
 
+    @Test("Where only bytes can prove the resource, nobody writes before some of them agreed")
+    func nobodyWritesUnproven() {
+        var script = Self.resuming(Self.unproven)
+        script.accept(0, Self.unproven)
+        script.tell(.prepared)
+        script.wait(.seconds(1))
+        #expect(script.leases == [0])
+        script.progress(0, to: 3_000_100)
+        script.wait(.milliseconds(100))
+        #expect(script.leases == [0, 1, 2, 3])
+    }
+
+    @Test("Where nothing proves the resource and byte 0 is missing, nothing would be compared: it is begun anew")
+    func nothingToCompare() {
+        var script = Self.resuming(Self.unproven, missing: [0..<4_000_000])
+        #expect(script.order(0)?.request == RangeRequest())
+        script.accept(0, Self.unproven)
+        #expect(Self.preparation(&script)?.mode == .fresh)
+        let must = Self.resuming(Self.unproven, missing: [0..<4_000_000]) { $0.continuation = .must }
+        #expect(must.failure?.code == .state)
+        #expect(Self.resuming(missing: [0..<4_000_000]).order(0)?.request.ifRangeFieldValue == "\"a\"")
+    }
+
     @Test("A 206 goes on with the part as surveyed")
     func resumes() {
         var script = Self.resuming()

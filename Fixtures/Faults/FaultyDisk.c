@@ -1,0 +1,81 @@
+// A disk that fails, for tests: loaded before the system's library, it answers for calls on part files.
+//
+// FAULTY_DISK=CALL:HOW[:AFTER], where CALL is pwrite, fdatasync, fsync or fallocate, HOW an error's number, "short" (one
+// byte at a time for the first kilobytes), "interrupted" (EINTR every other time) or "slow" (700 ms, once), and AFTER how
+// many calls succeed first.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static int is_part(int fd) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t count = readlink(link, path, sizeof path - 1);
+    if (count < 0) return 0;
+    path[count] = 0;
+    return strstr(path, ".segdl-part") != NULL;
+}
+
+// What is to be done about a call: 0 nothing, > 0 fail with this error, < 0 a manner.
+enum { SHORT = -1, INTERRUPTED = -2, SLOW = -3 };
+
+static int fault(const char *call, int fd, int *count) {
+    const char *spec = getenv("FAULTY_DISK");
+    size_t length = strlen(call);
+    if (!spec || strncmp(spec, call, length) || spec[length] != ':' || !is_part(fd)) return 0;
+    const char *how = spec + length + 1, *after = strchr(how, ':');
+    int before = __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+    if (after && before < atoi(after + 1)) return 0;
+    if (!strncmp(how, "short", 5)) return before < 4096 ? SHORT : 0;
+    if (!strncmp(how, "interrupted", 11)) return before % 2 ? 0 : INTERRUPTED;
+    if (!strncmp(how, "slow", 4)) return before == 0 ? SLOW : 0;
+    return atoi(how);
+}
+
+static ssize_t faulty_pwrite(const char *name, int fd, const void *bytes, size_t length, off_t offset) {
+    static int count;
+    ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, name);
+    int what = fault("pwrite", fd, &count);
+    if (what > 0 || what == INTERRUPTED) {
+        errno = what > 0 ? what : EINTR;
+        return -1;
+    }
+    if (what == SLOW) usleep(700 * 1000);
+    return real(fd, bytes, what == SHORT && length > 1 ? 1 : length, offset);
+}
+
+ssize_t pwrite(int fd, const void *b, size_t n, off_t o) { return faulty_pwrite("pwrite", fd, b, n, o); }
+ssize_t pwrite64(int fd, const void *b, size_t n, off_t o) { return faulty_pwrite("pwrite64", fd, b, n, o); }
+
+static int faulty_sync(const char *name, int fd) {
+    static int count;
+    int (*real)(int) = dlsym(RTLD_NEXT, name);
+    int what = fault(name, fd, &count);
+    if (what > 0) {
+        errno = what;
+        return -1;
+    }
+    return real(fd);
+}
+
+int fdatasync(int fd) { return faulty_sync("fdatasync", fd); }
+int fsync(int fd) { return faulty_sync("fsync", fd); }
+
+static int faulty_allocate(const char *name, int fd, int mode, off_t offset, off_t length) {
+    static int count;
+    int (*real)(int, int, off_t, off_t) = dlsym(RTLD_NEXT, name);
+    int what = fault("fallocate", fd, &count);
+    if (what > 0) {
+        errno = what;
+        return -1;
+    }
+    return real(fd, mode, offset, length);
+}
+
+int fallocate(int fd, int m, off_t o, off_t n) { return faulty_allocate("fallocate", fd, m, o, n); }
+int fallocate64(int fd, int m, off_t o, off_t n) { return faulty_allocate("fallocate64", fd, m, o, n); }

@@ -1,0 +1,79 @@
+import Foundation
+
+/// The fault matrix as a page of the documentation, made from its cases.
+enum FaultTable {
+    static let file = FaultCase.directory
+        .appendingPathComponent("../../Sources/SegmentedDownload/SegmentedDownload.docc/Faults.md").standardizedFileURL
+
+    /// A row nobody plays yet.
+    struct Deferred: Decodable {
+        var fault: String
+        var reason: String
+    }
+
+    static func deferred() throws -> [String: Deferred] {
+        let data = try Data(contentsOf: FaultCase.directory.appendingPathComponent("deferred.json"))
+        return try JSONDecoder().decode([String: Deferred].self, from: data)
+    }
+
+    private static let sections = [
+        ("A", "Servers lie about ranges and lengths"), ("B", "Content changes"), ("C", "Connections break"),
+        ("D", "Status codes"), ("E", "Redirects"), ("F", "Codings"), ("G", "TLS"), ("H", "Disks and file systems"),
+        ("I", "Processes"), ("J", "Input"),
+    ]
+
+    static func page() throws -> String {
+        var lines = [
+            "# What the world does to a download",
+            "",
+            "Every fault that is played against the command in the tests, and what comes of it.",
+            "",
+            "## Overview",
+            "",
+            "Each line is one file in `Fixtures/Faults`, and this page is made from them by `scripts/faults-table`.",
+            "`FaultMatrixTests` plays them with the real command on real sockets and a real disk, and looks at the exit status,",
+            "the message, the number of requests and every file that is left. The exit statuses are those of the runs, in order;",
+            "what other programs do was seen with aria2 1.36, axel 2.17, wget2 1.99, lftp 4.9, hf\\_transfer 0.1.9, curl 7.88 and",
+            "wget 1.21.",
+            "",
+        ]
+        for (letter, title) in Self.sections {
+            lines += ["### \(title)", ""]
+            lines += ["| | What happens | Others | segdl | Exit | Case |", "|---|---|---|---|---|---|"]
+            var row = ""
+            for fault in FaultCase.all where fault.row.hasPrefix(letter) {
+                let cells = [
+                    fault.row == row ? "" : fault.row,
+                    Self.escaped(fault.fault),
+                    Self.escaped(fault.peers ?? ""),
+                    Self.escaped(fault.segdl) + (fault.known.map { " (*not yet: \(Self.escaped($0))*)" } ?? ""),
+                    fault.statuses.map { "\($0)" }.joined(separator: ", "),
+                    "`\(fault.file.dropLast(".json".count))`",
+                ]
+                lines.append("| " + cells.joined(separator: " | ") + " |")
+                row = fault.row
+            }
+            lines.append("")
+        }
+        lines += ["### Not played here", "", "| | What happens | Why |", "|---|---|---|"]
+        for (row, entry) in try Self.deferred().sorted(by: { $0.key < $1.key }) {
+            lines.append("| \(row) | \(Self.escaped(entry.fault)) | \(Self.escaped(entry.reason)) |")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// Text as a table's cell may hold it.
+    private static func escaped(_ text: String) -> String {
+        text.reduce(into: "") { escaped, character in
+            if "|*_<>[]`\\".contains(character) { escaped.append("\\") }
+            escaped.append(character)
+        }
+    }
+}
+
+extension FaultCase {
+    /// The exit statuses of its runs.
+    fileprivate var statuses: [Int32] {
+        self.steps.compactMap { if case .run(let run) = $0 { run.exit } else { nil } }
+    }
+}
