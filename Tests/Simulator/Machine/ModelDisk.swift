@@ -83,7 +83,8 @@ struct ModelDisk {
 
     /// What the next run finds.
     func survey(length: Int64?) -> Survey {
-        guard let resource, let length else { return .nothing }
+        // An empty file keeps no manifest.
+        guard let resource, let length, length > 0 else { return .nothing }
         var missing: [Range<Int64>] = []
         var offset: Int64 = 0
         for range in self.runs.map(\.range).sorted(by: { $0.lowerBound < $1.lowerBound }) {
