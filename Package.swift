@@ -76,6 +76,17 @@ let package = Package(
             path: "Fixtures/segdl-origin",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "segdl-crash",
+            dependencies: [
+                "CLinux",
+                "Origin",
+                "SegmentedDownloadCore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tests/Crash",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
             dependencies: ["SegmentedDownloadCore"],
