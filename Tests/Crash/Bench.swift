@@ -67,9 +67,9 @@ struct Bench: Sendable {
 
     /// Stops a run in the middle, once its connections stall for good.
     private func interrupt(_ scenario: Scenario, with signal: Int32, expecting status: Int32) async throws {
-        // A connection for each MiB, at most three: no segment is cut smaller.
-        let connections = min(3, scenario.length >> 20)
         let each = scenario.length / 5
+        // No segment is cut below 1 MiB, and the first connection may have stalled before any is cut.
+        let connections = min(3, (scenario.length - each) >> 20)
         let stall = "stall-after=\(each):all"
         let query = scenario.beginningQuery.isEmpty ? stall : "\(scenario.beginningQuery)&\(stall)"
         let path = "/\(scenario.size)/\(self.name)/"

@@ -60,6 +60,10 @@ struct Scenario: Hashable, Sendable, CustomStringConvertible {
         Scenario(
             name: "unproven", query: unproven, beginningQuery: unproven, beginning: .paused, isProvable: false),
         Scenario(name: "complete", beginning: .complete),
+        // Its last calls are the first of their kind, so none hides behind another thread's.
+        Scenario(
+            name: "complete-named", query: "disposition=attachment;filename=f.bin", beginning: .complete,
+            options: ["-s", "3"], isNamedByResponse: true),
         Scenario(name: "overwrite", beginning: .otherFile, options: ["-s", "3", "--if-exists", "overwrite"]),
         Scenario(
             name: "restart", query: "seed=2", beginning: .paused, options: ["-s", "3", "--on-change", "restart"],
