@@ -56,7 +56,12 @@ struct Bench: Sendable {
         switch scenario.beginning {
         case .nothing: break
         case .otherFile: try Data("somebody's own".utf8).write(to: URL(fileURLWithPath: self.path(.destination)))
-        case .paused: try await self.interrupt(earlier, with: SIGINT, expecting: 130)
+        case .paused:
+            // On a busy machine little of what was sent may have been read; a pause that early leaves nothing.
+            for _ in 0..<10 where !self.exists(.manifest) {
+                try await self.interrupt(earlier, with: SIGINT, expecting: 130)
+            }
+            guard self.exists(.manifest) else { throw SetupFailure("ten interrupted runs left no manifest") }
         case .killed: try await self.interrupt(earlier, with: SIGKILL, expecting: -SIGKILL)
         case .complete:
             let last = Injection(call: "renameat2", role: .part, occurrence: 1, effect: .kill)
@@ -70,7 +75,8 @@ struct Bench: Sendable {
         let each = scenario.length / 5
         // No segment is cut below 1 MiB, and the first connection may have stalled before any is cut.
         let connections = min(3, (scenario.length - each) >> 20)
-        let stall = "stall-after=\(each):all"
+        // A rate, for otherwise all of it is sent before the first byte of it is read.
+        let stall = "rate=8M&stall-after=\(each):all"
         let query = scenario.beginningQuery.isEmpty ? stall : "\(scenario.beginningQuery)&\(stall)"
         let path = "/\(scenario.size)/\(self.name)/"
         let sent = self.lab.origin.log.snapshot(path: path).bytesSent
