@@ -1,5 +1,6 @@
 import Foundation
 import Origin
+import Synchronization
 
 /// One destination, what is done to it, and whether it is right.
 struct Bench: Sendable {
@@ -73,18 +74,27 @@ struct Bench: Sendable {
     /// Stops a run in the middle, once its connections stall for good.
     private func interrupt(_ scenario: Scenario, with signal: Int32, expecting status: Int32) async throws {
         let each = scenario.length / 5
-        // No segment is cut below 1 MiB, and the first connection may have stalled before any is cut.
-        let connections = min(3, (scenario.length - each) >> 20)
+        // One or two are sure to be there: no segment is cut below 1 MiB, and the last may end before it stalls.
+        let connections: Int64 = scenario.length > 8 << 20 ? 2 : 1
         // A rate, for otherwise all of it is sent before the first byte of it is read.
         let stall = "rate=8M&stall-after=\(each):all"
         let query = scenario.beginningQuery.isEmpty ? stall : "\(scenario.beginningQuery)&\(stall)"
         let path = "/\(scenario.size)/\(self.name)/"
         let sent = self.lab.origin.log.snapshot(path: path).bytesSent
+        let isSignalled = Mutex(false)
         let outcome = try await self.run(self.command(scenario, query: query)) { child in
             await self.lab.origin.log.waitForBytes(sent: sent + connections * each, path: path)
+            guard !Task.isCancelled else { return }
+            isSignalled.withLock { $0 = true }
             child.signal(signal)
         }
-        guard outcome.status == status else { throw SetupFailure("interrupting came to \(outcome)") }
+        guard outcome.status == status else {
+            let requests = self.lab.origin.log.snapshot(path: path).requests.map {
+                "\($0.range ?? "whole") \($0.status) \($0.bytesSent) at \($0.time)"
+            }
+            let cause = isSignalled.withLock { $0 } ? "signal \(signal)" : "stalling"
+            throw SetupFailure("\(cause) came to \(outcome): \(requests.joined(separator: ", "))")
+        }
     }
 
     /// A case that could not be set up says nothing about the command.
