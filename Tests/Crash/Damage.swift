@@ -90,7 +90,7 @@ struct Specimen: Sendable {
             Damage("no manifest") { _ in nil },
             Damage("the manifest empty") { _ in Data() },
             Damage("the manifest zero") { Data(count: $0.count) },
-            Damage("garbage behind the manifest") { $0 + Data((0..<77).map { UInt8($0 &* 37) }) },
+            Damage("garbage behind the manifest") { $0 + Data((0..<77).map { UInt8(truncatingIfNeeded: $0 &* 37) }) },
             Damage("another's record behind the manifest") { $0 + other.suffix(Self.record) },
             Damage("the manifest is another's") { _ in other },
             Damage("the manifest is the part's first bytes") { _ in part.prefix(4096) },
