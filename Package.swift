@@ -96,6 +96,17 @@ let package = Package(
             dependencies: ["Simulator"],
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "segdl-crash",
+            dependencies: [
+                "CLinux",
+                "Origin",
+                "SegmentedDownloadCore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tests/Crash",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
             dependencies: ["SegmentedDownloadCore", "Simulator"],

@@ -97,11 +97,7 @@ final class DownloadJob: Sendable {
     /// Looks at the destination.
     func survey() throws -> Surveyor.Finding {
         let paths = try self.chosenPaths(from: self.firstPaths)
-        let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
-        if case .existing = finding.survey, try self.storage.status(of: paths.part) == nil {
-            // A crash between the last rename and this removal may have left it.
-            if try self.storage.isManifest(paths.manifest) { try self.storage.remove(paths.manifest) }
-        }
+        let finding = try self.survey(paths)
         self.shared.withLock { shared in
             shared.paths = paths
             shared.part = finding.part
@@ -115,6 +111,25 @@ final class DownloadJob: Sendable {
             }
         }
         return finding
+    }
+
+    /// Looks at a destination, and clears away what a crash after its last step left beside it.
+    private func survey(_ paths: DestinationPaths) throws -> Surveyor.Finding {
+        try self.removeSecondName(paths)
+        let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
+        if case .existing = finding.survey, try self.storage.status(of: paths.part) == nil {
+            if try self.storage.isManifest(paths.manifest) { try self.storage.remove(paths.manifest) }
+        }
+        return finding
+    }
+
+    /// Where the last step was a hard link, a crash after it left the finished file with the part's name too.
+    private func removeSecondName(_ paths: DestinationPaths) throws {
+        guard let part = try self.storage.status(of: paths.part), part.kind == .file,
+            let destination = try self.storage.status(of: paths.destination), destination.inode == part.inode,
+            destination.device == part.device
+        else { return }
+        try self.storage.remove(paths.part)
     }
 
     /// A download that is gone on with is held to the digests it was begun with, unless the request names others.
@@ -244,7 +259,7 @@ final class DownloadJob: Sendable {
         let (current, isNamed) = self.shared.withLock { ($0.paths, $0.isNamed) }
         guard !isNamed, let current, current.name != suggested else { return nil }
         let paths = try self.chosenPaths(from: DestinationPaths(directory: current.directory, name: suggested))
-        let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
+        let finding = try self.survey(paths)
         self.shared.withLock { shared in
             shared.part?.close()
             shared.part = finding.part

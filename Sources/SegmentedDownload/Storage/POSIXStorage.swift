@@ -247,8 +247,8 @@ final class POSIXFile: StorageFile {
             }
             return true
         } catch
-            where error.errno == EOPNOTSUPP || error.errno == ENOSPC || error.errno == E2BIG
-            || error.errno == EPERM
+            where error.errno == EOPNOTSUPP || error.errno == ENOSPC || error.errno == EDQUOT
+            || error.errno == E2BIG || error.errno == EPERM
         {
             return false
         }

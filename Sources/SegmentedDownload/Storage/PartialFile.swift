@@ -254,10 +254,10 @@ package final class PartialFile: Sendable {
         try self.storage.remove(self.paths.manifest)
     }
 
-    /// Deletes part and manifest.
+    /// Deletes part and manifest, and a manifest that was being drafted.
     package func discard() throws(StorageError) {
-        if try self.storage.isManifest(self.paths.manifest) {
-            try self.storage.remove(self.paths.manifest)
+        for path in [self.paths.manifestDraft, self.paths.manifest] where try self.storage.isManifest(path) {
+            try self.storage.remove(path)
         }
         try self.storage.remove(self.paths.part)
         self.close()

@@ -91,6 +91,21 @@ import Testing
         }
     }
 
+    @Test(
+        "A finished file that a crash left with the part's name too loses that name",
+        arguments: [DownloadRequest.ExistingFilePolicy.verify, .overwrite])
+    func secondName(policy: DownloadRequest.ExistingFilePolicy) async throws {
+        try await Harness.run { harness in
+            let first = await harness.fetch("/1M/file.bin")
+            #expect(first.code == nil, "\(first)")
+            try FileManager.default.linkItem(atPath: harness.path, toPath: harness.part)
+            let again = await harness.fetch("/1M/file.bin") { $0.ifExists = policy }
+            #expect(again.code == nil, "\(again)")
+            #expect(!harness.exists(harness.part))
+            #expect(harness.contains(seed: 1, length: 1.mebibytes))
+        }
+    }
+
     @Test("A transfer coding other than chunked is no file", arguments: ["gzip, chunked", "gzip", "xchunked"])
     func transferCodings(coding: String) async throws {
         try await Harness.run { harness in

@@ -1,0 +1,207 @@
+import ArgumentParser
+import Foundation
+import Origin
+import SegmentedDownloadCore
+import Synchronization
+
+/// Cuts the power of a real ext4 at random moments; what was called durable is there, and the next run ends well.
+struct Power: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Cut the power of an ext4 file system on a loop device at random moments (root only).")
+
+    @OptionGroup var options: LabOptions
+
+    @Option(help: "Power cuts.")
+    var cuts = 320
+
+    /// A cut of which everything is chosen by a seed.
+    struct Cut: Sendable, CustomStringConvertible {
+        enum Moment: String, CaseIterable, Sendable {
+            /// Somewhere in a download's middle.
+            case first
+            /// After a pause and while going on.
+            case resumed
+            /// About when the last bytes come, when all is synced and renamed.
+            case finishing
+            /// Right after the command has said that it is done.
+            case finished
+            /// Later than the first checkpoint of a slow download.
+            case checkpointed
+        }
+
+        var seed: UInt64
+        var moment: Moment
+        /// Whether the process dies with the disk, or lives to see it fail.
+        var killsProcess: Bool
+        var scenario: Scenario
+        var fraction: Double
+
+        init(seed: UInt64, index: Int) {
+            var generator = SplitMix64(seed: seed)
+            self.seed = seed
+            // Slow downloads take 8 s each; one in sixteen keeps them to a share of the time.
+            let quick: [Moment] = [.first, .resumed, .finishing, .finished, .resumed, .finishing]
+            self.moment = index % 16 == 7 ? .checkpointed : quick.randomElement(using: &generator) ?? .first
+            self.killsProcess = Bool.random(using: &generator)
+            self.fraction = Double.random(in: 0..<1, using: &generator)
+            let size =
+                self.moment == .checkpointed ? "24M" : ["3M", "9M", "12M"].randomElement(using: &generator) ?? ""
+            self.scenario = Scenario(name: "\(self.moment)", size: size, options: ["-s", "3"])
+        }
+
+        var description: String {
+            "\(self.moment) \(self.scenario.size), seed \(self.seed)\(self.killsProcess ? ", with the process" : "")"
+        }
+    }
+
+    func run() async throws {
+        guard getuid() == 0 else { return print("power: skipping: only root may mount a file system") }
+        try await Lab.run(self.options) { lab in
+            let report = Report("power")
+            let disks: [LoopDisk]
+            do {
+                disks = try await Self.disks(self.options.jobs, in: lab.root)
+            } catch {
+                return print("power: skipping: \(error)")
+            }
+            let cuts = (0..<self.cuts).map { Cut(seed: self.options.seed &* 1_000_003 &+ UInt64($0), index: $0) }
+            let chosen = self.options.chosen(cuts)
+            do {
+                try await forEach(Array(disks.enumerated()), atOnce: disks.count) { first, disk in
+                    for index in stride(from: first, to: chosen.count, by: disks.count) {
+                        try await self.cut(chosen[index], disk, lab, report)
+                    }
+                }
+            } catch {
+                for disk in disks { try? await disk.unmount() }
+                throw error
+            }
+            for disk in disks { try await disk.unmount() }
+            try report.conclude(atLeast: "cuts")
+        }
+    }
+
+    /// One for each that works at a time; data may reach the disk after the metadata on every second one.
+    private static func disks(_ count: Int, in folder: String) async throws -> [LoopDisk] {
+        var disks: [LoopDisk] = []
+        do {
+            for number in 0..<count {
+                let options = number % 2 == 1 ? "data=writeback" : ""
+                disks.append(try await LoopDisk(in: folder, number: number, options: options))
+            }
+            return disks
+        } catch {
+            for disk in disks { try? await disk.unmount() }
+            throw error
+        }
+    }
+
+    private func cut(_ cut: Cut, _ disk: LoopDisk, _ lab: Lab, _ report: Report) async throws {
+        let bench = try Bench(lab, name: "cut-\(cut.seed)", files: disk.mountPoint)
+        let scenario = cut.scenario
+        let replay = "segdl-crash power --seed \(self.options.seed) --only '\(cut)'"
+        let path = "/\(scenario.size)/\(bench.name)/"
+        let log = lab.origin.log
+        // The probability that a cut happens at all is what `during` decides; it is told apart here.
+        let wasCut = Mutex(false)
+        var durable: Int64 = 0
+        if cut.moment == .resumed {
+            var paused = scenario
+            paused.beginning = .paused
+            try await bench.begin(paused)
+            durable = try await Self.savedBytes(bench)
+        }
+        let sentBefore = log.snapshot(path: path).bytesSent
+        let outcome = try await bench.run(bench.command(scenario, query: Self.query(cut), more: ["--json"])) { child in
+            await Self.wait(for: cut, sentBefore: sentBefore, path: path, log)
+            guard !Task.isCancelled || cut.moment != .finished else { return }
+            guard (try? disk.cut()) != nil else { return }
+            wasCut.withLock { $0 = true }
+            if cut.killsProcess { child.signal(SIGKILL) }
+        }
+        if !wasCut.withLock({ $0 }) { try disk.cut() }
+        report.count("cuts")
+        report.count("cuts of \(cut.moment)")
+        durable = max(durable, outcome.number("bytes_durable", of: "checkpoint") ?? 0)
+        let received = log.snapshot(path: path).bytesSent - sentBefore
+        try await disk.unmount()
+        try await disk.mount()
+
+        var violations: [String] = []
+        let destination = bench.destination(scenario)
+        if case .wrong(let offset) = destination {
+            violations.append("the destination is there and wrong at \(offset)")
+        }
+        switch outcome.status {
+        case 0 where destination != .right:
+            violations.append("exit 0, and after the cut the destination is \(destination)")
+        case 0: report.count("done before the cut")
+        case 3 where outcome.output.contains("\"event\":\"failed\""): report.count("told")
+        case _ where outcome.wasKilled: break
+        default: violations.append("it came to \(outcome) \(outcome.output.suffix(400))")
+        }
+        if destination != .right {
+            let kept = try await Self.savedBytes(bench)
+            report.count("MiB durable", Int(durable >> 20))
+            if kept < durable { violations.append("\(durable) bytes were durable, and \(kept) are kept") }
+            if cut.moment == .checkpointed, received - kept > Self.lossMax {
+                violations.append("\(received) bytes had come, and \(kept) are kept")
+            }
+            let next = try await bench.run(bench.command(scenario, more: ["--json"]))
+            let resumed = next.number("resumed_from", of: "started") ?? 0
+            if next.status != 0 { violations.append("the next run came to \(next) \(next.output.suffix(400))") }
+            if resumed < durable { violations.append("\(durable) bytes were durable, and it went on from \(resumed)") }
+            if resumed > 0 { report.count("gone on with") }
+        }
+        violations += try await bench.violationsAfterFinishing(scenario)
+        for violation in violations { report.violation("\(cut): \(violation)", replay: replay) }
+        for name in try FileManager.default.contentsOfDirectory(atPath: bench.files) where name != "lost+found" {
+            try FileManager.default.removeItem(atPath: "\(bench.files)/\(name)")
+        }
+        try FileManager.default.removeItem(atPath: bench.folder)
+        // Otherwise the next cut brings back what was just removed.
+        try await disk.unmount()
+        try await disk.mount()
+    }
+
+    // MARK: Moments
+
+    /// 3 MiB a second over all connections: a checkpoint after 5 s is at 15 of 24 MiB.
+    private static let slowRate: Int64 = 3 << 20
+    /// What comes between two checkpoints, and a second for a slow machine.
+    private static let lossMax = 6 * slowRate
+
+    private static func query(_ cut: Cut) -> String {
+        switch cut.moment {
+        case .first, .resumed: "total-rate=32M"
+        case .finishing, .finished: "total-rate=128M"
+        case .checkpointed: "total-rate=\(Self.slowRate)"
+        }
+    }
+
+    /// Returns at the moment, or when the command has ended.
+    private static func wait(for cut: Cut, sentBefore: Int64, path: String, _ log: OriginLog) async {
+        let length = cut.scenario.length
+        switch cut.moment {
+        case .first:
+            await log.waitForBytes(sent: Int64(cut.fraction * Double(length)), path: path)
+        case .resumed:
+            await log.waitForBytes(sent: sentBefore + Int64(cut.fraction * 0.4 * Double(length)), path: path)
+        case .finishing:
+            await log.waitForBytes(sent: length, path: path)
+            // The moment is to be any of the last steps', which take about so long.
+            try? await Task.sleep(for: .microseconds(Int(cut.fraction * 25_000)))
+        case .finished:
+            await log.waitForBytes(sent: .max, path: path)
+        case .checkpointed:
+            await log.waitForBytes(sent: Int64((0.7 + 0.28 * cut.fraction) * Double(length)), path: path)
+        }
+    }
+
+    /// What the manifest says is there.
+    private static func savedBytes(_ bench: Bench) async throws -> Int64 {
+        let outcome = try await bench.run([bench.lab.segdl, "status", "--json", bench.path(.destination)])
+        let object = (try? JSONSerialization.jsonObject(with: Data(outcome.output.utf8))) as? [String: Any]
+        return (object?["bytes_done"] as? NSNumber)?.int64Value ?? 0
+    }
+}

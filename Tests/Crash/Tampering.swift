@@ -1,0 +1,140 @@
+import ArgumentParser
+import Foundation
+import Origin
+import SegmentedDownloadCore
+
+/// Damages what an interrupted download left, in every way found; the runs after it end with the right file.
+struct Tampering: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Cut, zero, flip and exchange part and manifest between runs.")
+
+    @OptionGroup var options: LabOptions
+
+    @Option(help: "Random places of each part.")
+    var places = 60
+
+    /// What is interrupted: the smaller one's manifest is damaged bit by bit.
+    private static let unproven = "etag=none&last-modified=none"
+    private static let subjects: [(scenario: Scenario, isFlipped: Bool)] = [
+        (Scenario(name: "small", size: "2M", beginning: .paused, options: ["-s", "1"]), true),
+        (Scenario(name: "large", beginning: .paused), false),
+        (
+            Scenario(
+                name: "unproven", size: "3M", query: unproven, beginningQuery: unproven, beginning: .paused,
+                isProvable: false), false
+        ),
+    ]
+
+    func run() async throws {
+        try await Lab.run(self.options) { lab in
+            let report = Report("tampering")
+            for (scenario, isFlipped) in Self.subjects {
+                try await self.tamper(scenario, isFlipped: isFlipped, lab, report)
+            }
+            try await self.tamperWithFinished(lab, report)
+            try report.conclude(atLeast: "states")
+        }
+    }
+
+    private func tamper(_ scenario: Scenario, isFlipped: Bool, _ lab: Lab, _ report: Report) async throws {
+        // One subject for each that works at a time: it is restored after every case, its inode with it.
+        let subjects = try await (0..<self.options.jobs).asyncMap {
+            try await Subject(lab, scenario, name: "tampering-\(scenario)-\($0)")
+        }
+        try await forEach(Array(subjects.enumerated()), atOnce: self.options.jobs) { first, subject in
+            // Each takes every n-th of its own damages: they are alike, but a manifest may have a record more.
+            let specimen = subject.specimen
+            var damages = specimen.manifestDamages() + specimen.partDamages(self.places, seed: self.options.seed)
+            if isFlipped { damages += specimen.flips() }
+            let chosen = self.options.chosen(damages)
+            for index in stride(from: first, to: chosen.count, by: subjects.count) {
+                try await self.try(chosen[index], on: subject, report)
+            }
+        }
+    }
+
+    private func `try`(_ damage: Damage, on subject: Subject, _ report: Report) async throws {
+        let (bench, scenario) = (subject.bench, subject.scenario)
+        try await subject.restore()
+        try subject.inflict(damage)
+        report.count("states")
+        for violation in try await Self.violationsAfter(bench, scenario, report) {
+            report.violation(
+                "\(scenario): \(damage): \(violation)",
+                replay: "segdl-crash tampering --seed \(self.options.seed) --only '\(damage)'")
+        }
+    }
+
+    /// Runs plainly, plainly again, and at worst as the message says.
+    private static func violationsAfter(
+        _ bench: Bench, _ scenario: Scenario, _ report: Report
+    ) async throws -> [String] {
+        let outcomes = ["healed at once", "healed by a second run", "healed as the message said"]
+        var more: [String] = []
+        var last: Child.Outcome?
+        for name in outcomes {
+            if name == outcomes.last { more = Self.hint(in: last?.errors ?? "") }
+            let outcome = try await bench.run(bench.command(scenario, more: more))
+            let destination = bench.destination(scenario)
+            last = outcome
+            if outcome.status == 0 {
+                report.count(name)
+                let left = try FileManager.default.contentsOfDirectory(atPath: bench.files)
+                return (destination == .right ? [] : ["exit 0, and the destination is \(destination)"])
+                    + (left == [Bench.fileName] ? [] : ["exit 0, and there is \(left.sorted())"])
+            }
+            if outcome.status < 0 || outcome.status == 1 || outcome.isOverdue { return ["it came to \(outcome)"] }
+            if case .wrong(let offset) = destination {
+                return ["it came to \(outcome), and the destination is there and wrong at \(offset)"]
+            }
+        }
+        return ["it never ended well: \(last.map { "\($0)" } ?? "")"]
+    }
+
+    /// The options that a failure's remedy names.
+    private static func hint(in errors: String) -> [String] {
+        for option in [["--on-change", "restart"], ["--continue", "no"], ["--if-exists", "overwrite"]]
+        where errors.contains(option.joined(separator: " ")) {
+            return option
+        }
+        return []
+    }
+
+    // MARK: Finished files
+
+    /// A finished file that somebody altered is not taken for the remote one.
+    private func tamperWithFinished(_ lab: Lab, _ report: Report) async throws {
+        var generator = SplitMix64(seed: self.options.seed)
+        let scenario = Scenario(name: "finished", size: "1M", options: ["-s", "1"])
+        let places = (0..<self.places).map { _ in Int.random(in: 0..<Int(scenario.length), using: &generator) }
+        try await forEach(self.options.slice.of(places), atOnce: self.options.jobs) { place in
+            try await lab.withBench("finished-\(place)") { bench in
+                let replay = "segdl-crash tampering --seed \(self.options.seed), a finished file altered at \(place)"
+                let first = try await bench.run(bench.command(scenario))
+                guard first.status == 0 else { throw Bench.SetupFailure("a plain run came to \(first)") }
+                report.count("states")
+                let path = bench.path(.destination)
+                if place % 3 == 0 {
+                    try Subject.resize(path, to: place)
+                } else {
+                    try Subject.flip(byte: place, bit: place % 8, of: path)
+                }
+                let second = try await bench.run(bench.command(scenario))
+                if second.status != 12 { report.violation("an altered file: \(second)", replay: replay) }
+                let third = try await bench.run(bench.command(scenario, more: Self.hint(in: second.errors)))
+                guard third.status == 0, bench.destination(scenario) == .right else {
+                    return report.violation("told to overwrite an altered file: \(third)", replay: replay)
+                }
+                report.count("healed as the message said")
+            }
+        }
+    }
+}
+
+extension Sequence {
+    fileprivate func asyncMap<Answer>(_ body: (Element) async throws -> Answer) async throws -> [Answer] {
+        var answers: [Answer] = []
+        for element in self { answers.append(try await body(element)) }
+        return answers
+    }
+}
