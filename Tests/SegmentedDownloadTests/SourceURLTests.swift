@@ -1,0 +1,14 @@
+import SegmentedDownload
+import Testing
+
+@Suite("Source URL")
+struct SourceURLTests {
+    @Test(
+        "What cannot be parsed is shown without what may be its password",
+        arguments: ["http://user:secret@a b/", "user:secret@host", "http://user:secret@\u{301}host /"])
+    func password(text: String) {
+        let error = #expect(throws: DownloadError.self) { try SourceURL(text) }
+        #expect(error?.code == .usage)
+        #expect(error?.message.contains("secret") == false)
+    }
+}
