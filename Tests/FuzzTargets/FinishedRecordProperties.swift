@@ -29,10 +29,11 @@ enum FinishedRecordProperties {
 
     private static func checkPrinting(_ record: FinishedRecord) throws(Violation) {
         let bytes = record.encoded
-        let shown = String(decoding: bytes, as: UTF8.self).debugDescription
         guard let again = FinishedRecord(decoding: bytes) else {
-            throw Violation(description: "\(shown) is not read again")
+            throw Violation(description: "\(String(decoding: bytes, as: UTF8.self).debugDescription) is not read again")
         }
-        try require(again == record && again.encoded == bytes, "\(shown) is read as something else")
+        try require(
+            again == record && again.encoded == bytes,
+            "\(String(decoding: bytes, as: UTF8.self).debugDescription) is read as something else")
     }
 }

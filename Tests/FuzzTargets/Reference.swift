@@ -110,6 +110,13 @@ enum Reference {
 
     /// Whether a scalar moves no cursor, turns no line around and is there to be seen, by its properties in Unicode.
     static func isShowable(_ scalar: Unicode.Scalar) -> Bool {
+        Self.showable[Int(scalar.value)]
+    }
+
+    /// Asked once for each of them: the properties take a fuzzer's time.
+    private static let showable = (0..<UInt32(0x11_0000)).map { Unicode.Scalar($0).map { Self.lookUp($0) } ?? false }
+
+    private static func lookUp(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: return false
         default: break

@@ -19,17 +19,22 @@ enum SafeFilenameProperties {
 
     private static func check(_ name: SafeFilename) throws(Violation) {
         let text = name.value
-        let shown = text.debugDescription
         // 255 bytes is what file systems allow; 15 are for `.segdl-part` and a temporary suffix behind it.
-        try require((1...240).contains(text.utf8.count), "\(shown) has \(text.utf8.count) bytes")
-        try require(text.utf8.allSatisfy { $0 != 0x2F && $0 != 0x5C && $0 != 0 }, "\(shown) has several components")
-        try require(text.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(shown) hides something")
-        try require(!".-~".utf8.contains(text.utf8.first ?? 0), "\(shown) is hidden, an option or a home")
-        try require(text.utf8.last != 0x20, "\(shown) ends in a space")
+        try require((1...240).contains(text.utf8.count), "\(text.debugDescription) has \(text.utf8.count) bytes")
+        try require(
+            text.utf8.allSatisfy { $0 != 0x2F && $0 != 0x5C && $0 != 0 },
+            "\(text.debugDescription) has several components")
+        try require(
+            text.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(text.debugDescription) hides something")
+        try require(
+            !".-~".utf8.contains(text.utf8.first ?? 0), "\(text.debugDescription) is hidden, an option or a home")
+        try require(text.utf8.last != 0x20, "\(text.debugDescription) ends in a space")
         let lowercased = Reference.lowercased(text.utf8)
         for suffix in [".segdl", ".segdl-part", ".segdl-new"] {
-            try require(!lowercased.reversed().starts(with: suffix.utf8.reversed()), "\(shown) is one of our files")
+            try require(
+                !lowercased.reversed().starts(with: suffix.utf8.reversed()),
+                "\(text.debugDescription) is one of our files")
         }
-        try require(SafeFilename(untrusted: text) == name, "\(shown) is not safe enough for itself")
+        try require(SafeFilename(untrusted: text) == name, "\(text.debugDescription) is not safe enough for itself")
     }
 }

@@ -2,8 +2,8 @@ import SegmentedDownloadCore
 
 /// Whatever is done to a plan, its segments cover the resource in order and without overlap, and nothing written is lost.
 enum SegmentPlanProperties {
-    /// 64 operations: more never found more, and every one of them checks the whole plan.
-    private static let operationsMax = 64
+    /// 32 operations: every one of them has the whole plan checked.
+    private static let operationsMax = 32
     /// As many as a host is ever asked for, and some.
     private static let segmentsMax = 40
 
@@ -55,13 +55,14 @@ enum SegmentPlanProperties {
 
     private static func check(_ plan: SegmentPlan) throws(Violation) {
         var offset: Int64 = 0
-        var ids: Set<Segment.ID> = []
+        var ids: [Segment.ID] = []
         for segment in plan.segments {
             try require(segment.lowerBound == offset, "a gap or overlap at \(offset) in \(plan)")
             try require(
                 segment.lowerBound <= segment.position && segment.position <= segment.upperBound, "\(segment) is no run"
             )
-            try require(ids.insert(segment.id).inserted, "two segments are \(segment.id)")
+            try require(!ids.contains(segment.id), "two segments are \(segment.id)")
+            ids.append(segment.id)
             offset = segment.upperBound
         }
         try require(offset == plan.completeLength ?? .max, "\(plan) ends at \(offset)")

@@ -26,36 +26,38 @@ enum SourceURLProperties {
             try Self.check(error)
             return nil
         }
-        let shown = text.debugDescription
         let plain = Plain(text)
-        try require(plain != nil, "\(shown) is accepted and is no absolute URL")
+        try require(plain != nil, "\(text.debugDescription) is accepted and is no absolute URL")
         guard let plain else { return nil }
-        try require(Array(url.origin.scheme.utf8) == plain.scheme, "\(shown) has scheme \(url.origin.scheme)")
-        try require(Array(url.origin.host.utf8) == plain.host, "\(shown) leads to \(url.origin.host)")
         try require(
-            url.origin.port == plain.port ?? (url.origin.scheme == "https" ? 443 : 80), "\(shown): \(url.origin)")
-        try require((url.credentials != nil) == (plain.userinfo != nil), "\(shown) loses or finds a password")
+            Array(url.origin.scheme.utf8) == plain.scheme, "\(text.debugDescription) has scheme \(url.origin.scheme)")
+        try require(Array(url.origin.host.utf8) == plain.host, "\(text.debugDescription) leads to \(url.origin.host)")
+        try require(
+            url.origin.port == plain.port ?? (url.origin.scheme == "https" ? 443 : 80),
+            "\(text.debugDescription): \(url.origin)")
+        try require(
+            (url.credentials != nil) == (plain.userinfo != nil), "\(text.debugDescription) loses or finds a password")
         try Self.check(url)
         return url
     }
 
     private static func check(_ url: SourceURL) throws(Violation) {
-        let shown = url.string.debugDescription
-        try require(["http", "https"].contains(url.origin.scheme), "\(shown) has another scheme")
-        try require((1...65_535).contains(url.origin.port) && !url.origin.host.isEmpty, "\(shown) leads nowhere")
+        try require(["http", "https"].contains(url.origin.scheme), "\(url.string) has another scheme")
+        try require((1...65_535).contains(url.origin.port) && !url.origin.host.isEmpty, "\(url.string) leads nowhere")
         try require(
-            url.string.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "\(shown) cannot stand in a request")
-        try require(url.path.utf8.first == 0x2F, "\(shown) has the path \(url.path.debugDescription)")
+            url.string.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "\(url.string) cannot stand in a request")
+        try require(url.path.utf8.first == 0x2F, "\(url.string) has the path \(url.path.debugDescription)")
         let description = url.description
-        try require(description.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(shown) is shown")
-        try require(Plain(url.string)?.userinfo == nil, "\(shown) holds a password")
+        try require(description.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(url.string) is shown")
+        try require(Plain(url.string)?.userinfo == nil, "\(url.string) holds a password")
         let again: SourceURL
         do throws(DownloadError) {
             again = try SourceURL(url.string)
         } catch {
-            throw Violation(description: "\(shown) is not read again: \(error)")
+            throw Violation(description: "\(url.string) is not read again: \(error)")
         }
-        try require(again.string == url.string && again.origin == url.origin, "\(shown) is read as \(again.string)")
+        try require(
+            again.string == url.string && again.origin == url.origin, "\(url.string) is read as \(again.string)")
     }
 
     private static func check(_ error: DownloadError) throws(Violation) {
