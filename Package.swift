@@ -107,6 +107,15 @@ let package = Package(
             path: "Tests/Crash",
             swiftSettings: strict
         ),
+        // What must hold of every reader of foreign bytes: scripts/fuzz compiles it with the fuzzer, the tests replay its corpus.
+        .target(
+            name: "FuzzTargets",
+            dependencies: [
+                "SegmentedDownload", "SegmentedDownloadCore", .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            path: "Tests/FuzzTargets",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
             dependencies: ["SegmentedDownloadCore", "Simulator"],
@@ -114,7 +123,7 @@ let package = Package(
         ),
         .testTarget(
             name: "SegmentedDownloadTests",
-            dependencies: ["SegmentedDownload", "SegmentedDownloadCore", "Origin"],
+            dependencies: ["SegmentedDownload", "SegmentedDownloadCore", "Origin", "FuzzTargets"],
             swiftSettings: strict
         ),
         .testTarget(

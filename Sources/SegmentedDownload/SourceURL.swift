@@ -89,7 +89,10 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         }
         guard let base = URL(string: self.string),
             let target = URL(string: location, relativeTo: base)?.absoluteURL
-        else { throw DownloadError(.protocol, "\(self.host) redirects to \"\(location.printable)\", which is no URL") }
+        else {
+            let shown = Self.withoutPassword(location)
+            throw DownloadError(.protocol, "\(self.host) redirects to \"\(shown)\", which is no URL")
+        }
         do throws(DownloadError) {
             return try SourceURL(target, text: location)
         } catch  where error.code == .usage {
@@ -112,8 +115,14 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func malformed(_ text: String, _ why: String) -> DownloadError {
-        // What could not be parsed may hold a password anywhere before its last @.
-        let shown = text.split(separator: "@", omittingEmptySubsequences: false).last.map { String($0) } ?? ""
-        return DownloadError(.usage, "\"\(shown.printable)\" cannot be fetched: \(why)")
+        DownloadError(.usage, "\"\(Self.withoutPassword(text))\" cannot be fetched: \(why)")
+    }
+
+    /// What could not be parsed may hold a password anywhere before its last @: that is not shown.
+    private static func withoutPassword(_ text: String) -> String {
+        // Scalars: an @ with an accent on it is another `Character`.
+        let scalars = text.unicodeScalars
+        let start = scalars.lastIndex(of: "@").map { scalars.index(after: $0) } ?? scalars.startIndex
+        return String(scalars[start...]).printable
     }
 }

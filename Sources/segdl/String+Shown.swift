@@ -19,13 +19,15 @@ extension String {
                 }
             }
         // What begins with a dash would be an option.
-        let word = self.hasPrefix("-") ? "./\(self)" : self
+        let word = self.utf8.first == UInt8(ascii: "-") ? "./\(self)" : self
         guard !isPlain else { return word.shown }
-        return "'" + word.shown.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+        // By bytes, as the shell reads it: a quotation mark with an accent on it is another `Character`, and ends a word.
+        let pieces = word.shown.utf8.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
+        return "'" + pieces.map { String(Substring($0)) }.joined(separator: "'\\''") + "'"
     }
 
     /// What follows the last slash.
     var lastPathComponent: String {
-        self.lastIndex(of: "/").map { String(self[self.index(after: $0)...]) } ?? self
+        self.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self[self.utf8.index(after: $0)...]) } ?? self
     }
 }

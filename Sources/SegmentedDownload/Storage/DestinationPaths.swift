@@ -10,12 +10,13 @@ package struct DestinationPaths: Hashable, Sendable {
 
     /// Splits a path at its last slash.
     package init(path: String) {
-        guard let slash = path.lastIndex(of: "/") else {
+        // The byte: a slash with an accent on it is another `Character`, and yet a slash to the system.
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else {
             self.init(directory: ".", name: path)
             return
         }
         let directory = slash == path.startIndex ? "/" : String(path[..<slash])
-        self.init(directory: directory, name: String(path[path.index(after: slash)...]))
+        self.init(directory: directory, name: String(path[path.utf8.index(after: slash)...]))
     }
 
     package static let partSuffix = ".segdl-part"

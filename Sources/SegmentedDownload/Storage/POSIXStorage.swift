@@ -52,7 +52,7 @@ package struct POSIXStorage: Storage {
 
     package func makeDirectory(_ path: String) throws(StorageError) {
         if try self.target(of: path)?.kind == .directory { return }
-        if let slash = path.lastIndex(of: "/"), slash > path.startIndex {
+        if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex {
             try self.makeDirectory(String(path[..<slash]))
         }
         do throws(StorageError) {

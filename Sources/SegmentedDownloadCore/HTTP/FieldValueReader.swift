@@ -87,3 +87,16 @@ extension UInt8 {
         }
     }
 }
+
+extension String {
+    /// The bytes with A to Z in lower case. `lowercased()` makes a k of the Kelvin sign too: another text would pass for this.
+    var asciiLowercased: [UInt8] { self.utf8.map(\.asciiLowercased) }
+}
+
+extension ArraySlice<UInt8> {
+    /// Without optional whitespace at its ends (RFC 9110 §5.6.3).
+    var trimmingFieldWhitespace: ArraySlice<UInt8> {
+        let text = self.drop { $0.isFieldWhitespace }
+        return text[..<(text.lastIndex { !$0.isFieldWhitespace }.map { $0 + 1 } ?? text.startIndex)]
+    }
+}

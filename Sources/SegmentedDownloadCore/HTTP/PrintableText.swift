@@ -32,9 +32,13 @@ extension Unicode.Scalar {
     package var isPrintable: Bool {
         switch self.value {
         case 0x00...0x1F, 0x7F...0x9F: false  // C0, DEL, C1.
-        case 0x061C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: false  // Bidirectional controls.
-        case 0x200B...0x200D, 0x2060...0x2065, 0x206A...0x206F, 0xFEFF: false  // Invisible.
         case 0x2028...0x2029: false  // Line and paragraph separators.
+        case 0x061C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: false  // Bidirectional controls.
+        // Invisible: what Unicode calls ignorable by default. Not the sixteen variation selectors from U+FE00, which
+        // choose how the character before them looks; the others (within U+E0000) carry hidden text, as the tags do.
+        case 0x00AD, 0x034F, 0x115F...0x1160, 0x17B4...0x17B5, 0x180B...0x180F, 0x200B...0x200D, 0x2060...0x2065: false
+        case 0x206A...0x206F, 0x3164, 0xFEFF, 0xFFA0, 0xFFF0...0xFFF8, 0x1BCA0...0x1BCA3, 0x1D173...0x1D17A: false
+        case 0xE0000...0xE0FFF: false
         default: true
         }
     }

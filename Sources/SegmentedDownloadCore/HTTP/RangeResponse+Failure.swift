@@ -1,6 +1,6 @@
 extension RangeResponse {
     /// What a response that yields no bytes means to a person.
-    func failure(host: String) -> Failure {
+    package func failure(host: String) -> Failure {
         switch self {
         case .refused(let status, let retryAfter):
             let asked = retryAfter.map { " and asks to wait \($0.seconds) s" } ?? ""

@@ -141,7 +141,10 @@ package enum RangeResponse: Hashable, Sendable {
     }
 
     private static func partial(_ request: RangeRequest, _ head: ResponseHead) -> RangeResponse {
-        guard !head.values(.contentType).contains(where: { $0.lowercased().hasPrefix("multipart/byteranges") }) else {
+        let isMultipart = head.values(.contentType).contains {
+            $0.asciiLowercased.starts(with: "multipart/byteranges".utf8)
+        }
+        guard !isMultipart else {
             return .ignoresRanges("one range was asked for and multipart/byteranges came")
         }
         if let coding = Self.unknownTransferCoding(head) { return .malformed(coding) }
@@ -203,15 +206,14 @@ package enum RangeResponse: Hashable, Sendable {
     private static func unknownTransferCoding(_ head: ResponseHead) -> String? {
         let codings = head.values(.transferEncoding)
         guard !codings.isEmpty else { return nil }
-        let text = codings.joined(separator: ", ")
-        let isChunked = text.lowercased().filter { $0 != " " && $0 != "\t" } == "chunked"
-        return isChunked ? nil : "its Transfer-Encoding \"\(text.printable)\" is not understood"
+        guard codings.count > 1 || codings[0].asciiLowercased != Array("chunked".utf8) else { return nil }
+        return "its Transfer-Encoding \"\(codings.joined(separator: ", ").printable)\" is not understood"
     }
 
     private static func resource(_ head: ResponseHead, completeLength: Int64?) -> RemoteResource {
         let codings = head.values(.contentEncoding)
-            .flatMap { $0.split(separator: ",") }
-            .map { $0.lowercased().filter { $0 != " " && $0 != "\t" } }
+            .flatMap { $0.asciiLowercased.split(separator: UInt8(ascii: ",")) }
+            .map { String(decoding: $0.trimmingFieldWhitespace, as: UTF8.self) }
             .filter { !$0.isEmpty && $0 != "identity" }
         let validator = Validator(
             entityTag: head.single(.eTag).flatMap { EntityTag(fieldValue: $0) },

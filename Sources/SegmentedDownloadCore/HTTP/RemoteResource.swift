@@ -33,7 +33,8 @@ package struct RemoteResource: Hashable, Sendable {
         if case .changed = self.validator.compare(with: current.validator) {
             return "its validator was \(self.validator) and is now \(current.validator)"
         }
-        if self.contentEncoding != current.contentEncoding {
+        // As bytes: to `String` some different texts are equal.
+        if self.contentEncoding.map({ Array($0.utf8) }) != current.contentEncoding.map({ Array($0.utf8) }) {
             let recorded = self.contentEncoding ?? "none"
             return
                 "its content encoding was \(recorded.printable) and is now \((current.contentEncoding ?? "none").printable)"

@@ -30,11 +30,12 @@ package struct FinishedRecord: Hashable, Sendable {
     /// Reads an attribute's value; absent for anything this version did not write.
     package init?(decoding bytes: [UInt8]) {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
-        var lines = text.split(separator: "\n", omittingEmptySubsequences: false)[...]
+        // At bytes, not characters: a line end or space with an accent on it is another `Character`.
+        var lines = Self.split(text[...], at: "\n")[...]
         guard lines.popFirst() == "segdl 1" else { return nil }
         var values: [Substring: Substring] = [:]
         for line in lines {
-            let fields = line.split(separator: " ", maxSplits: 1)
+            let fields = Self.split(line, at: " ", maxSplits: 1)
             guard fields.count == 2, values.updateValue(fields[1], forKey: fields[0]) == nil else { return nil }
         }
         guard let length = values["length"].flatMap({ Int64($0) }), length >= 0,
@@ -50,5 +51,10 @@ package struct FinishedRecord: Hashable, Sendable {
         self.length = length
         self.crc = CRC32(value: crc)
         self.modified = modified
+    }
+
+    private static func split(_ text: Substring, at separator: Unicode.Scalar, maxSplits: Int = .max) -> [Substring] {
+        text.utf8.split(separator: UInt8(ascii: separator), maxSplits: maxSplits, omittingEmptySubsequences: false)
+            .map { Substring($0) }
     }
 }

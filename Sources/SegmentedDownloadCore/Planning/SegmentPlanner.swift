@@ -42,7 +42,9 @@ package struct SegmentPlanner: Hashable, Sendable {
 
     /// The multiple of the alignment nearest to `offset`, or `offset` itself where pieces are too small for that to be fair.
     func aligned(_ offset: Int64, above lowerBound: Int64) -> Int64 {
-        let rounded = (offset + Self.alignment / 2) / Self.alignment * Self.alignment
+        let (middle, overflow) = offset.addingReportingOverflow(Self.alignment / 2)
+        guard !overflow else { return offset }  // In the last half block that can be counted.
+        let rounded = middle / Self.alignment * Self.alignment
         // Moving a cut by half a block matters little from four blocks on.
         return offset - lowerBound >= 4 * Self.alignment && rounded > lowerBound ? rounded : offset
     }

@@ -83,7 +83,8 @@ package struct SegmentSplitter: Hashable, Sendable {
         guard length >= 2 * minimum else { return nil }
         let own = victim.rate ?? expected ?? 1
         let share = own / (own + max(expected ?? own, 1))
-        let kept = Int64(Double(length) * share)
+        // A share that rounds to one of a length that rounds up would be more than there is.
+        let kept = share < 1 ? Int64(Double(length) * share) : length
         // Far too slow to keep even the smallest piece: better replaced than split.
         if kept < minimum, let expected, own * Self.replacementGain * 2 < expected { return nil }
         let offset = victim.remaining.lowerBound + min(max(kept, minimum), length - minimum)

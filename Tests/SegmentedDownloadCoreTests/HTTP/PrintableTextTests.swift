@@ -5,7 +5,7 @@ import Testing
 struct PrintableTextTests {
     @Test(
         "Ordinary text stays as it is",
-        arguments: ["", "Not Found", "grün €", "日本語", "😀", "e\u{301}", "a\\b", "\u{FFFD}"])
+        arguments: ["", "Not Found", "grün €", "日本語", "😀", "e\u{301}", "a\\b", "\u{FFFD}", "❤\u{FE0F}"])
     func unchanged(text: String) {
         #expect(text.printable.utf8.elementsEqual(text.utf8))
     }
@@ -18,7 +18,8 @@ struct PrintableTextTests {
             ("\u{61C}", "\\u{61C}"), ("\u{200B}", "\\u{200B}"), ("\u{200D}", "\\u{200D}"), ("\u{200E}", "\\u{200E}"),
             ("\u{200F}", "\\u{200F}"), ("\u{2028}", "\\u{2028}"), ("\u{2029}", "\\u{2029}"), ("\u{202A}", "\\u{202A}"),
             ("\u{202E}", "\\u{202E}"), ("\u{2060}", "\\u{2060}"), ("\u{2066}", "\\u{2066}"), ("\u{2069}", "\\u{2069}"),
-            ("\u{FEFF}", "\\u{FEFF}"), ("a\u{200B}\u{301}", "a\\u{200B}\u{301}"),
+            ("\u{FEFF}", "\\u{FEFF}"), ("\u{AD}", "\\u{AD}"), ("\u{3164}", "\\u{3164}"),
+            ("\u{E0041}", "\\u{E0041}"), ("\u{E0100}", "\\u{E0100}"), ("a\u{200B}\u{301}", "a\\u{200B}\u{301}"),
         ]
     )
     func escaped(text: String, printable: String) {

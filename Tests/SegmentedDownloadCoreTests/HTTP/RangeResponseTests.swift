@@ -214,6 +214,21 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(request, 206, Self.good)) == .partial)
     }
 
+    @Test(
+        "A name is compared as bytes: no other text passes for it",
+        arguments: ["chun\u{212A}ed", "chun ked", "chunked\u{301}"])
+    func foreignTransferCoding(value: String) {
+        #expect(Self.kind(Self.judge(Self.first, 200, [(.transferEncoding, value)])) == .malformed)
+    }
+
+    @Test("Two codings that only look alike are two")
+    func foreignContentCoding() {
+        let composed = RemoteResource(completeLength: 1, contentEncoding: "\u{E9}")
+        let decomposed = RemoteResource(completeLength: 1, contentEncoding: "e\u{301}")
+        #expect(composed.difference(from: decomposed) != nil)
+        #expect(Self.answer(.contentType, "multipart/byteranges\u{301}") == .ignoresRanges)
+    }
+
     @Test("F1, F2: the content coding is part of the resource's identity")
     func contentEncoding() {
         #expect(Self.answer(.contentEncoding, "gzip") == .changed)

@@ -73,6 +73,13 @@ struct SegmentPlannerTests {
         #expect(plan.segments.count == 1)
     }
 
+    @Test("The last bytes there can be are cut as any others")
+    func lastBytes() {
+        var plan = SegmentPlan(completeLength: .max, missing: [Int64.max - 8 << 20..<Int64.max])
+        SegmentPlanner(splitLengthMinimum: 64 << 10).divide(&plan, into: 64)
+        #expect(plan.missing.count == 64)
+    }
+
     @Test("The longest file there is can be cut", arguments: [Int64.max, Int64.max - 1])
     func longest(length: Int64) {
         #expect(Self.divided(length, 16).segments.count == 16)

@@ -17,6 +17,14 @@ struct SegmentSplitterTests {
         Self.splitter.proposal(among: candidates, requestCost: cost)
     }
 
+    @Test("A connection faster than all others by any factor keeps what it can of any length")
+    func fastest() {
+        let fast = SegmentSplitter.Candidate(lease: LeaseID(0), remaining: 0..<Int64.max, rate: 1e18)
+        let slow = (1...2).map { Self.candidate($0, 0..<1, 1) }
+        let kept = Int64.max - Self.splitter.planner.splitLengthMinimum
+        #expect(Self.proposal([fast] + slow) == .split(LeaseID(0), at: kept))
+    }
+
     @Test("The victim is the one with most time left, not with most bytes")
     func mostTime() {
         let candidates = [

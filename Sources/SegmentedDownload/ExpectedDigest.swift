@@ -1,0 +1,45 @@
+/// A digest a file is expected to have.
+public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
+    /// The digests that can be checked.
+    public enum Algorithm: String, Hashable, Sendable, CaseIterable {
+        case crc32, md5, sha1, sha256, sha512
+
+        /// The digest's length in bytes.
+        var length: Int {
+            switch self {
+            case .crc32: 4
+            case .md5: 16
+            case .sha1: 20
+            case .sha256: 32
+            case .sha512: 64
+            }
+        }
+    }
+
+    public let algorithm: Algorithm
+    /// Lower-case hexadecimal digits.
+    public let hex: String
+
+    /// Reads `ALGORITHM=HEX`, such as `sha256=9f86…`; absent if it is neither.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2,
+            let algorithm = Algorithm(rawValue: parts[0].lowercased().filter { $0 != "-" })
+        else { return nil }
+        self.init(algorithm, hex: String(parts[1]))
+    }
+
+    /// Absent if there are not exactly as many hexadecimal digits as the algorithm has.
+    public init?(_ algorithm: Algorithm, hex: String) {
+        let hex = hex.lowercased()
+        guard hex.utf8.count == algorithm.length * 2, hex.utf8.allSatisfy({ Self.isHexDigit($0) }) else { return nil }
+        self.algorithm = algorithm
+        self.hex = hex
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+
+    public var description: String { "\(self.algorithm.rawValue)=\(self.hex)" }
+}

@@ -1,0 +1,45 @@
+import SegmentedDownloadCore
+
+/// A name written by the book is read as it is; a field that says a thing twice says nothing; order does not matter.
+enum ContentDispositionProperties {
+    static func check(_ bytes: [UInt8]) throws(Violation) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        try Self.check(field: text)
+        try Self.check(name: text)
+    }
+
+    private static func check(field: String) throws(Violation) {
+        guard let read = ContentDisposition(fieldValue: field) else { return }
+        try require(
+            ContentDisposition(fieldValue: "\(field);filename=a;filename=b") == nil,
+            "\(field.debugDescription) may name the file twice")
+        // An extended name wins, unless there is one already or there are too many parameters: then all is nothing.
+        if let preferred = ContentDisposition(fieldValue: "\(field); FileName*=utf-8'en'%41") {
+            try require(preferred.filename == "A", "an extended name lost against \(field.debugDescription)")
+        }
+        if let longer = ContentDisposition(fieldValue: "\(field) ; unheard-of=\"\\\"\"") {
+            try require(longer == read, "\(field.debugDescription) depends on what does not concern it")
+        }
+    }
+
+    private static func check(name: String) throws(Violation) {
+        let isQuotable = name.unicodeScalars.allSatisfy { $0 == "\t" || ($0.value >= 0x20 && $0.value != 0x7F) }
+        if isQuotable {
+            let quoted = name.utf8.reduce(into: [UInt8]()) { quoted, byte in
+                if byte == 0x22 || byte == 0x5C { quoted.append(0x5C) }
+                quoted.append(byte)
+            }
+            let field = "attachment; filename=\"\(String(decoding: quoted, as: UTF8.self))\""
+            let read = ContentDisposition(fieldValue: field)?.filename
+            try require(read?.utf8.elementsEqual(name.utf8) == true, "\(field.debugDescription) names \(read ?? "-")")
+        }
+        let digits = Array("0123456789ABCDEF".utf8)
+        var encoded: [UInt8] = []
+        for byte in name.utf8 {
+            encoded += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+        let field = "attachment;filename=x;filename*=UTF-8''\(String(decoding: encoded, as: UTF8.self))"
+        let read = ContentDisposition(fieldValue: field)?.filename
+        try require(read?.utf8.elementsEqual(name.utf8) == true, "\(field) names \(read ?? "-")")
+    }
+}

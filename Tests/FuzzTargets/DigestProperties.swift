@@ -1,0 +1,22 @@
+import SegmentedDownload
+
+/// A digest that is accepted has all its digits, prints back to itself, and is no other text's by accident.
+enum DigestProperties {
+    private static let lengths: [ExpectedDigest.Algorithm: Int] = [
+        .crc32: 8, .md5: 32, .sha1: 40, .sha256: 64, .sha512: 128,
+    ]
+
+    static func check(_ bytes: [UInt8]) throws(Violation) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let digest = ExpectedDigest(text) else { return }
+        let hex = Array(digest.hex.utf8)
+        try require(hex.count == Self.lengths[digest.algorithm], "\(digest) has \(hex.count) digits")
+        try require(
+            hex.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }, "\(digest) is no number")
+        try require(ExpectedDigest("\(digest)") == digest, "\(digest) does not print back")
+        try require(
+            Reference.lowercased(text.utf8.suffix(hex.count)) == hex, "\(text.debugDescription) is not \(digest)")
+        let name = Reference.lowercased(text.utf8.dropLast(hex.count + 1)).filter { $0 != 0x2D }
+        try require(name == Array(digest.algorithm.rawValue.utf8), "\(text.debugDescription) is not \(digest)")
+    }
+}

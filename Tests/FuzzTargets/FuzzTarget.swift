@@ -1,0 +1,49 @@
+/// A reader of foreign bytes, and what must hold of it for any bytes whatever.
+///
+/// The fuzzer feeds it what libFuzzer invents, the tests what was worth keeping of that: both run the same properties.
+package enum FuzzTarget: String, CaseIterable, Sendable {
+    case contentDisposition = "content-disposition"
+    case contentLength = "content-length"
+    case contentRange = "content-range"
+    case digest
+    case finishedRecord = "finished-record"
+    case httpDate = "http-date"
+    case manifest
+    case printableText = "printable-text"
+    case rangeResponse = "range-response"
+    case retryAfter = "retry-after"
+    case safeFilename = "safe-filename"
+    case segmentPlan = "segment-plan"
+    case sourceURL = "source-url"
+    case validator
+
+    /// Reads the bytes and checks what came of them.
+    package func check(_ bytes: [UInt8]) throws(Violation) {
+        switch self {
+        case .contentDisposition: try ContentDispositionProperties.check(bytes)
+        case .contentLength: try ContentLengthProperties.check(bytes)
+        case .contentRange: try ContentRangeProperties.check(bytes)
+        case .digest: try DigestProperties.check(bytes)
+        case .finishedRecord: try FinishedRecordProperties.check(bytes)
+        case .httpDate: try HTTPDateProperties.check(bytes)
+        case .manifest: try ManifestProperties.check(bytes)
+        case .printableText: try PrintableTextProperties.check(bytes)
+        case .rangeResponse: try RangeResponseProperties.check(bytes)
+        case .retryAfter: try RetryAfterProperties.check(bytes)
+        case .safeFilename: try SafeFilenameProperties.check(bytes)
+        case .segmentPlan: try SegmentPlanProperties.check(bytes)
+        case .sourceURL: try SourceURLProperties.check(bytes)
+        case .validator: try ValidatorProperties.check(bytes)
+        }
+    }
+}
+
+/// A property that does not hold.
+package struct Violation: Error, CustomStringConvertible {
+    package let description: String
+}
+
+/// States a property; the text says what the world would look like without it.
+func require(_ holds: Bool, _ violation: @autoclosure () -> String) throws(Violation) {
+    guard holds else { throw Violation(description: violation()) }
+}

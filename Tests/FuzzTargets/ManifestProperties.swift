@@ -1,0 +1,161 @@
+import SegmentedDownloadCore
+
+/// A manifest claims exactly what its log says, whatever was done to it since; damage only ever costs progress.
+enum ManifestProperties {
+    private static let magic = Array("SEGDLMAN".utf8)
+
+    /// The first byte says what the rest is: a manifest as it lies on disk; a header's body and records whose checksums
+    /// are put right here, which is as deep as no fuzzer gets alone; or those, damaged afterwards.
+    static func check(_ bytes: [UInt8]) throws(Violation) {
+        var program = ByteProgram(bytes)
+        let kind = program.byte()
+        guard kind % 4 != 0 else {
+            try Self.check(onDisk: Array(bytes.dropFirst()))
+            return
+        }
+        let damage = kind % 4 == 1 ? nil : (place: program.byte(), mask: program.byte(), cut: program.byte())
+        let body = kind & 0x80 == 0 ? Self.header(&program) : program.bytes(Int(program.byte()))
+        var written = Self.withChecksum(of: body)
+        let headerLength = written.count
+        let header = (try? ManifestCodec.decode(written))?.header
+        var log = ManifestModel(completeLength: header?.completeLength ?? 0)
+        let id = body.prefix(8)
+        var sequence: UInt32 = 0
+        while !program.isAtEnd {
+            let record = Self.record(&program, completeLength: header?.completeLength ?? .max)
+            log.append(record)
+            written += Self.withChecksum(of: record, sequence: sequence, id: id)
+            sequence += 1
+        }
+        guard let header else {
+            try Self.check(onDisk: written)
+            return
+        }
+        let manifest = try Self.decode(written)
+        try require(manifest.header == header, "the log changed the header \(header)")
+        try require(manifest.durable == log.durable, "durable are \(manifest.durable) and not \(log.durable)")
+        try require(manifest.pending == log.pending, "pending are \(manifest.pending) and not \(log.pending)")
+        try require(manifest.pausedModified == log.pausedModified, "the pause is \(manifest.pausedModified ?? -1)")
+        try Self.check(manifest)
+        if let damage {
+            try Self.check(written, headerLength, damagedBy: damage, header, log)
+        }
+    }
+
+    private static func check(onDisk bytes: [UInt8]) throws(Violation) {
+        guard let manifest = try? ManifestCodec.decode(bytes) else { return }
+        try require(ManifestCodec.isBegun(bytes), "what is read as a manifest is not taken for one")
+        try Self.check(manifest)
+    }
+
+    private static func decode(_ bytes: [UInt8]) throws(Violation) -> Manifest {
+        guard let manifest = try? ManifestCodec.decode(bytes) else {
+            throw Violation(description: "a manifest is not read again")
+        }
+        return manifest
+    }
+
+    // MARK: What holds of every manifest
+
+    private static func check(_ manifest: Manifest) throws(Violation) {
+        let header = manifest.header
+        let length = header.completeLength
+        try require(length > 0 && header.resource.completeLength == length, "\(header) has no length")
+        let claims = manifest.durable + manifest.pending
+        for claim in claims {
+            try require(ManifestModel.isPossible(claim.offset, claim.length, length), "\(claim) of \(length) bytes")
+        }
+        let settled = claims.settled()
+        let expected = claims.indices.filter { index in
+            !claims.indices.contains { $0 != index && claims[$0].range.overlaps(claims[index].range) }
+        }.map { claims[$0] }.sorted { $0.offset < $1.offset }
+        try require(settled == expected, "of \(claims) are believed \(settled) and not \(expected)")
+
+        let kept = settled.reduce(0) { $0 + $1.length }
+        let missing = settled.missing(of: length)
+        let lacking = missing.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
+        try require(kept + lacking == length, "\(kept) are kept and \(lacking) missing of \(length)")
+        try require(missing.allSatisfy { !$0.isEmpty && $0.upperBound <= length }, "\(missing) of \(length) is missing")
+        let joined = settled.joined()
+        try require(joined.missing(of: length) == missing, "joining \(settled) changed what is missing")
+        try require(joined.combinedCRC(of: length) == settled.combinedCRC(of: length), "joining changed the checksum")
+
+        // What the next run writes of it is read as the same.
+        var bytes = ManifestCodec.encode(header)
+        var sequence: UInt32 = 0
+        for claim in claims {
+            bytes += ManifestCodec.encode(.claim(claim), sequence: sequence, of: header.id)
+            sequence += 1
+        }
+        let count = Int64(manifest.durable.count)
+        let last: Manifest.Record =
+            manifest.pausedModified.map { .pause(claims: count, modified: $0) } ?? .checkpoint(claims: count)
+        bytes += ManifestCodec.encode(last, sequence: sequence, of: header.id)
+        try require(try Self.decode(bytes) == manifest, "\(manifest) is written and read as another")
+    }
+
+    /// One byte changed, or the end lost: checksums find that always, so nothing may be claimed that never was.
+    private static func check(
+        _ bytes: [UInt8], _ headerLength: Int, damagedBy damage: (place: UInt8, mask: UInt8, cut: UInt8),
+        _ header: Manifest.Header, _ log: ManifestModel
+    ) throws(Violation) {
+        var damaged = bytes
+        damaged[Int(damage.place) * 7 % bytes.count] ^= damage.mask
+        damaged.removeLast(min(Int(damage.cut), bytes.count))
+        guard let manifest = try? ManifestCodec.decode(damaged) else { return }
+        try require(manifest.header == header, "damage made another header")
+        try require(Set(manifest.durable).isSubset(of: log.everDurable), "damage made claims durable")
+        try require(Set(manifest.durable + manifest.pending).isSubset(of: log.everClaimed), "damage made claims")
+        try Self.check(manifest)
+    }
+
+    // MARK: Writing, without the codec
+
+    private static func bytes(_ value: some FixedWidthInteger) -> [UInt8] {
+        (0..<MemoryLayout.size(ofValue: value)).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
+    }
+
+    private static func withChecksum(of body: [UInt8]) -> [UInt8] {
+        let bytes = Self.magic + Self.bytes(UInt16(1)) + Self.bytes(UInt32(8 + 2 + 4 + body.count + 4)) + body
+        return bytes + Self.bytes(CRC32(of: bytes).value)
+    }
+
+    private static func withChecksum(
+        of record: ManifestModel.Record, sequence: UInt32, id: ArraySlice<UInt8>
+    ) -> [UInt8] {
+        let bytes =
+            Self.bytes(sequence) + Self.bytes(record.kind) + Self.bytes(record.first) + Self.bytes(record.second)
+            + Self.bytes(record.crc)
+        return bytes + Self.bytes(CRC32(of: id + bytes).value)
+    }
+
+    /// A header's body that is well formed, so that what follows is read.
+    private static func header(_ program: inout ByteProgram) -> [UInt8] {
+        let shape = program.byte()
+        let blocks: Int64 = shape & 4 == 0 ? 4 << 20 : .max - 1
+        let length = 1 + program.number(upTo: blocks)
+        func text(_ text: String) -> [UInt8] { Self.bytes(UInt32(text.utf8.count)) + Array(text.utf8) }
+        var body = Self.bytes(program.integer()) + Self.bytes(length) + Self.bytes(UInt32(1 << 20))
+        body += Self.bytes(UInt64(2)) + Self.bytes(UInt64(3)) + text("boot")
+        body += shape & 1 == 0 ? [0] : [1] + text("\"tag\"")
+        body += shape & 2 == 0 ? [0] : [1] + text("Sun, 06 Nov 1994 08:49:37 GMT")
+        return body + [0] + Self.bytes(UInt32(1)) + text("http://host/") + Self.bytes(UInt32(0))
+    }
+
+    private static func record(_ program: inout ByteProgram, completeLength: Int64) -> ManifestModel.Record {
+        let kind = program.byte()
+        guard kind & 0x40 == 0 else {
+            return ManifestModel.Record(
+                kind: UInt32(kind & 7), first: program.integer(), second: program.integer(), crc: UInt32(kind))
+        }
+        // Offsets lie near each other, so that claims meet and overlap; lengths up to a block and one more.
+        let isClaim = kind & 7 <= 1
+        let first = isClaim ? program.number(upTo: completeLength) : Int64(program.byte() & 31)
+        let second = isClaim ? program.number(upTo: (1 << 20) + 1) : Int64(program.byte())
+        let number: UInt32 = isClaim ? 1 : UInt32(kind & 7)
+        let isForgetting = number == 5
+        let offset = isForgetting ? program.number(upTo: completeLength) : first
+        return ManifestModel.Record(
+            kind: number, first: UInt64(bitPattern: offset), second: UInt64(bitPattern: second), crc: UInt32(kind))
+    }
+}

@@ -1,0 +1,22 @@
+import SegmentedDownloadCore
+
+/// Three lines: the field, the response's date and the time here. The answer is a number, or a date's distance.
+enum RetryAfterProperties {
+    static func check(_ bytes: [UInt8]) throws(Violation) {
+        let lines = Reference.split(bytes, at: "\n").map { String(decoding: $0, as: UTF8.self) }
+        let date = lines.count > 1 ? HTTPDate(fieldValue: lines[1]) : nil
+        let now = lines.count > 2 ? HTTPDate(fieldValue: lines[2]) : nil
+        let read = RetryAfter(fieldValue: lines[0], date: date, fallbackNow: now)?.seconds
+        try require(read ?? 0 >= 0, "\(read ?? 0) s are to be waited")
+
+        let expected: Int64?
+        if Reference.isDigits(lines[0].utf8) {
+            expected = Reference.number(lines[0].utf8) ?? .max
+        } else if let until = HTTPDate(fieldValue: lines[0]), let now = date ?? now {
+            expected = max(until.secondsSinceEpoch - now.secondsSinceEpoch, 0)
+        } else {
+            expected = nil
+        }
+        try require(read == expected, "\(lines) was read as \(read ?? -1) instead of \(expected ?? -1)")
+    }
+}

@@ -1,0 +1,40 @@
+import SegmentedDownloadCore
+
+/// Whatever is suggested, the name stays in its directory, fits there with our suffixes, hides nothing and is nobody's.
+enum SafeFilenameProperties {
+    /// The first byte says who suggests the name; for the last choice the rest is three lines.
+    static func check(_ bytes: [UInt8]) throws(Violation) {
+        let text = String(decoding: bytes.dropFirst(), as: UTF8.self)
+        switch (bytes.first ?? 0) % 3 {
+        case 0:
+            if let name = SafeFilename(untrusted: text) { try Self.check(name) }
+        case 1:
+            if let name = SafeFilename.fromURLPath(text) { try Self.check(name) }
+        default:
+            var lines = Reference.split(text.utf8, at: "\n").map { String(decoding: $0, as: UTF8.self) }
+            while lines.count < 3 { lines.append("") }
+            try Self.check(SafeFilename.choose(contentDisposition: lines[0], urlPath: lines[1], host: lines[2]))
+        }
+    }
+
+    private static func check(_ name: SafeFilename) throws(Violation) {
+        let text = name.value
+        // 255 bytes is what file systems allow; 15 are for `.segdl-part` and a temporary suffix behind it.
+        try require((1...240).contains(text.utf8.count), "\(text.debugDescription) has \(text.utf8.count) bytes")
+        try require(
+            text.utf8.allSatisfy { $0 != 0x2F && $0 != 0x5C && $0 != 0 },
+            "\(text.debugDescription) has several components")
+        try require(
+            text.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(text.debugDescription) hides something")
+        try require(
+            !".-~".utf8.contains(text.utf8.first ?? 0), "\(text.debugDescription) is hidden, an option or a home")
+        try require(text.utf8.last != 0x20, "\(text.debugDescription) ends in a space")
+        let lowercased = Reference.lowercased(text.utf8)
+        for suffix in [".segdl", ".segdl-part", ".segdl-new"] {
+            try require(
+                !lowercased.reversed().starts(with: suffix.utf8.reversed()),
+                "\(text.debugDescription) is one of our files")
+        }
+        try require(SafeFilename(untrusted: text) == name, "\(text.debugDescription) is not safe enough for itself")
+    }
+}

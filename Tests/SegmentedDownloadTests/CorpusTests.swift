@@ -1,0 +1,26 @@
+import Foundation
+import FuzzTargets
+import Testing
+
+/// What the fuzzer found worth keeping, replayed: every way through a reader that it knows.
+@Suite("Corpus")
+struct CorpusTests {
+    private static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appending(components: "..", "..", "Fixtures", "Corpus")
+
+    @Test("Every stored input has the properties its reader promises", arguments: FuzzTarget.allCases)
+    func replay(target: FuzzTarget) throws {
+        let directory = Self.directory.appending(component: target.rawValue)
+        let inputs = try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
+        #expect(!inputs.isEmpty)
+        for input in inputs {
+            try target.check([UInt8](Data(contentsOf: input)))
+        }
+    }
+
+    @Test("A corpus is some reader's")
+    func complete() throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: Self.directory.path)
+        #expect(Set(names) == Set(FuzzTarget.allCases.map(\.rawValue)))
+    }
+}

@@ -1,0 +1,13 @@
+import SegmentedDownload
+import Testing
+
+@Suite("Source URL")
+struct SourceURLTests {
+    @Test(
+        "What cannot be parsed is shown without what may be its password",
+        arguments: ["http://user:secret@a b/", "user:secret@host", "http://user:secret@\u{301}host /"])
+    func password(text: String) {
+        let error = #expect(throws: DownloadError.self) { try SourceURL(text) }
+        #expect(error?.description.contains("secret") == false)
+    }
+}
