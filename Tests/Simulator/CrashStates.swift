@@ -62,7 +62,8 @@ package struct CrashStates {
             }
             self.states = states
             if let violation {
-                self.violations.append("\(violation); before operation \(moment + 1), state \(states), seed \(self.seed)")
+                self.violations.append(
+                    "\(violation); before operation \(moment + 1), state \(states), seed \(self.seed)")
             }
         }
     }
@@ -78,7 +79,9 @@ package struct CrashStates {
         let disk = SimulatedDisk(settled, seed: self.seed, clock: clock)
         let ending = self.download(disk, clock, rate: 1 << 24) {}
         // In place already, and nothing by which the origin could say that it is current: true, though a pity.
-        let isUnprovable = ending.hasPrefix("exists: the destination exists") && [.weak, .none].contains(self.origin.identity)
+        let isUnprovable =
+            ending.hasPrefix("exists: the destination exists")
+            && ([.weak, .none].contains(self.origin.identity) || !self.origin.tellsLength)
         guard ending == "completed" || ending == "already" || isUnprovable else {
             return "the next run ends with \(ending)"
         }

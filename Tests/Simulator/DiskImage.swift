@@ -118,7 +118,8 @@ struct DiskImage {
                 names.append((target, number))
             }
         }
-        return Settled(files: names.compactMap { name, number in files[number].map { (name, $0) } }, boot: self.boot + 1)
+        return Settled(
+            files: names.compactMap { name, number in files[number].map { (name, $0) } }, boot: self.boot + 1)
     }
 }
 

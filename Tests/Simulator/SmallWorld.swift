@@ -1,5 +1,5 @@
-package import SegmentedDownloadCore
 import HTTPTypes
+package import SegmentedDownloadCore
 
 /// A world so small that everything that can happen in it can be tried: one file of three segments, two connections, every order
 /// of events, with a few of them failing.

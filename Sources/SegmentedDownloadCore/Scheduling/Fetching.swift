@@ -59,7 +59,8 @@ struct Fetching: Hashable, Sendable {
         self.isSingleStream = !isSegmented
         self.overlap = overlap
         self.servedAt = now
-        self.awaitsProof = overlap > 0
+        // Where nothing was kept there is nothing to be proved the same.
+        self.awaitsProof = overlap > 0 && plan.bytesDone > 0
         self.leaseNext = leaseNext
         self.generator = generator
         self.controller = ConcurrencyController(isSegmented ? settings.segments : .exactly(1))
