@@ -46,6 +46,7 @@ enum ValidatorProperties {
             if current.tag != tag { return .changed }
             if !tag.isWeak { return .same(.etag) }
         }
+        if recorded.tag == nil, recorded.date == nil, current.tag != nil || current.date != nil { return .changed }
         guard let date = recorded.date else { return .unproven }
         return current.date == date ? .same(.lastModified) : .changed
     }

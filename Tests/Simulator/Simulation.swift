@@ -253,10 +253,9 @@ private struct Session: Sendable {
             try await self.client.withGroup { group in
                 let downloads = try self.requests.map { try group.add($0) }
                 await withTaskGroup(of: Void.self) { tasks in
-                    if outcome.isLogged {
-                        for download in downloads {
-                            tasks.addTask { await self.log(download, outcome) }
-                        }
+                    // Logged or not, somebody listens: a listener more would make another run of it.
+                    for download in downloads {
+                        tasks.addTask { await self.log(download, outcome) }
                     }
                     for pause in self.pauses {
                         tasks.addTask { await self.pauseAndResume(group, after: pause) }
@@ -274,6 +273,7 @@ private struct Session: Sendable {
 
     private func log(_ download: Download, _ outcome: Outcome) async {
         for await event in download.events {
+            guard outcome.isLogged else { continue }
             if case .progress = event { continue }
             outcome.log.append("\(self.clock.now) \(download.id.rawValue): \(event)")
         }

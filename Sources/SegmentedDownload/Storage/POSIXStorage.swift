@@ -123,8 +123,18 @@ package struct POSIXStorage: Storage {
     }
 
     package func lockHolder(of status: StorageStatus) -> Int32? {
+        // The list is read page by page, and loses lines to locks that come and go in between.
+        for _ in 0..<Self.lockListReadsMax {
+            if let holder = Self.lockHolder(inode: status.inode) { return holder }
+        }
+        return nil
+    }
+
+    private static let lockListReadsMax = 3
+
+    private static func lockHolder(inode: UInt64) -> Int32? {
         guard let bytes = Self.readSmallFile("/proc/locks") else { return nil }
-        let suffix = ":\(status.inode)"
+        let suffix = ":\(inode)"
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
             let fields = line.split(separator: " ", omittingEmptySubsequences: true)
             // 1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF

@@ -44,10 +44,12 @@ extension Validator {
 
     /// Whether `current` is from the version that this was recorded from.
     ///
-    /// What was there before and is missing now has changed; what was not there before is not looked at. A weak tag can
+    /// What was there before and is missing now has changed, and so has what had no validator at all and has one now: an
+    /// origin that gives one now and then would otherwise serve two versions that nothing tells apart. A weak tag can
     /// show a change, never sameness, and does not equal a strong one with the same text: a representation that was
     /// transformed on its way is not the file itself.
     package func compare(with current: Validator) -> Comparison {
+        if self == .none, current != .none { return .changed }
         if let recorded = self.entityTag {
             guard recorded == current.entityTag else { return .changed }
             guard recorded.isWeak else { return .same(.etag) }

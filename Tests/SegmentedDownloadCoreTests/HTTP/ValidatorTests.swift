@@ -65,11 +65,11 @@ struct ValidatorTests {
     }
 
     @Test(
-        "Where nothing was recorded nothing is proven",
+        "Where nothing was recorded nothing is proven, and a validator that comes later is a change",
         arguments: [Validator.none, strong, weak, dated, strongDated]
     )
     func nothingRecorded(current: Validator) {
-        #expect(Validator.none.compare(with: current) == .unproven)
+        #expect(Validator.none.compare(with: current) == (current == .none ? .unproven : .changed))
     }
 
     @Test(

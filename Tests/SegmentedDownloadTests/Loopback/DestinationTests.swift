@@ -170,13 +170,16 @@ import Testing
     @Test("Two downloads to one destination: the second is told who has it")
     func twoAtOnce() async throws {
         try await Harness.run { harness in
-            let request = try harness.request("/4M/file.bin?rate=1M")
+            // The first one holds the lock until it is told to end.
+            let request = try harness.request("/4M/file.bin?stall-after=100000:all") {
+                $0.stallTimeout = .seconds(3600)
+            }
             try await withDownloadClient { client in
                 try await client.withGroup { group in
                     let download = try group.add(request)
                     for await event in download.events {
                         guard case .started = event else { continue }
-                        let second = await harness.fetch("/4M/file.bin?rate=1M")
+                        let second = await harness.fetch("/4M/file.bin")
                         #expect(second.code == .exists)
                         #expect("\(second)".contains("process \(getpid())"), "\(second)")
                         await download.cancel(keepingPartial: false)
