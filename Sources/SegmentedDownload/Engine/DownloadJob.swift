@@ -113,12 +113,12 @@ final class DownloadJob: Sendable {
         return finding
     }
 
-    /// Looks at a destination, and clears away what a crash after its last step left beside it.
+    /// Looks at a destination, and clears away what a crash after its last step left beside it, or brought back.
     private func survey(_ paths: DestinationPaths) throws -> Surveyor.Finding {
         try self.removeSecondName(paths)
         let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
         if case .existing = finding.survey, try self.storage.status(of: paths.part) == nil {
-            if try self.storage.isManifest(paths.manifest) { try self.storage.remove(paths.manifest) }
+            try self.storage.removeManifests(paths)
         }
         return finding
     }

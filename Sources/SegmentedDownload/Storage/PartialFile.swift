@@ -245,8 +245,11 @@ package final class PartialFile: Sendable {
         self.journal.withLock { $0.claims }.settled().joined()
     }
 
-    /// Removes the manifest this run wrote, if it is still the one in place.
+    /// Removes the manifest this run wrote, if it is still the one in place, and a draft that never got there.
     func removeManifest() throws(StorageError) {
+        if try self.storage.isManifest(self.paths.manifestDraft) {
+            try self.storage.remove(self.paths.manifestDraft)
+        }
         let own = try self.withJournal { (journal) throws(StorageError) in try journal.file?.status() }
         guard let own, let named = try self.storage.status(of: self.paths.manifest), named.inode == own.inode,
             named.device == own.device
@@ -256,9 +259,7 @@ package final class PartialFile: Sendable {
 
     /// Deletes part and manifest, and a manifest that was being drafted.
     package func discard() throws(StorageError) {
-        for path in [self.paths.manifestDraft, self.paths.manifest] where try self.storage.isManifest(path) {
-            try self.storage.remove(path)
-        }
+        try self.storage.removeManifests(self.paths)
         try self.storage.remove(self.paths.part)
         self.close()
     }

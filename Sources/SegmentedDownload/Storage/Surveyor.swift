@@ -183,6 +183,13 @@ extension Storage {
         return ManifestCodec.isBegun(try file.contents(limit: 64))
     }
 
+    /// Removes what is left of a destination's manifest, drafted or in place; leaves a file of that name that is none.
+    func removeManifests(_ paths: DestinationPaths) throws(StorageError) {
+        for path in [paths.manifestDraft, paths.manifest] where try self.isManifest(path) {
+            try self.remove(path)
+        }
+    }
+
     /// Removes a manifest, or nothing; never a file that is none.
     func removeManifest(_ path: String) throws(StorageError) {
         guard try self.isManifest(path) else {
