@@ -18,6 +18,14 @@ package struct SimulatedOrigin {
         package var body: Range<Int>
         /// Whether the body's end is marked by more than the connection's.
         package var isFramed = true
+
+        fileprivate var bytes: ArraySlice<UInt8> { self.version.bytes[self.body] }
+
+        /// Makes other bytes the body.
+        fileprivate mutating func send(_ bytes: [UInt8]) {
+            self.version = Version(number: self.version.number, bytes: bytes)
+            self.body = bytes.indices
+        }
     }
 
     /// What a head may say that is not so, and can be found out. Bytes that are others than their label says cannot.
@@ -96,11 +104,24 @@ package struct SimulatedOrigin {
             fields[.contentRange] = "bytes \(start)-\(end - 1)/\(total)"
             fields[.contentLength] = "\(end - start)"
             answer.body = start..<end
-        case .noContentRange: fields[.contentRange] = nil
+        case .noContentRange:
+            // As long as what was asked for, and from the file's beginning.
+            fields[.contentRange] = nil
+            answer.body = 0..<(end - first)
         case .otherTotal: fields[.contentRange] = "bytes \(first)-\(end - 1)/\(total + shift)"
         case .garbage: fields[.contentRange] = "bytes \(first)-\(end - 1)-\(total)"
-        case .multipart: fields[.contentType] = "multipart/byteranges; boundary=x"
-        case .coded: fields[.contentEncoding] = "gzip"
+        case .multipart:
+            fields[.contentType] = "multipart/byteranges; boundary=x"
+            fields[.contentRange] = nil
+            fields[.contentLength] = nil
+            fields[.transferEncoding] = "chunked"
+            answer.send(Array("--x\r\nContent-Range: bytes \(first)-\(end - 1)/\(total)\r\n\r\n".utf8) + answer.bytes)
+        case .coded where first > 0:
+            fields[.contentEncoding] = "gzip"
+            answer.send(answer.bytes.map { ~$0 })
+        case .coded:
+            // What is coded from its first byte on is another file, and would be stored as sent.
+            return answer
         case .whole:
             fields[.contentRange] = nil
             fields[.contentLength] = "\(total)"
