@@ -3,12 +3,8 @@ import SegmentedDownloadCore
 
 /// How downloads connect, and how much they may use.
 public struct DownloadConfiguration: Sendable {
-    /// Connections open at once, over all hosts.
-    public var connectionsMax = 64
-    /// Connections open at once to one host.
-    public var connectionsPerHostMax = 16
-    /// Files fetched at once within a group; the rest waits.
-    public var downloadsMax = 5
+    /// What the downloads of one group may use together.
+    public var limits = DownloadLimits()
     /// How long a connection may take to be made, handshakes included. Default 15 s.
     public var connectTimeout: Duration = .seconds(15)
     /// A PEM file with the authorities to trust instead of the system's.
@@ -21,14 +17,6 @@ public struct DownloadConfiguration: Sendable {
     public var redirectsMax = 20
 
     public init() {}
-
-    var limits: GroupStateMachine.Limits {
-        var limits = GroupStateMachine.Limits()
-        limits.connections = max(self.connectionsMax, 1)
-        limits.connectionsPerHost = max(self.connectionsPerHostMax, 1)
-        limits.downloads = max(self.downloadsMax, 1)
-        return limits
-    }
 }
 
 /// Hands a client to `body` and closes its connections when that returns.
@@ -42,7 +30,7 @@ public func withDownloadClient<Answer: Sendable>(
     transport.connectTimeout = configuration.connectTimeout
     transport.certificateAuthorityFile = configuration.certificateAuthorityFile
     transport.verifiesCertificates = configuration.verifiesCertificates
-    transport.connectionsPerHost = max(configuration.connectionsPerHostMax, 1)
+    transport.connectionsPerHost = max(configuration.limits.connectionsPerHost, 1)
     do {
         return try await EngineThreads.withThreads { threads in
             try await AsyncHTTPClientTransport.withTransport(transport) { transport in
@@ -107,7 +95,7 @@ public struct DownloadClient: Sendable {
         _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {
         let engine = DownloadEngine(
-            storage: self.storage, clock: self.clock, limits: self.configuration.limits, seed: self.seed,
+            storage: self.storage, clock: self.clock, limits: self.configuration.limits.group, seed: self.seed,
             threads: self.threads)
         var policy = RedirectFollower.Policy()
         policy.allowsDowngrade = self.configuration.allowsDowngrade

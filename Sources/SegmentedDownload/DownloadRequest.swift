@@ -51,7 +51,18 @@ public struct DownloadRequest: Sendable {
     }
 
     public var source: SourceURL
+    /// Other sources of the same bytes: asked in this order where one fails, and at the same time once they are proven to
+    /// have the same bytes.
+    public var mirrors: [SourceURL] = []
     public var destination: Destination
+    /// The caller's name for the download, unique in its group; its number if absent.
+    public var id: Download.ID?
+    /// Above 0, up to 1: beside other downloads its share of connections and bytes is in proportion to it.
+    public var priority = 0.5
+    /// Bytes per second for this file; absent for no limit.
+    public var bytesPerSecond: Int64?
+    /// What the caller wants to find again: kept in the manifest and echoed in events, never sent.
+    public var userInfo: [String: String] = [:]
     /// Fields sent to the source's own origin, in order; never to another after a redirect.
     public var fields: [(name: String, value: String)] = []
     public var segments: Segments = .automatic

@@ -5,10 +5,10 @@ import Synchronization
 final class BarReporter: ProgressReporter {
     private struct State {
         /// By number; what ended keeps its bytes, and neither rate nor connections.
-        var progress: [Int: DownloadProgress] = [:]
-        var names: [Int: String] = [:]
+        var progress: [Download.ID: DownloadProgress] = [:]
+        var names: [Download.ID: String] = [:]
         /// What a file waits for, until bytes come.
-        var remarks: [Int: String] = [:]
+        var remarks: [Download.ID: String] = [:]
         var endedCount = 0
         var drawnAt: Duration?
     }

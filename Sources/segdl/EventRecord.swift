@@ -58,9 +58,9 @@ struct EventRecord: Encodable {
     var failed: Int?
     var paused: Int?
 
-    init(_ event: String, id: Int? = nil, time: Duration) {
+    init(_ event: String, id: Download.ID? = nil, time: Duration) {
         self.event = event
-        self.id = id.map { "\($0)" }
+        self.id = id?.rawValue
         self.time = Seconds(time).rounded
     }
 }

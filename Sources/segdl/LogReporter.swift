@@ -15,7 +15,7 @@ final class LogReporter: ProgressReporter {
 
     private let console: Console
     private let elapsed: @Sendable () -> Duration
-    private let entries = Mutex<[Int: Entry]>([:])
+    private let entries = Mutex<[Download.ID: Entry]>([:])
 
     init(console: Console, elapsed: @escaping @Sendable () -> Duration) {
         self.console = console
@@ -36,7 +36,7 @@ final class LogReporter: ProgressReporter {
         }
     }
 
-    private func isDue(_ progress: DownloadProgress, id: Int) -> Bool {
+    private func isDue(_ progress: DownloadProgress, id: Download.ID) -> Bool {
         let now = self.elapsed()
         let step = Self.step(progress.bytesDone, of: progress.bytesTotal)
         return self.entries.withLock { entries in

@@ -2,8 +2,8 @@ import SegmentedDownload
 
 /// One of the files that a run is about.
 struct TransferFile: Hashable, Sendable {
-    /// The download's number within the run, absent if it never became a download.
-    var id: Int?
+    /// The download's name within the run, absent if it never became a download.
+    var id: Download.ID?
     /// The destination, as far as it is known.
     var path: String
 

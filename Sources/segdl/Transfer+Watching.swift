@@ -54,7 +54,7 @@ extension Transfer {
     }
 
     private static func file(_ download: Download) -> TransferFile {
-        TransferFile(id: download.id.rawValue, path: download.path)
+        TransferFile(id: download.id, path: download.path)
     }
 
     /// Pauses all at the first signal; returns which one it was.

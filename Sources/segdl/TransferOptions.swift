@@ -87,10 +87,10 @@ struct TransferOptions: ParsableArguments {
     func apply(to configuration: inout DownloadConfiguration) {
         // A number of segments is exact: what holds without being asked for gives way to it.
         let segments = self.segments.exact ?? 1
-        configuration.connectionsPerHostMax =
-            self.maxConnectionPerServer ?? max(configuration.connectionsPerHostMax, segments)
-        configuration.connectionsMax = self.maxConnections ?? max(configuration.connectionsMax, segments)
-        configuration.downloadsMax = self.maxConcurrentDownloads
+        configuration.limits.connectionsPerHost =
+            self.maxConnectionPerServer ?? max(configuration.limits.connectionsPerHost, segments)
+        configuration.limits.connections = self.maxConnections ?? max(configuration.limits.connections, segments)
+        configuration.limits.downloads = self.maxConcurrentDownloads
         configuration.connectTimeout = self.connectTimeout.duration
     }
 }

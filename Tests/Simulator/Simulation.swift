@@ -107,11 +107,11 @@ package struct Simulation {
         if self.faults.contains(.noSpace), Int.random(in: 0..<3, using: &self.generator) == 0 {
             self.disk.capacity = Int.random(in: 0...(1 << 22), using: &self.generator)
         }
-        self.configuration.connectionsMax = Int.random(in: 1...12, using: &self.generator)
-        self.configuration.connectionsPerHostMax = Int.random(in: 1...12, using: &self.generator)
-        self.configuration.downloadsMax = Int.random(in: 1...3, using: &self.generator)
+        self.configuration.limits.connections = Int.random(in: 1...12, using: &self.generator)
+        self.configuration.limits.connectionsPerHost = Int.random(in: 1...12, using: &self.generator)
+        self.configuration.limits.downloads = Int.random(in: 1...3, using: &self.generator)
         self.checker.connectionsMax = min(
-            self.configuration.connectionsMax, self.configuration.connectionsPerHostMax)
+            self.configuration.limits.connections, self.configuration.limits.connectionsPerHost)
         for number in self.network.origins.indices {
             var request = DownloadRequest(
                 try SourceURL("http://origin/file\(number)"), to: .file("file\(number)"))

@@ -68,7 +68,7 @@ package enum RangeResponse: Hashable, Sendable {
     /// The answer is no usable answer to a range: this origin serves one stream at best. The clause says why.
     case ignoresRanges(String)
     case redirected(status: Int, location: String)
-    /// A refusal that may pass: 408, 425, 429, 500, 502, 503, 504.
+    /// A refusal that may pass: 408, 421, 425, 429, 500, 502, 503, 504.
     case refused(status: Int, retryAfter: RetryAfter?)
     /// 401 or 407.
     case unauthorized(status: Int, challenge: String?)
@@ -87,7 +87,7 @@ package enum RangeResponse: Hashable, Sendable {
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
             self = .unauthorized(status: head.status, challenge: head.values(name).first)
-        case 408, 425, 429, 500, 502, 503, 504: self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
+        case 408, 421, 425, 429, 500, 502, 503, 504: self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(head)
         case 400...599: self = .rejected(status: head.status)
         default: self = .malformed("status \(head.status) answers no request for a file")

@@ -17,6 +17,15 @@ package struct RetryPolicy: Hashable, Sendable {
 
     package init() {}
 
+    /// Whether another attempt is made after so many failures in a row.
+    package func allows(_ failure: Failure, failures: Int, hadContact: Bool = true) -> Bool {
+        guard failure.isTransient, (failure.retryAfter ?? .zero) <= self.retryAfterMax else { return false }
+        let attemptsMax =
+            hadContact ? self.attemptsMax : min(self.attemptsMax, self.firstContactAttemptsMax)
+        // Misdirected: another connection may end at another server, a third will not (RFC 9110 §15.5.20).
+        return failures <= (failure.status == 421 ? min(attemptsMax, 1) : attemptsMax)
+    }
+
     /// The delay before attempt `failures + 1`: full jitter over an exponentially growing bound, never below what the origin asked.
     ///
     /// Full jitter spreads clients that failed together (Brooker, "Exponential Backoff And Jitter", AWS 2015).

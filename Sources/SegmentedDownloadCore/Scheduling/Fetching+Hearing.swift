@@ -217,7 +217,7 @@ extension Fetching {
         let isServed = others && now - self.servedAt < Self.serviceInterval
         let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
         let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
-        guard failure.isTransient, isCrowded || failures <= policy.attemptsMax else {
+        guard isCrowded || policy.allows(failure, failures: failures) else {
             self.outcome = .failed(failure)
             return []
         }

@@ -191,9 +191,7 @@ struct Probing: Hashable, Sendable {
         if failure.code == .changed { return .changed(failure.message) }
         self.failures += 1
         let policy = settings.retry
-        let attemptsMax = self.hasContact ? policy.attemptsMax : min(policy.attemptsMax, policy.firstContactAttemptsMax)
-        guard failure.isTransient, self.failures <= attemptsMax, (failure.retryAfter ?? .zero) <= policy.retryAfterMax
-        else {
+        guard policy.allows(failure, failures: self.failures, hadContact: self.hasContact) else {
             return .failed(failure)
         }
         let delay = policy.delay(afterFailures: self.failures, retryAfter: failure.retryAfter, using: &generator)
