@@ -39,6 +39,8 @@ public enum DownloadEvent: Hashable, Sendable {
         public var start: Int64
         public var end: Int64?
         public var state: State
+        /// The source it is fetched from, safe to show; absent where none is concerned.
+        public var source: String?
     }
 
     /// Whether the sequence of events ends with this one, until the download is resumed.

@@ -31,8 +31,12 @@ public final class DownloadGroup: Sendable {
         let job = self.state.withLock { state in
             let job = DownloadJob(
                 id: DownloadID(state.jobs.count), request: request,
-                follower: RedirectFollower(
-                    source: request.source, fields: fields, policy: self.policy, transport: self.transport),
+                followers: request.sources.map { source in
+                    // What the user sends along is for the origin he named first.
+                    RedirectFollower(
+                        source: source, fields: source.origin == request.source.origin ? fields : fields.forAnybody,
+                        policy: self.policy, transport: self.transport)
+                },
                 storage: self.storage)
             state.jobs.append(job)
             return job
@@ -88,5 +92,14 @@ public final class DownloadGroup: Sendable {
     /// Cancels every download.
     public func cancelAll(keepingPartial: Bool = true) async {
         for download in self.downloads { await download.cancel(keepingPartial: keepingPartial) }
+    }
+}
+
+extension HTTPFields {
+    /// Those that say nothing of the user's relation to one origin.
+    fileprivate var forAnybody: HTTPFields {
+        var fields = HTTPFields()
+        fields[.userAgent] = self[.userAgent]
+        return fields
     }
 }

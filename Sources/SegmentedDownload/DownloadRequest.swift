@@ -92,6 +92,16 @@ public struct DownloadRequest: Sendable {
         self.destination = destination
     }
 
+    /// All sources, each once, in the order they are tried.
+    var sources: [SourceURL] {
+        Array(
+            ([self.source] + self.mirrors).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+                .prefix(Self.sourcesMax))
+    }
+
+    /// 200: the number of a claim's source is kept in one byte.
+    static let sourcesMax = 200
+
     var settings: DownloadSettings {
         var settings = DownloadSettings()
         switch self.segments {
@@ -122,7 +132,8 @@ public struct DownloadRequest: Sendable {
         settings.stallTimeout = self.stallTimeout
         settings.headTimeout = self.headTimeout
         settings.lengthMaximum = self.lengthMaximum
-        settings.host = self.source.host
+        settings.hosts = self.sources.map(\.host)
+        settings.hasDigests = !self.digests.isEmpty
         return settings
     }
 }

@@ -24,6 +24,7 @@ extension EventRecord {
             self.start = change.start
             self.end = change.end
             self.state = change.state.rawValue
+            self.source = change.source
         case .retrying(let error, let attempt, let delay):
             self.init("retry", id: file.id, time: time)
             self.reason = error.message

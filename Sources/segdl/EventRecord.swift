@@ -31,6 +31,7 @@ struct EventRecord: Encodable {
     var start: Int64?
     var end: Int64?
     var state: String?
+    var source: String?
 
     var reason: String?
     var attempt: Int?

@@ -50,7 +50,7 @@ final class Checker: @unchecked Sendable {
     /// A final name is given to nothing but the whole of one version.
     private func named(_ name: String, _ inode: SimulatedDisk.Inode) {
         guard let file = Self.file(name) else { return }
-        if !self.network.origins[file].versions.contains(where: { $0.bytes == inode.bytes }) {
+        if !self.network.versions(of: file).contains(where: { $0.bytes == inode.bytes }) {
             self.violate("\(name) is given its name with wrong bytes")
         }
     }
@@ -75,10 +75,13 @@ final class Checker: @unchecked Sendable {
         for claim in manifest.durable where !pending.contains(claim) && !Self.holds(claim, durable) {
             self.violate("file \(file): \(claim.range) is called durable, and is not")
         }
-        let versions = self.network.origins[file].versions
+        let versions = self.network.versions(of: file)
         let claims = (manifest.durable + manifest.pending).settled()
-        if !versions.contains(where: { version in claims.allSatisfy { Self.holds($0, version.bytes) } }) {
-            self.violate("file \(file): what is claimed is of no one version")
+        for mark in Set(claims.map(\.mark)).sorted() {
+            let own = claims.filter { $0.mark == mark }
+            if !versions.contains(where: { version in own.allSatisfy { Self.holds($0, version.bytes) } }) {
+                self.violate("file \(file): what is claimed with mark \(mark) is of no one version")
+            }
         }
     }
 
@@ -104,15 +107,18 @@ final class Checker: @unchecked Sendable {
     /// Notes how a run ended that was left to end by itself.
     func note(_ endings: [String], isCalm: Bool) {
         self.endings = endings
+        if endings.contains("internal") { self.violate("a run ends with a fault of its own") }
         guard isCalm else { return }
         // `exists`: it was completed before the remote file changed, and is not overwritten.
-        for ending in endings where !["completed", "already", "changed", "exists"].contains(ending) {
+        // `integrity`: its origins have different files, and said so.
+        let words = ["completed", "already", "changed", "exists"] + (self.network.others.isEmpty ? [] : ["integrity"])
+        for ending in endings where !words.contains(ending) {
             self.violate("without faults a run ends with \(ending)")
         }
     }
 
     func checkEnd(wasFaultless: Bool, endings: [String]) {
-        for (file, ending) in self.endings.enumerated() {
+        for (file, ending) in self.endings.enumerated() where ending != "integrity" {
             guard let inode = self.disk.names["file\(file)"] else {
                 self.violate("file \(file) is not there at the end: \(endings)")
                 continue
@@ -120,7 +126,7 @@ final class Checker: @unchecked Sendable {
             self.named("file\(file)", inode)
             if ending == "completed" || ending == "already",
                 inode.bytes != self.network.origins[file].current.bytes,
-                !self.network.origins[file].redirects
+                !self.network.origins[file].redirects, self.network.others.isEmpty
             {
                 self.violate("file \(file) is called current, and is an older version")
             }

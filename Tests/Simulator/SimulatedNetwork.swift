@@ -6,6 +6,8 @@ package import SegmentedDownloadCore
 package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     // Unchecked, as all of the simulation: one thread.
     package var origins: [SimulatedOrigin]
+    /// Other origins of each file, reached as `http://other0/file0` and so on; not all have the same file.
+    package var others: [[SimulatedOrigin]] = []
     package var faults: Faults = []
     /// Of a thousand decisions, how many go wrong.
     package var faultiness = 0
@@ -30,6 +32,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package private(set) var requests = 0
     package private(set) var bytesDelivered = 0
     package private(set) var trace: UInt64 = 1
+    /// Called with what is asked and answered, for a replay's log.
+    package var log: ((String) -> Void)?
     /// Called with the file's number when a connection opens.
     package var onOpen: (Int) -> Void = { _ in }
 
@@ -73,6 +77,9 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         try await self.pass(self.latency)
         if self.chance(.blackHole, perMille: 5) { try await self.pass(.seconds(1_000_000)) }
         let answer = self.answer(request, file)
+        self.log?(
+            "\(self.clock.now) \(request.url) \(request.fields[.range] ?? "whole"): \(answer.head.status) "
+                + "\(answer.head.fields[.contentRange] ?? "") of version \(answer.version.number)")
         let body = Body(
             network: self, epoch: epoch, answer: answer, rate: self.connectionRate(),
             faultAt: self.breakingPoint(answer))
@@ -87,7 +94,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
 
     private func answer(_ request: TransportRequest, _ file: Int) -> SimulatedOrigin.Answer {
         if self.chance(.change, perMille: 2) { self.change(file) }
-        let origin = self.origins[file]
+        let other = Int(request.url.host.dropFirst("other".count))
+        let origin = other.map { self.others[file][$0] } ?? self.origins[file]
         let none = SimulatedOrigin.Answer(head: ResponseHead(status: 500), version: origin.current, body: 0..<0)
         if self.connections > self.served { return self.refusal(429, none) }
         if self.chance(.errors, perMille: 10) {
@@ -135,6 +143,21 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         var answer = answer
         answer.head = ResponseHead(status: status, fields: fields)
         return answer
+    }
+
+    /// Every version of a file that any of its origins has or had.
+    package func versions(of file: Int) -> [SimulatedOrigin.Version] {
+        self.origins[file].versions + (self.others.isEmpty ? [] : self.others[file].flatMap(\.versions))
+    }
+
+    /// Puts a file of the same length in place that differs in every byte, while nobody looks: where there is no validator
+    /// only the bytes tell.
+    package func replaceSilently(_ file: Int) {
+        guard self.origins[file].identity == .none, self.origins[file].versions.count < 4, self.others.isEmpty else {
+            return
+        }
+        let old = self.origins[file].current
+        self.origins[file].versions.append(.init(number: old.number + 1, bytes: old.bytes.map { ~$0 }))
     }
 
     /// Puts another version in place: same length or nearly so, as the nastiest ones have.

@@ -66,6 +66,9 @@ package struct Simulation {
             origins.append(Self.origin(number, mine, &generator))
         }
         self.network = SimulatedNetwork(seed: generator.next(), clock: self.clock, origins: origins)
+        if Int.random(in: 0..<3, using: &generator) == 0 {
+            self.network.others = origins.map { Self.others($0, mine, &generator) }
+        }
         self.report = Report(seed: seed, faults: faults)
         self.generator = generator
         self.checker = Checker(disk: self.disk, network: self.network)
@@ -94,6 +97,34 @@ package struct Simulation {
         return origin
     }
 
+    /// Further origins of a file: mostly of the same bytes, under the same tag or another.
+    private static func others(
+        _ origin: SimulatedOrigin, _ faults: Faults, _ generator: inout SplitMix64
+    ) -> [SimulatedOrigin] {
+        (1...Int.random(in: 1...2, using: &generator)).map { number in
+            var other = origin
+            other.redirects = false
+            let bytes = origin.current.bytes
+            let kind = faults.contains(.differingMirrors) ? Int.random(in: 0..<5, using: &generator) : 0
+            var version = SimulatedOrigin.Version(number: origin.current.number, bytes: bytes)
+            switch kind {
+            case 0: break
+            case 1: version = .init(number: 10 + number, bytes: bytes)
+            case 2: version = .init(number: 10 + number, bytes: bytes.map { ~$0 })
+            case 3:
+                let offset = Int.random(in: 0...bytes.count, using: &generator)
+                version = .init(number: 10 + number, bytes: bytes[..<offset] + bytes[offset...].map { ~$0 })
+            default:
+                version = .init(number: 10 + number, bytes: bytes + [0])
+            }
+            // Equal tags are believed, and dates too: an origin that has other bytes has its own.
+            if kind > 0, origin.identity == .none || origin.identity == .date { other.identity = .weak }
+            other.versions = [version]
+            if faults.contains(.noRanges) { other.doesRanges = Bool.random(using: &generator) }
+            return other
+        }
+    }
+
     private mutating func configure() throws {
         self.network.faults = self.faults
         self.disk.faults = self.faults
@@ -110,11 +141,17 @@ package struct Simulation {
         self.configuration.limits.connections = Int.random(in: 1...12, using: &self.generator)
         self.configuration.limits.connectionsPerHost = Int.random(in: 1...12, using: &self.generator)
         self.configuration.limits.downloads = Int.random(in: 1...3, using: &self.generator)
-        self.checker.connectionsMax = min(
-            self.configuration.limits.connections, self.configuration.limits.connectionsPerHost)
+        let limits = self.configuration.limits
+        self.checker.connectionsMax =
+            self.network.others.isEmpty ? min(limits.connections, limits.connectionsPerHost) : limits.connections
         for number in self.network.origins.indices {
             var request = DownloadRequest(
                 try SourceURL("http://origin/file\(number)"), to: .file("file\(number)"))
+            if !self.network.others.isEmpty {
+                request.mirrors = try self.network.others[number].indices.map {
+                    try SourceURL("http://other\($0)/file\(number)")
+                }
+            }
             let count = Int.random(in: 0...8, using: &self.generator)
             request.segments = count == 0 ? .automatic : .exactly(count)
             request.splitLengthMinimum = 1 << Int64.random(in: 8...20, using: &self.generator)
@@ -134,6 +171,9 @@ package struct Simulation {
         let faultyRuns = self.faults.isEmpty ? 0 : Int.random(in: 1...Self.faultyRunsMax, using: &self.generator)
         for _ in 0..<faultyRuns where self.checker.violations.isEmpty { self.runOnce(isCalm: false) }
         self.calmDown()
+        if self.faults.contains(.change), !self.faults.contains(.noRanges), !self.faults.contains(.lies) {
+            for file in self.network.origins.indices { self.network.replaceSilently(file) }
+        }
         for _ in 0..<Self.calmRunsMax where self.checker.violations.isEmpty {
             self.runOnce(isCalm: true)
             if self.checker.isDone { break }
@@ -161,11 +201,23 @@ package struct Simulation {
         for index in self.network.origins.indices { self.network.origins[index].tokenLifetime = .seconds(3600) }
     }
 
+    /// The next run may ask for another number of connections.
+    private mutating func redrawSegments() {
+        guard Int.random(in: 0..<3, using: &self.generator) == 0 else { return }
+        for index in self.requests.indices {
+            let count = Int.random(in: 0...4, using: &self.generator)
+            self.requests[index].segments = count == 0 ? .automatic : .exactly(count)
+            self.checker.segments[index] = count == 0 ? nil : count
+        }
+    }
+
     private mutating func runOnce(isCalm: Bool) {
         self.report.runs += 1
+        if self.report.runs > 1 { self.redrawSegments() }
         let crash = isCalm ? nil : self.drawCrash()
         let crashAt = crash == nil ? Int.max : self.drawMoment()
         let outcome = Outcome(isLogged: self.isLogged)
+        if self.isLogged { self.network.log = { outcome.log.append($0) } }
         let session = Session(
             client: DownloadClient(
                 configuration: self.configuration, transport: self.network, storage: self.disk.storage(),

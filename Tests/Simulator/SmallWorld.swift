@@ -264,6 +264,7 @@ package struct SmallWorld: Hashable, Sendable {
             }
             self.steps.append(.prepared)
         case .checkpoint: self.steps.append(.checkpointed(bytes: 0))
+        case .revise: self.violate("it changes its mind about the only source it has")
         case .place:
             if self.written != (1 << UInt32(Self.length)) - 1 { self.violate("a file with holes is placed") }
             self.steps.append(.placed)

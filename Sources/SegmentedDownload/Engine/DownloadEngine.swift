@@ -54,7 +54,7 @@ final class DownloadEngine: Sendable {
                     let action = actions.removeFirst()
                     actions += self.perform(action, desk: &desk, in: &group)
                 }
-                self.beginNextCheckpoint(after: message, desk: &desk, in: &group)
+                self.beginNextStep(after: message, desk: &desk, in: &group)
                 if desk.isFinished { break }
             }
             group.cancelAll()
@@ -93,7 +93,8 @@ final class DownloadEngine: Sendable {
 
     private func fetcher(_ lease: SegmentLease, _ job: DownloadJob) -> SegmentFetcher {
         SegmentFetcher(
-            lease: lease, follower: job.follower, part: { job.part }, suggestName: { job.learn(from: $0) },
+            lease: lease, follower: job.follower(to: lease.order.source), part: { job.part },
+            suggestName: { job.learn(from: $0) },
             ask: { question in
                 switch question {
                 case .responded(let response, let name):
@@ -129,8 +130,12 @@ final class DownloadEngine: Sendable {
                 return .found(finding.survey)
             }
         case .checkpoint(let isPause):
-            if desk.beginCheckpoint(isPause: isPause, of: job.id) {
-                self.checkpoint(job, isPause: isPause, in: &group)
+            if desk.begin(.checkpoint(isPause: isPause), of: job.id) {
+                self.perform(.checkpoint(isPause: isPause), of: job, in: &group)
+            }
+        case .revise(let revision):
+            if desk.begin(.revision(revision), of: job.id) {
+                self.perform(.revision(revision), of: job, in: &group)
             }
         case .place(let length):
             job.update(state: .verifying)
@@ -172,20 +177,26 @@ final class DownloadEngine: Sendable {
         }
     }
 
-    private func beginNextCheckpoint(
+    private func beginNextStep(
         after message: Message, desk: inout EngineDesk, in group: inout DiscardingTaskGroup
     ) {
         switch message {
-        case .event(let id, .checkpointed), .event(let id, .checkpointFailed):
-            guard let job = desk.job(id), let isPause = desk.endCheckpoint(of: id) else { return }
-            self.checkpoint(job, isPause: isPause, in: &group)
+        case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
+            guard let job = desk.job(id), let step = desk.endStep(of: id) else { return }
+            self.perform(step, of: job, in: &group)
         case .add, .event, .tick, .close: break
         }
     }
 
-    private func checkpoint(_ job: DownloadJob, isPause: Bool, in group: inout DiscardingTaskGroup) {
+    private func perform(_ step: EngineDesk.ManifestStep, of job: DownloadJob, in group: inout DiscardingTaskGroup) {
         self.spawn(job, in: &group, failing: { .checkpointFailed($0) }) {
-            .checkpointed(bytes: try await job.part?.checkpoint(isPause: isPause) ?? 0)
+            switch step {
+            case .checkpoint(let isPause):
+                return .checkpointed(bytes: try await job.part?.checkpoint(isPause: isPause) ?? 0)
+            case .revision(let revision):
+                try await job.revise(revision)
+                return .revised
+            }
         }
     }
 }

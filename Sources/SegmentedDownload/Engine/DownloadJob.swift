@@ -16,6 +16,8 @@ final class DownloadJob: Sendable {
         /// Those the request has, and those the manifest of the same source holds the file to.
         var digests: [ExpectedDigest]
         var interruption = Latch()
+        /// Who defines the resource.
+        var reference = SourceID.first
         var progress = DownloadProgress()
         var state = DownloadState.queued
         var requests = 0
@@ -25,20 +27,39 @@ final class DownloadJob: Sendable {
 
     let id: DownloadID
     let request: DownloadRequest
-    let follower: RedirectFollower
+    /// The ways to the sources, in their order.
+    private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
     private let storage: any Storage
     private let shared: Mutex<Shared>
 
     init(
-        id: DownloadID, request: DownloadRequest, follower: RedirectFollower, storage: any Storage
+        id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage
     ) {
         self.id = id
         self.request = request
-        self.follower = follower
+        self.followers = followers
         self.storage = storage
         let isNamed = if case .file = request.destination { true } else { false }
         self.shared = Mutex(Shared(isNamed: isNamed, digests: request.digests))
+    }
+
+    /// The way to a source.
+    func follower(to source: SourceID) -> RedirectFollower { self.followers[source.rawValue] }
+
+    /// Where the bytes come from, safe to show.
+    var location: String {
+        "\(self.followers[self.shared.withLock { $0.reference }.rawValue].current)"
+    }
+
+    /// A source as it was given, safe to show.
+    func description(of source: SourceID) -> String { "\(self.request.sources[source.rawValue])" }
+
+    /// The sources as they are recorded: the one that defines the resource first.
+    private func recorded(_ reference: SourceID) -> [String] {
+        let sources = self.request.sources.map(\.string)
+        let first = sources[reference.rawValue]
+        return [first] + sources.filter { $0 != first }
     }
 
     // MARK: What others may know
@@ -134,14 +155,17 @@ final class DownloadJob: Sendable {
 
     /// A download that is gone on with is held to the digests it was begun with, unless the request names others.
     private func inherit(_ header: Manifest.Header, into shared: inout Shared) {
-        guard header.sources.first == self.request.source.string, self.request.continuation != .no else { return }
+        guard header.sources.contains(self.request.source.string), self.request.continuation != .no else { return }
         for digest in header.digests.compactMap({ ExpectedDigest($0) })
         where !shared.digests.contains(where: { $0.algorithm == digest.algorithm }) {
             shared.digests.append(digest)
         }
     }
 
-    private var surveyor: Surveyor { Surveyor(storage: self.storage, digests: self.request.digests) }
+    private var surveyor: Surveyor {
+        Surveyor(
+            storage: self.storage, digests: self.request.digests, sources: self.request.sources.map(\.string))
+    }
 
     /// The destination as far as it is known without a response.
     private var firstPaths: DestinationPaths {
@@ -223,18 +247,21 @@ final class DownloadJob: Sendable {
         }
         let (paths, surveyed) = self.shared.withLock { shared in
             shared.resource = preparation.resource
+            shared.reference = preparation.source
             shared.isNamed = true
             return (shared.paths ?? self.firstPaths, shared.part)
         }
-        let source = [self.request.source.string]
+        let source = self.recorded(preparation.source)
         let digests = self.shared.withLock { $0.digests }.map(\.description)
         switch (preparation.mode, surveyed) {
         case (.adopted, let part?):
             try await part.adopt(
-                id: id, resource: preparation.resource, limit: nil, sources: source, digests: digests)
+                id: id, resource: preparation.resource, limit: nil, sources: source, digests: digests,
+                keepsRecord: preparation.keepsRecord)
         case (.adoptedUp(let limit), let part?):
             try await part.adopt(
-                id: id, resource: preparation.resource, limit: limit, sources: source, digests: digests)
+                id: id, resource: preparation.resource, limit: limit, sources: source, digests: digests,
+                keepsRecord: preparation.keepsRecord)
         case (.adopted, nil), (.adoptedUp, nil):
             throw Failure(.internal, "a part file to be resumed was not surveyed")
         case (.fresh, _):
@@ -302,6 +329,18 @@ final class DownloadJob: Sendable {
                     + "\(part.paths.directory.printable). Nothing was written",
                 hint: "Free some space, or choose another directory with -d")
         }
+    }
+
+    /// Withdraws what a source brought that is not believed any more.
+    func revise(_ revision: Revision) async throws {
+        let part = self.shared.withLock { shared in
+            shared.reference = revision.reference
+            shared.resource = revision.resource
+            return shared.part
+        }
+        try await part?.revise(
+            withdrawing: revision.withdrawn, resource: revision.resource, sources: self.recorded(revision.reference),
+            remarks: revision.remarks)
     }
 
     /// Verifies and moves into place.

@@ -5,8 +5,8 @@ struct EngineDesk {
     private struct Entry {
         let job: DownloadJob
         var leases: [SegmentLease] = []
-        var isCheckpointing = false
-        var checkpointsWaiting: [Bool] = []
+        var isStepping = false
+        var stepsWaiting: [ManifestStep] = []
         var startedAt: Duration = .zero
         var meter = ThroughputMeter(start: .zero)
         /// Bytes received by leases that are over.
@@ -94,27 +94,32 @@ struct EngineDesk {
         self.entries[index].job.count(bytesFetched: received)
     }
 
-    // MARK: Checkpoints, one at a time for each download
+    // MARK: What changes a manifest, one step at a time for each download
 
-    /// Whether the checkpoint may begin now; else it waits for the one under way.
-    mutating func beginCheckpoint(isPause: Bool, of id: DownloadID) -> Bool {
+    enum ManifestStep: Hashable, Sendable {
+        case checkpoint(isPause: Bool)
+        case revision(Revision)
+    }
+
+    /// Whether the step may begin now; else it waits for the one under way.
+    mutating func begin(_ step: ManifestStep, of id: DownloadID) -> Bool {
         guard let index = self.index(id) else { return false }
-        guard !self.entries[index].isCheckpointing else {
-            self.entries[index].checkpointsWaiting.append(isPause)
+        guard !self.entries[index].isStepping else {
+            self.entries[index].stepsWaiting.append(step)
             return false
         }
-        self.entries[index].isCheckpointing = true
+        self.entries[index].isStepping = true
         return true
     }
 
-    /// A checkpoint ended; the next one to begin, if any waits.
-    mutating func endCheckpoint(of id: DownloadID) -> Bool? {
+    /// A step ended; the next one to begin, if any waits.
+    mutating func endStep(of id: DownloadID) -> ManifestStep? {
         guard let index = self.index(id) else { return nil }
-        guard !self.entries[index].checkpointsWaiting.isEmpty else {
-            self.entries[index].isCheckpointing = false
+        guard !self.entries[index].stepsWaiting.isEmpty else {
+            self.entries[index].isStepping = false
             return nil
         }
-        return self.entries[index].checkpointsWaiting.removeFirst()
+        return self.entries[index].stepsWaiting.removeFirst()
     }
 
     // MARK: Telling
@@ -158,7 +163,7 @@ struct EngineDesk {
             job.broadcaster.send(
                 .started(
                     .init(
-                        url: job.follower.current.description, path: job.path, bytesTotal: resource.completeLength,
+                        url: job.location, path: job.path, bytesTotal: resource.completeLength,
                         resumedFrom: resumedFrom, isSegmented: segmented, validator: validator)))
             if resource.endsWithConnection {
                 job.broadcaster.send(
@@ -172,10 +177,10 @@ struct EngineDesk {
                 job.broadcaster.send(
                     .note("the server sends the file \(coding.printable)-coded unasked; it is stored as sent"))
             }
-        case .segmentOpened(let id, let range): self.tell(.opened, id, range, job)
-        case .segmentSplit(let id, let range): self.tell(.split, id, range, job)
-        case .segmentDone(let id, let range): self.tell(.done, id, range, job)
-        case .segmentRetry(let id, let range): self.tell(.retry, id, range, job)
+        case .segmentOpened(let id, let range, let source): self.tell(.opened, id, range, source, job)
+        case .segmentSplit(let id, let range): self.tell(.split, id, range, nil, job)
+        case .segmentDone(let id, let range, let source): self.tell(.done, id, range, source, job)
+        case .segmentRetry(let id, let range, let source): self.tell(.retry, id, range, source, job)
         case .retrying(let failure, let attempt, let delay):
             job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
         case .note(let text): job.broadcaster.send(.note(text))
@@ -186,11 +191,15 @@ struct EngineDesk {
     }
 
     private func tell(
-        _ state: DownloadEvent.SegmentChange.State, _ id: Segment.ID, _ range: Range<Int64>, _ job: DownloadJob
+        _ state: DownloadEvent.SegmentChange.State, _ id: Segment.ID, _ range: Range<Int64>, _ source: SourceID?,
+        _ job: DownloadJob
     ) {
         let end = range.upperBound == .max ? nil : range.upperBound
         job.broadcaster.send(
-            .segment(.init(segment: id.rawValue, start: range.lowerBound, end: end, state: state)))
+            .segment(
+                .init(
+                    segment: id.rawValue, start: range.lowerBound, end: end, state: state,
+                    source: source.map { job.description(of: $0) })))
     }
 
     mutating func conclude(_ job: DownloadJob, _ conclusion: DownloadConclusion, now: Duration) {
@@ -206,8 +215,8 @@ struct EngineDesk {
         job.update(progress: progress)
         job.close()
         self.entries[index].isReported = false
-        self.entries[index].isCheckpointing = false
-        self.entries[index].checkpointsWaiting = []
+        self.entries[index].isStepping = false
+        self.entries[index].stepsWaiting = []
         switch conclusion {
         case .completed, .alreadyComplete:
             job.update(state: .completed)

@@ -60,7 +60,7 @@ package struct SegmentFetcher: Sendable {
         guard let part = self.part() else {
             return .failed(Failure(.internal, "a body was let through before there was a part file"))
         }
-        var writer = SegmentWriter(part: part, from: self.lease.order.writesFrom)
+        var writer = SegmentWriter(part: part, from: self.lease.order.writesFrom, mark: self.lease.order.mark)
         let end: LeaseEnd
         do {
             end = try await self.copy(body, of: response, to: &writer)
@@ -106,7 +106,8 @@ package struct SegmentFetcher: Sendable {
             }
             offset += Int64(chunk.count)
             // Asked before the next chunk is awaited, which may be long in coming and is not ours.
-            if self.lease.isAtLimit, let bodyEnd = response.bodyEnd, offset < bodyEnd {
+            // While bytes are only compared there is nothing to ask for.
+            if offset >= writer.position, self.lease.isAtLimit, let bodyEnd = response.bodyEnd, offset < bodyEnd {
                 self.ask(.limitReached)
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
             }

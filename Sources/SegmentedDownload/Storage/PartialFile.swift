@@ -98,8 +98,11 @@ package final class PartialFile: Sendable {
     }
 
     /// Goes on with what the part file holds; of its claims only those before `limit` stay, if there is one.
+    ///
+    /// - Parameter keepsRecord: whether resource and sources stay as the manifest has them.
     package func adopt(
-        id: UInt64, resource: RemoteResource, limit: Int64?, sources: [String], digests: [String]
+        id: UInt64, resource: RemoteResource, limit: Int64?, sources: [String], digests: [String],
+        keepsRecord: Bool = false
     ) async throws(StorageError) {
         let length = self.header.completeLength
         if try self.file.status().length != length {
@@ -111,18 +114,50 @@ package final class PartialFile: Sendable {
                 journal.durableCount = journal.claims.forget(from: limit, durableCount: journal.durableCount)
             }
             journal.header = Manifest.Header(
-                id: id, resource: resource, completeLength: length, device: status.device, inode: status.inode,
-                bootID: self.storage.bootID, sources: sources, digests: digests)
+                id: id, resource: keepsRecord ? journal.header.resource : resource, completeLength: length,
+                device: status.device, inode: status.inode, bootID: self.storage.bootID,
+                sources: keepsRecord ? journal.header.sources : sources, digests: digests)
             return journal.claims.count
         }
         // Some of these claims were read back from the page cache only.
         do throws(StorageError) {
+            try self.rewriteUnsynced()
             try await self.synchronize(metadata: false)
         } catch {
             try? await self.writeManifest(durableCount: .max)
             throw error
         }
         try await self.writeManifest(durableCount: count)
+    }
+
+    /// Writes anew what is not known to be durable. An earlier sync may have failed with nobody left to record it: then the
+    /// pages are taken for clean, though they never reached the disk, and only what is written again is synced again.
+    private func rewriteUnsynced() throws(StorageError) {
+        for claim in self.journal.withLock({ $0.claims[$0.durableCount...] }) {
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(claim.length), alignment: 4096)
+            defer { buffer.deallocate() }
+            guard try self.file.readFully(into: buffer, at: claim.offset) == buffer.count else { continue }
+            try self.file.writeFully(UnsafeRawBufferPointer(buffer), at: claim.offset)
+        }
+    }
+
+    /// Withdraws the claims to these bytes, and records who defines the resource now.
+    ///
+    /// - Parameter remarks: whether what was claimed without a mark is of another source than that, of which only samples
+    ///   were compared.
+    func revise(
+        withdrawing ranges: [Range<Int64>], resource: RemoteResource, sources: [String], remarks: Bool
+    ) async throws(StorageError) {
+        let (isRecorded, durableCount) = self.journal.withLock { journal in
+            journal.durableCount = journal.claims.withdraw(ranges, durableCount: journal.durableCount)
+            journal.generation += 1
+            if remarks { journal.claims.markUnmarked() }
+            journal.header.resource = resource
+            journal.header.sources = sources
+            return (journal.file != nil, journal.durableCount)
+        }
+        // Without a manifest a crash leaves nothing that would have to be withdrawn.
+        if isRecorded { try await self.writeManifest(durableCount: durableCount) }
     }
 
     /// Writes header and claims aside, syncs them, renames them into place and goes on appending there.
@@ -305,13 +340,16 @@ package struct SegmentWriter {
     static let claimLength = BlockLayout.blockLength / 2
 
     private let part: PartialFile
+    private let mark: UInt8
     /// Where the bytes not claimed yet begin.
     private var claimedUpTo: Int64
     package private(set) var position: Int64
     private var crc = CRC32()
 
-    package init(part: PartialFile, from offset: Int64) {
+    /// - Parameter mark: of the source the bytes are from, see ``Claim/mark``.
+    package init(part: PartialFile, from offset: Int64, mark: UInt8 = 0) {
         self.part = part
+        self.mark = mark
         self.claimedUpTo = offset
         self.position = offset
     }
@@ -336,7 +374,8 @@ package struct SegmentWriter {
     package mutating func flush() throws(StorageError) {
         guard self.position > self.claimedUpTo else { return }
         try self.part.claim(
-            Claim(offset: self.claimedUpTo, length: self.position - self.claimedUpTo, crc: self.crc))
+            Claim(
+                offset: self.claimedUpTo, length: self.position - self.claimedUpTo, crc: self.crc, mark: self.mark))
         self.claimedUpTo = self.position
         self.crc = CRC32()
     }

@@ -4,10 +4,13 @@ package import SegmentedDownloadCore
 package struct Surveyor: Sendable {
     package let storage: any Storage
     package let digests: [ExpectedDigest]
+    /// The request's sources, to find the one again that a manifest's validators are from.
+    package let sources: [String]
 
-    package init(storage: any Storage, digests: [ExpectedDigest] = []) {
+    package init(storage: any Storage, digests: [ExpectedDigest] = [], sources: [String] = []) {
         self.storage = storage
         self.digests = digests
+        self.sources = sources
     }
 
     /// What was found, with the locked part if there is one.
@@ -132,6 +135,13 @@ package struct Surveyor: Sendable {
         return PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
     }
 
+    /// Which of the request's sources the resource was learnt from. A URL that was not among the manifest's is a new one
+    /// for the same file, and held to the same validators.
+    private func reference(of header: Manifest.Header) -> SourceID? {
+        if let index = header.sources.first.flatMap({ self.sources.firstIndex(of: $0) }) { return SourceID(index) }
+        return self.sources.contains { header.sources.contains($0) } ? nil : .first
+    }
+
     /// Believes durable claims if the part is the file they were made of and was left alone since a clean pause; reads
     /// everything else back. That costs a second for some gigabytes, and is what finds a disk or a person at fault.
     private func resumable(_ file: any StorageFile, _ manifest: Manifest, _ paths: DestinationPaths) throws -> Finding {
@@ -153,7 +163,8 @@ package struct Surveyor: Sendable {
             kept < claimed ? "\(claimed - kept) bytes on disk were not what was written; they are fetched again" : nil
         let saved = SavedPartial(
             resource: header.resource, completeLength: header.completeLength,
-            missing: claims.missing(of: header.completeLength))
+            missing: claims.missing(of: header.completeLength), reference: self.reference(of: header),
+            marked: claims.marked)
         let part = PartialFile(
             paths: paths, file: file, storage: self.storage, header: header,
             claims: durable + unsynced, durableCount: durable.count)

@@ -10,6 +10,8 @@ package struct RangeRequest: Hashable, Sendable {
     package let isRanged: Bool
     /// What the response must agree with, absent on first contact.
     package let identity: RemoteResource?
+    /// Whether the identity's validator is compared: not for the first answer of another source, which has its own.
+    package let comparesValidator: Bool
     /// Whether the identity's strong entity tag is sent as `If-Range` (RFC 9110 §13.1.5).
     package let sendsIfRange: Bool
     /// Whether the identity's entity tag is sent as `If-None-Match`: asks whether a finished file is still current.
@@ -20,6 +22,7 @@ package struct RangeRequest: Hashable, Sendable {
         upperBound: Int64? = nil,
         isRanged: Bool = true,
         identity: RemoteResource? = nil,
+        comparesValidator: Bool = true,
         sendsIfRange: Bool = false,
         sendsIfNoneMatch: Bool = false
     ) {
@@ -30,6 +33,7 @@ package struct RangeRequest: Hashable, Sendable {
         self.upperBound = upperBound
         self.isRanged = isRanged
         self.identity = identity
+        self.comparesValidator = comparesValidator
         self.sendsIfRange = sendsIfRange
         self.sendsIfNoneMatch = sendsIfNoneMatch
     }
@@ -39,6 +43,11 @@ package struct RangeRequest: Hashable, Sendable {
         guard self.isRanged else { return nil }
         guard let upperBound = self.upperBound else { return "bytes=\(self.lowerBound)-" }
         return ByteRange(self.lowerBound..<upperBound).fieldValue
+    }
+
+    /// How a response's resource differs from what it must be.
+    fileprivate func difference(from resource: RemoteResource) -> String? {
+        self.identity?.difference(from: resource, comparingValidators: self.comparesValidator)
     }
 
     package var ifRangeFieldValue: String? {
@@ -87,7 +96,8 @@ package enum RangeResponse: Hashable, Sendable {
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
             self = .unauthorized(status: head.status, challenge: head.values(name).first)
-        case 408, 421, 425, 429, 500, 502, 503, 504: self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
+        case 408, 421, 425, 429, 500, 502, 503, 504:
+            self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(head)
         case 400...599: self = .rejected(status: head.status)
         default: self = .malformed("status \(head.status) answers no request for a file")
@@ -134,7 +144,7 @@ package enum RangeResponse: Hashable, Sendable {
         }
         var resource = Self.resource(head, completeLength: length)
         resource.endsWithConnection = length == nil && head.values(.transferEncoding).isEmpty
-        if let difference = request.identity?.difference(from: resource) {
+        if let difference = request.difference(from: resource) {
             return .changed(difference)
         }
         return .whole(resource)
@@ -158,7 +168,7 @@ package enum RangeResponse: Hashable, Sendable {
             return .ignoresRanges("its Content-Range \"\(value.printable)\" is malformed")
         }
         let resource = Self.resource(head, completeLength: completeLength ?? request.identity?.completeLength)
-        if let difference = request.identity?.difference(from: resource) {
+        if let difference = request.difference(from: resource) {
             return .changed(difference)
         }
         guard range.lowerBound == request.lowerBound else {

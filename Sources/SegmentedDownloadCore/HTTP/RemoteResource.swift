@@ -26,11 +26,13 @@ package struct RemoteResource: Hashable, Sendable {
     }
 
     /// The first way in which `current` is another resource than this one, as a clause for a message.
-    package func difference(from current: RemoteResource) -> String? {
+    ///
+    /// - Parameter comparingValidators: false for the first answer of another source, which has validators of its own.
+    package func difference(from current: RemoteResource, comparingValidators: Bool = true) -> String? {
         if let recorded = self.completeLength, let length = current.completeLength, recorded != length {
             return "its length was \(recorded) bytes and is now \(length) bytes"
         }
-        if case .changed = self.validator.compare(with: current.validator) {
+        if comparingValidators, case .changed = self.validator.compare(with: current.validator) {
             return "its validator was \(self.validator) and is now \(current.validator)"
         }
         // As bytes: to `String` some different texts are equal.

@@ -3,13 +3,17 @@ package struct Claim: Hashable, Sendable {
     package let offset: Int64
     package let length: Int64
     package let crc: CRC32
+    /// 0 for bytes of the source that the manifest's header describes, or of one proved equal. Otherwise the number of a
+    /// source of which only samples were compared: all bytes of one number are one source's.
+    package let mark: UInt8
 
     /// - Precondition: the run is not empty and lies within one block.
-    package init(offset: Int64, length: Int64, crc: CRC32) {
+    package init(offset: Int64, length: Int64, crc: CRC32, mark: UInt8 = 0) {
         precondition(Self.isWithinBlock(offset: offset, length: length))
         self.offset = offset
         self.length = length
         self.crc = crc
+        self.mark = mark
     }
 
     static func isWithinBlock(offset: Int64, length: Int64) -> Bool {
@@ -27,6 +31,32 @@ extension [Claim] {
         let kept = self[..<durableCount].count { $0.range.upperBound <= offset }
         self.removeAll { $0.range.upperBound > offset }
         return kept
+    }
+
+    /// Withdraws the claims that reach into any of the ranges; returns how many of the first `durableCount` are left.
+    package mutating func withdraw(_ ranges: [Range<Int64>], durableCount: Int) -> Int {
+        let isKept = { (claim: Claim) in !ranges.contains { $0.overlaps(claim.range) } }
+        let kept = self[..<durableCount].count(where: isKept)
+        self.removeAll { !isKept($0) }
+        return kept
+    }
+
+    /// Gives all claims without a mark one that no other has.
+    package mutating func markUnmarked() {
+        // Above those that sources have by their number, of which there are fewer than 200.
+        let mark = Swift.min(self.reduce(200) { Swift.max($0, $1.mark) }, UInt8.max - 1) + 1
+        self = self.map { $0.mark > 0 ? $0 : Claim(offset: $0.offset, length: $0.length, crc: $0.crc, mark: mark) }
+    }
+
+    /// Bytes of each mark above 0, in order, neighbours joined; of ordered, disjoint claims.
+    package var marked: [MarkedRanges] {
+        var groups: [MarkedRanges] = []
+        for claim in self where claim.mark > 0 {
+            let index = groups.firstIndex { $0.mark == claim.mark } ?? groups.count
+            if index == groups.count { groups.append(MarkedRanges(mark: claim.mark, ranges: [])) }
+            groups[index].ranges = (groups[index].ranges + [claim.range]).merged()
+        }
+        return groups.sorted { $0.mark < $1.mark }
     }
 
     /// In order of offset, without those that overlap: of two claims to one byte neither is believed.
@@ -52,12 +82,13 @@ extension [Claim] {
     package func joined() -> [Claim] {
         var joined: [Claim] = []
         for claim in self {
-            if let last = joined.last, last.range.upperBound == claim.offset,
+            if let last = joined.last, last.range.upperBound == claim.offset, last.mark == claim.mark,
                 Claim.isWithinBlock(offset: last.offset, length: last.length + claim.length)
             {
                 var crc = last.crc
                 crc.append(claim.crc, length: claim.length)
-                joined[joined.count - 1] = Claim(offset: last.offset, length: last.length + claim.length, crc: crc)
+                joined[joined.count - 1] = Claim(
+                    offset: last.offset, length: last.length + claim.length, crc: crc, mark: claim.mark)
             } else {
                 joined.append(claim)
             }
@@ -83,5 +114,51 @@ extension [Claim] {
             return nil
         }
         return self.reduce(into: CRC32()) { $0.append($1.crc, length: $1.length) }
+    }
+}
+
+/// What one source brought of which only samples were compared.
+package struct MarkedRanges: Hashable, Sendable {
+    package let mark: UInt8
+    /// Ordered and disjoint.
+    package var ranges: [Range<Int64>]
+
+    package init(mark: UInt8, ranges: [Range<Int64>]) {
+        self.mark = mark
+        self.ranges = ranges
+    }
+}
+
+extension [Range<Int64>] {
+    /// In order, those that touch or overlap joined.
+    package func merged() -> [Range<Int64>] {
+        self.sorted { $0.lowerBound < $1.lowerBound }.reduce(into: []) { merged, next in
+            if let last = merged.last, last.upperBound >= next.lowerBound {
+                merged[merged.count - 1] = last.lowerBound..<Swift.max(last.upperBound, next.upperBound)
+            } else {
+                merged.append(next)
+            }
+        }
+    }
+
+    /// What of these no other range has; both ordered and disjoint.
+    package func subtracting(_ others: [Range<Int64>]) -> [Range<Int64>] {
+        self.flatMap { range in
+            others.complement(in: range.upperBound).map { $0.clamped(to: range) }.filter { !$0.isEmpty }
+        }
+    }
+
+    /// What of `0..<length` none of these ordered, disjoint ranges has.
+    package func complement(in length: Int64) -> [Range<Int64>] {
+        var rest: [Range<Int64>] = []
+        var offset: Int64 = 0
+        for range in self {
+            if Swift.min(range.lowerBound, length) > offset {
+                rest.append(offset..<Swift.min(range.lowerBound, length))
+            }
+            offset = Swift.max(offset, range.upperBound)
+        }
+        if offset < length { rest.append(offset..<length) }
+        return rest
     }
 }

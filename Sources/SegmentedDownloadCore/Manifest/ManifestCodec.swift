@@ -49,7 +49,7 @@ package enum ManifestCodec {
         bytes.write(sequence)
         let (kind, offset, length, crc): (UInt32, Int64, Int64, UInt32) =
             switch record {
-            case .claim(let claim): (1, claim.offset, claim.length, claim.crc.value)
+            case .claim(let claim): (1 | UInt32(claim.mark) << 8, claim.offset, claim.length, claim.crc.value)
             case .checkpoint(let claims): (2, claims, 0, 0)
             case .pause(let claims, let modified): (3, claims, modified, 0)
             case .syncFailed: (4, 0, 0, 0)
@@ -72,10 +72,9 @@ package enum ManifestCodec {
 
     // MARK: Reading
 
-    /// Whether a file that begins with these bytes may be a manifest: it has the mark, or a crash left only zeros.
+    /// Whether a file that begins with these bytes may be a manifest: it has the mark, or zeros where a crash lost it.
     package static func isBegun(_ bytes: [UInt8]) -> Bool {
-        let agreeing = zip(bytes, Self.magic).prefix { $0 == $1 }.count
-        return agreeing == Self.magic.count || bytes.dropFirst(agreeing).allSatisfy { $0 == 0 }
+        zip(bytes, Self.magic).allSatisfy { $0 == $1 || $0 == 0 }
     }
 
     package static func decode(_ bytes: [UInt8]) throws(Damage) -> Manifest {
@@ -155,11 +154,13 @@ package enum ManifestCodec {
             let offset = Int64(exactly: offset), let length = Int64(exactly: length)
         else { return nil }
         switch kind {
-        case 1:
+        case let kind where kind & 0xFF == 1 && kind >> 8 <= UInt8.max:
             guard Claim.isWithinBlock(offset: offset, length: length), offset + length <= header.completeLength else {
                 return nil
             }
-            return .claim(Claim(offset: offset, length: length, crc: CRC32(value: crc)))
+            return .claim(
+                Claim(
+                    offset: offset, length: length, crc: CRC32(value: crc), mark: UInt8(truncatingIfNeeded: kind >> 8)))
         case 2: return .checkpoint(claims: offset)
         case 3: return .pause(claims: offset, modified: length)
         case 4: return .syncFailed

@@ -3,6 +3,9 @@ package struct Segment: Hashable, Sendable {
     package struct ID: Hashable, Comparable, Sendable {
         package let rawValue: Int
 
+        /// The segment of what is only compared: none of any plan.
+        package static let none = ID(-1)
+
         package init(_ rawValue: Int) {
             self.rawValue = rawValue
         }

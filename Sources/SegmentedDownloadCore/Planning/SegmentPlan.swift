@@ -115,6 +115,43 @@ package struct SegmentPlan: Hashable, Sendable {
         return successor.upperBound
     }
 
+    /// Makes written bytes missing again; whoever writes behind them in the same segment goes on with that.
+    package mutating func reopen(_ range: Range<Int64>) {
+        var segments: [Segment] = []
+        for segment in self.segments {
+            let written = segment.lowerBound..<segment.position
+            let lost = written.clamped(to: range)
+            guard !lost.isEmpty else {
+                segments.append(segment)
+                continue
+            }
+            if written.lowerBound < lost.lowerBound {
+                segments.append(self.named(written.lowerBound..<lost.lowerBound, position: lost.lowerBound))
+            }
+            if lost.upperBound == segment.position, segment.lease == nil {
+                segments.append(self.named(lost.lowerBound..<segment.upperBound, position: lost.lowerBound))
+                continue
+            }
+            segments.append(self.named(lost, position: lost.lowerBound))
+            if lost.upperBound < segment.upperBound {
+                var rest = Segment(
+                    id: segment.id, lowerBound: lost.upperBound, position: segment.position,
+                    upperBound: segment.upperBound)
+                rest.lease = segment.lease
+                rest.failures = segment.failures
+                rest.retryAt = segment.retryAt
+                segments.append(rest)
+            }
+        }
+        self.segments = segments
+    }
+
+    private mutating func named(_ range: Range<Int64>, position: Int64) -> Segment {
+        defer { self.idNext += 1 }
+        return Segment(
+            id: Segment.ID(self.idNext), lowerBound: range.lowerBound, position: position, upperBound: range.upperBound)
+    }
+
     /// Forgets all that is written at and behind `offset`: one stream will carry everything from there.
     package mutating func truncate(to offset: Int64) {
         let upperBound = self.completeLength ?? .max

@@ -7,6 +7,15 @@ package struct Failure: Error, Hashable, Sendable {
     }
 
     package let code: Code
+
+    /// Whether another source may do better.
+    package var isOfSource: Bool {
+        switch self.code {
+        case .network, .tls, .auth, .protocol, .server, .policy: true
+        case .internal, .usage, .file, .integrity, .changed, .exists, .space, .state, .cancelled: false
+        }
+    }
+
     /// One clause with the facts, already safe to print.
     package let message: String
     /// What the reader can do about it.

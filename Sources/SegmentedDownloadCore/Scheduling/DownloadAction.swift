@@ -12,6 +12,9 @@ package enum DownloadAction: Hashable, Sendable {
     case revoke(LeaseID)
     /// Make what is written durable and record it. Answered by `checkpointed` or `storageFailed`.
     case checkpoint(isPause: Bool)
+    /// Withdraw what a source brought that is not believed any more, and record who is. Answered by `revised` or
+    /// `checkpointFailed`.
+    case revise(Revision)
     /// Verify the file of so many bytes and move it into place. Answered by `placed` or `storageFailed`.
     case place(length: Int64)
     /// Give up verifying; `storageFailed` with code `cancelled` follows, unless the file is in place already.
@@ -41,6 +44,22 @@ package struct Preparation: Hashable, Sendable {
     package let replaces: Bool
     /// The name the response suggests, for a destination that has none yet.
     package let suggestedName: String?
+    /// Who answered.
+    package var source = SourceID.first
+    /// Whether the manifest keeps saying what it said of resource and sources: nothing proves yet that another source than
+    /// the recorded one has the same bytes.
+    package var keepsRecord = false
+}
+
+/// A change of mind about the sources.
+package struct Revision: Hashable, Sendable {
+    /// What is fetched anew, ordered and disjoint.
+    package let withdrawn: [Range<Int64>]
+    /// The source whose answers define the resource now, and that resource.
+    package let reference: SourceID
+    package let resource: RemoteResource
+    /// Whether what is claimed without a mark is another source's now.
+    package let remarks: Bool
 }
 
 /// What a waiting fetch is told.
@@ -54,6 +73,8 @@ package enum LeaseDecision: Hashable, Sendable {
 /// One request to be made for one segment.
 package struct FetchOrder: Hashable, Sendable {
     package let lease: LeaseID
+    package var source = SourceID.first
+    /// The segment that is fetched; none for a sample.
     package let segment: Segment.ID
     package let request: RangeRequest
     /// The first byte to be written. Those between the request's first byte and this one are on disk and are compared.
@@ -62,15 +83,24 @@ package struct FetchOrder: Hashable, Sendable {
     package let limit: Int64
     /// Claims at and behind this offset are withdrawn first: one stream will bring those bytes again.
     package var forgetsFrom: Int64?
+
+    /// The bytes asked for, as far as they are known.
+    var spot: Range<Int64>? { self.request.upperBound.map { self.request.lowerBound..<$0 } }
+
+    /// The mark of what is written, see ``Claim/mark``.
+    package var mark: UInt8 = 0
+
+    /// Whether nothing is written: the bytes are held against those on disk.
+    package var isSample: Bool { self.segment == .none }
 }
 
 /// What observers hear.
 package enum DownloadReport: Hashable, Sendable {
     case started(resource: RemoteResource, resumedFrom: Int64, segmented: Bool)
-    case segmentOpened(Segment.ID, Range<Int64>)
+    case segmentOpened(Segment.ID, Range<Int64>, SourceID)
     case segmentSplit(Segment.ID, Range<Int64>)
-    case segmentDone(Segment.ID, Range<Int64>)
-    case segmentRetry(Segment.ID, Range<Int64>)
+    case segmentDone(Segment.ID, Range<Int64>, SourceID)
+    case segmentRetry(Segment.ID, Range<Int64>, SourceID)
     case retrying(Failure, attempt: Int, delay: Duration)
     case note(String)
     case checkpointed(bytes: Int64)

@@ -30,8 +30,16 @@ package struct DownloadSettings: Hashable, Sendable {
     package var headTimeout: Duration = .seconds(30)
     /// The longest resource that is accepted, in bytes.
     package var lengthMaximum: Int64 = .max
-    /// Who counts as one server for the connection budget.
-    package var host: String = ""
+    /// The sources' hosts, in order: who counts as one server for the connection budget.
+    package var hosts: [String] = [""]
+    /// Whether the file's digest is known beforehand: then it tells what samples of the sources cannot.
+    package var hasDigests = false
+
+    /// The first source's host.
+    package var host: String {
+        get { self.hosts[0] }
+        set { self.hosts = [newValue] }
+    }
 
     package init() {}
 }

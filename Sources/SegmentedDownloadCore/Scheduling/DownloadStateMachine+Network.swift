@@ -1,9 +1,12 @@
 /// What happened on the network: requests to make, heads judged, leases ended.
 extension DownloadStateMachine {
     /// The next request for a free connection, if there is one to make.
-    package mutating func nextFetch(now: Duration) -> FetchOrder? {
+    ///
+    /// - Parameter isOpen: whether a connection to a host may be opened.
+    package mutating func nextFetch(now: Duration, isOpen: (String) -> Bool = { _ in true }) -> FetchOrder? {
         switch self.state {
         case .probing(var probing):
+            guard isOpen(self.settings.hosts[probing.source.rawValue]) else { return nil }
             let order = probing.nextFetch(id: LeaseID(self.leaseNext), now: now)
             if order != nil {
                 self.leaseNext += 1
@@ -11,7 +14,7 @@ extension DownloadStateMachine {
             self.state = .probing(probing)
             return order
         case .fetching(var fetching):
-            let order = fetching.nextFetch(now: now)
+            let order = fetching.nextFetch(now: now, isOpen: isOpen)
             self.state = .fetching(fetching)
             return order
         case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting:
@@ -46,7 +49,7 @@ extension DownloadStateMachine {
         switch self.state {
         case .probing(var probing) where probing.lease?.id == id && probing.lease?.revocation == nil:
             let verdict = probing.responded(response, settings: self.settings, now: now, using: &self.generator)
-            return self.conclude(probing, verdict, suggestedName: suggestedName)
+            return self.conclude(probing, verdict, suggestedName: suggestedName, now: now)
         case .fetching:
             return self.updateFetching { $0.responded(id, response, now: now) }
         case .queued, .surveying, .probing, .preparing, .settling, .placing, .discarding, .resting:
@@ -55,7 +58,7 @@ extension DownloadStateMachine {
     }
 
     mutating func conclude(
-        _ probing: Probing, _ verdict: Probing.Verdict, suggestedName: String?
+        _ probing: Probing, _ verdict: Probing.Verdict, suggestedName: String?, now: Duration
     ) -> [DownloadAction] {
         var probing = probing
         let lease = probing.lease
@@ -102,8 +105,31 @@ extension DownloadStateMachine {
             }
             return stop + self.settled(self.stop(forChange: difference), hasPart: false)
         case .failed(let failure):
-            return stop + self.rest(.failed(failure))
+            return stop + self.probeElsewhere(probing, failure, now: now)
         }
+    }
+
+    /// Asks the next source what the last one did not answer; gives up once none is left.
+    private mutating func probeElsewhere(_ probing: Probing, _ failure: Failure, now: Duration) -> [DownloadAction] {
+        let source = probing.source
+        guard self.sources.hasMirrors, probing.canMove, failure.isOfSource else { return self.rest(.failed(failure)) }
+        var policy = self.settings.retry
+        policy.attemptsMax = min(policy.attemptsMax, policy.firstContactAttemptsMax)
+        let failures = self.sources[source].failures + 1
+        let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
+        self.sources.fail(source, failure, policy: policy, now: now, delay: delay)
+        guard let next = self.sources.leastFailed else {
+            let others = self.settings.hosts.count - 1
+            return self.rest(
+                .failed(
+                    Failure(
+                        failure.code,
+                        "\(failure.message); and so did \(others) other \(others == 1 ? "source" : "sources")",
+                        hint: failure.hint, status: failure.status, errno: failure.errno)))
+        }
+        let retryAt = max(self.sources[next].retryAt, .zero)
+        self.state = .probing(Probing(probing.purpose, replaces: probing.replaces, source: next, retryAt: retryAt))
+        return [.report(.retrying(failure, attempt: failures, delay: max(retryAt - now, .zero)))]
     }
 
     mutating func prepare(
@@ -115,7 +141,9 @@ extension DownloadStateMachine {
                 probing: probing, resource: resource, plan: plan, isSegmented: isSegmented, responseEnd: responseEnd))
         return [
             .prepare(
-                Preparation(resource: resource, mode: mode, replaces: probing.replaces, suggestedName: suggestedName))
+                Preparation(
+                    resource: resource, mode: mode, replaces: probing.replaces, suggestedName: suggestedName,
+                    source: probing.source, keepsRecord: probing.isElsewhere))
         ]
     }
 
@@ -137,13 +165,15 @@ extension DownloadStateMachine {
             switch end {
             case .failed(let failure), .storageFailed(let failure):
                 let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
-                return self.conclude(probing, verdict, suggestedName: nil)
+                return self.conclude(probing, verdict, suggestedName: nil, now: now)
             case .revoked:
                 let waited = self.settings.headTimeout.inSeconds
                 let failure = Failure(
-                    .network, "\(self.settings.host): no complete response head within \(waited) s", isTransient: true)
+                    .network,
+                    "\(self.settings.hosts[probing.source.rawValue]): no complete response head within \(waited) s",
+                    isTransient: true)
                 let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
-                return self.conclude(probing, verdict, suggestedName: nil)
+                return self.conclude(probing, verdict, suggestedName: nil, now: now)
             case .finished, .stopped, .differs:
                 probing.lease = nil
                 self.state = .probing(probing)

@@ -15,18 +15,22 @@ extension DownloadStateMachine {
                     .failed(
                         Failure(.state, "there is nothing to continue", hint: "Start anew with --continue auto")))
             }
-            self.state = .probing(Probing(.fresh, replaces: false))
+            self.state = .probing(Probing(.fresh, replaces: false, source: self.sources.firstAsked))
             return []
         case .partial(let saved):
             guard self.settings.continuation != .no, !self.mustBeginAnew else {
-                self.state = .probing(Probing(.fresh, replaces: true))
+                self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
                 return []
             }
             guard !saved.missing.isEmpty else {
-                self.state = .probing(Probing(self.confirmation(of: saved), replaces: false))
+                self.state = .probing(
+                    Probing(
+                        self.confirmation(of: saved), replaces: false,
+                        source: saved.reference ?? self.sources.firstAsked))
                 return []
             }
-            guard saved.isComparable else {
+            let source = saved.reference.flatMap { self.sources[$0].isGone ? nil : $0 } ?? self.sources.firstAsked
+            guard saved.isComparable(with: source) else {
                 guard self.settings.continuation != .must else {
                     return self.rest(
                         .failed(
@@ -34,11 +38,11 @@ extension DownloadStateMachine {
                                 .state, "nothing proves that the remote file is the one begun before",
                                 hint: "Start anew with --continue auto")))
                 }
-                self.state = .probing(Probing(.fresh, replaces: true))
+                self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
                 return saved.bytesKept > 0
                     ? [.report(.note("nothing proves the remote file to be the one begun before; beginning anew"))] : []
             }
-            self.state = .probing(Probing(.resume(saved), replaces: false))
+            self.state = .probing(Probing(.resume(saved), replaces: false, source: source))
             return []
         case .existing(let file):
             return self.begin(with: file)
@@ -47,13 +51,14 @@ extension DownloadStateMachine {
 
     /// What to ask before a complete part is taken for the file: the URL may be another one, or hold another version.
     private mutating func confirmation(of saved: SavedPartial) -> Probing.Purpose {
-        guard !saved.resource.isProvable else { return .confirm(saved) }
+        guard !saved.resource.isProvable || saved.reference == nil else { return .confirm(saved) }
         // Nothing proves it but its bytes: the last block is fetched again, and those before it compared.
         let tail = (saved.completeLength - 1) / BlockLayout.blockLength * BlockLayout.blockLength
         self.adoptsUpTo = tail
         return .resume(
             SavedPartial(
-                resource: saved.resource, completeLength: saved.completeLength, missing: [tail..<saved.completeLength]))
+                resource: saved.resource, completeLength: saved.completeLength, missing: [tail..<saved.completeLength],
+                reference: saved.reference))
     }
 
     mutating func begin(with file: ExistingFile) -> [DownloadAction] {
@@ -67,7 +72,7 @@ extension DownloadStateMachine {
         case .skip: return self.rest(.alreadyComplete)
         case .fail: return self.rest(exists(""))
         case .overwrite, .rename:
-            self.state = .probing(Probing(.fresh, replaces: true))
+            self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
             return []
         case .verify:
             switch (file.agreesWithDigests, file.record) {
@@ -92,11 +97,13 @@ extension DownloadStateMachine {
             let leases = probing.lease.map { [$0.id] } ?? []
             return leases.map { .revoke($0) } + self.settle(stop, leases: leases, hasPart: true)
         }
+        self.sources.define(preparing.resource, by: preparing.probing.source, preparing.written)
         var fetching = Fetching(
-            settings: self.settings, resource: preparing.resource, plan: preparing.plan,
+            settings: self.settings, sources: self.sources, plan: preparing.plan,
             isSegmented: preparing.isSegmented, overlap: probing.overlapLength, leaseNext: self.leaseNext,
             generator: self.generator, now: now
         )
+        fetching.owesRecord = probing.isElsewhere
         var actions: [DownloadAction] = [
             .report(
                 .started(
@@ -123,11 +130,21 @@ extension DownloadStateMachine {
     }
 
     package mutating func checkpointed(bytes: Int64) -> [DownloadAction] {
+        [.report(.checkpointed(bytes: bytes))] + self.stepEnded()
+    }
+
+    /// What a source brought that is not believed any more is withdrawn.
+    package mutating func revised() -> [DownloadAction] {
+        let actions = self.updateFetching { $0.revised() }
+        return actions + self.stepEnded()
+    }
+
+    private mutating func stepEnded() -> [DownloadAction] {
         self.checkpointsPending -= 1
         guard case .settling(let settling) = self.state, settling.leases.isEmpty, self.checkpointsPending == 0 else {
-            return [.report(.checkpointed(bytes: bytes))] + self.advanceFetching()
+            return self.advanceFetching()
         }
-        return [.report(.checkpointed(bytes: bytes))] + self.settled(settling.stop, hasPart: true)
+        return self.settled(settling.stop, hasPart: true)
     }
 
     package mutating func placed() -> [DownloadAction] {
@@ -161,6 +178,9 @@ extension DownloadStateMachine {
                 return self.settle(stop, leases: [], hasPart: true)
             }
             if case .cancel = self.pendingStop { return self.fail(failure) }
+            if failure.code == .integrity, self.pendingStop == nil, let actions = self.fetchFromOneSource() {
+                return actions
+            }
             // Whatever stands in the way of the file, its bytes are kept.
             return self.settle(.fail(failure), leases: [], hasPart: true)
         case .fetching(let fetching):
@@ -174,6 +194,20 @@ extension DownloadStateMachine {
         case .queued, .probing, .resting:
             return []
         }
+    }
+
+    /// The digest is wrong, and several sources brought the bytes: one after the other is trusted with all of them.
+    private mutating func fetchFromOneSource() -> [DownloadAction]? {
+        guard let before = self.beforePlacing, self.settings.hasDigests else { return nil }
+        let order = [before.sources.reference] + before.sources.ids
+        for source in order where !self.trusted.contains(source) {
+            self.trusted.append(source)
+            var fetching = before
+            guard let actions = fetching.trustOnly(source) else { continue }
+            self.state = .fetching(fetching)
+            return self.updateFetching { _ in actions }
+        }
+        return nil
     }
 
     /// A step on disk could not be done. A cancellation that waited for it is carried out; a pause comes to the same.

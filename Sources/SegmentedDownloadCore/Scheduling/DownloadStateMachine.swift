@@ -29,6 +29,18 @@ package struct DownloadStateMachine: Hashable, Sendable {
         let plan: SegmentPlan
         let isSegmented: Bool
         let responseEnd: Int64
+
+        /// What an earlier run left that is gone on with.
+        var written: SourceBook.Written {
+            guard case .resume(let saved) = self.probing.purpose, let length = self.plan.completeLength else {
+                return SourceBook.Written()
+            }
+            let ranges = self.plan.missing.complement(in: length)
+            let marked = saved.marked.map { group in
+                MarkedRanges(mark: group.mark, ranges: group.ranges.subtracting(self.plan.missing))
+            }
+            return SourceBook.Written(ranges: ranges, marked: marked, isElsewheres: self.probing.isElsewhere)
+        }
     }
 
     /// Why the connections are closed.
@@ -53,6 +65,11 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     package let settings: DownloadSettings
     var state: State = .queued
+    var sources: SourceBook
+    /// What was fetched before it was verified, in case it has to be fetched from another source.
+    var beforePlacing: Fetching?
+    /// Sources everything was fetched from alone.
+    var trusted: [SourceID] = []
     var generator: SplitMix64
     var leaseNext = 0
     /// What to do once the step under way, which cannot be broken off, is over.
@@ -73,6 +90,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     package init(settings: DownloadSettings, seed: UInt64) {
         self.settings = settings
+        self.sources = SourceBook(hosts: settings.hosts)
         self.generator = SplitMix64(seed: seed)
     }
 
@@ -207,6 +225,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
         guard case .fetching(var fetching) = self.state else { return [] }
         let actions = body(&fetching)
         self.state = .fetching(fetching)
+        // A revision is a step on disk like a checkpoint, and waited for like one.
+        for case .revise in actions { self.checkpointsPending += 1 }
         return actions + self.advanceFetching()
     }
 
@@ -223,7 +243,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
             else {
                 return actions
             }
-            (self.leaseNext, self.generator) = fetching.handover
+            (self.leaseNext, self.generator, self.sources) = fetching.handover
+            self.beforePlacing = self.sources.hasMirrors ? fetching : nil
             self.state = .placing
             return actions + [.place(length: length)]
         case .failed(let failure):
@@ -236,7 +257,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// Closes all connections of a download that stops fetching, for now or for good.
     mutating func leave(_ fetching: Fetching, _ stop: Stop, hasPart: Bool) -> [DownloadAction] {
         var fetching = fetching
-        (self.leaseNext, self.generator) = fetching.handover
+        (self.leaseNext, self.generator, self.sources) = fetching.handover
         let actions = fetching.revokeAll()
         return actions + self.settle(stop, leases: fetching.leases.map(\.id), hasPart: hasPart)
     }
@@ -263,7 +284,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
             return [.discard]
         case .restart(let difference):
             self.mustBeginAnew = true
-            self.state = .probing(Probing(.fresh, replaces: true))
+            self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
             return [.report(.restarted(difference))]
         case .pause where self.resumesWhenSettled:
             self.resumesWhenSettled = false
@@ -286,6 +307,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         // Wishes that concerned this run do not outlive it.
         self.pendingStop = nil
         self.resumesWhenSettled = false
+        self.beforePlacing = nil
         self.state = .resting(conclusion)
         return [.conclude(conclusion)]
     }

@@ -9,9 +9,11 @@ extension Fetching {
             return [.answer(id, .stop)]
         }
         let lease = self.leases[index]
+        if lease.order.isSample { return self.sampleResponded(index, response, now: now) }
         guard lease.phase == .requested, let segment = self.plan[lease.order.segment] else {
             return [.answer(id, .stop)]
         }
+        if let stranger = self.meet(lease.order.source, response, isSample: false) { return stranger + self.end(index) }
         switch response {
         case .partial where self.plan.completeLength == nil:
             // A body of a length nobody knew ends where its stream ends; a part of it would end the file too early.
@@ -29,20 +31,22 @@ extension Fetching {
         case .ignoresRanges(let reason):
             return self.refuseRange(index, reason, now: now)
         case .changed(let difference):
-            self.outcome = .changed(difference)
+            return self.changed(difference, at: lease.order.source) + self.end(index)
         case .notModified:
             return self.refuse(
                 index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
         case .unsatisfiable(let length?) where length != self.resource.completeLength:
-            self.outcome = .changed(
-                "its length was \(self.resource.completeLength ?? 0) bytes and is now \(length) bytes")
+            let was = self.resource.completeLength ?? 0
+            return self.changed("its length was \(was) bytes and is now \(length) bytes", at: lease.order.source)
+                + self.end(index)
         case .unsatisfiable:
             return self.refuseRange(index, "the range is said to be unsatisfiable", now: now)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
-            return self.refuse(index, response.failure(host: self.settings.host), now: now)
+            return self.refuse(index, response.failure(host: self.host(index)), now: now)
         }
-        return self.end(index)
     }
+
+    private func host(_ index: Int) -> String { self.sources[self.leases[index].order.source].host }
 
     private mutating func accept(
         _ index: Int, _ segment: Segment, responseEnd: Int64, now: Duration
@@ -57,20 +61,25 @@ extension Fetching {
         self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
         let limit = min(segment.upperBound, responseEnd)
         return [
-            .report(.segmentOpened(segment.id, segment.position..<limit)),
+            .report(.segmentOpened(segment.id, segment.position..<limit, self.leases[index].order.source)),
             .answer(self.leases[index].id, .proceed(limit: limit)),
         ]
     }
 
     private mutating func refuseRange(_ index: Int, _ reason: String, now: Duration) -> [DownloadAction] {
         guard !self.isSingleStream else {
-            self.outcome = .failed(Failure(.protocol, "\(self.settings.host): \(reason)"))
+            self.outcome = .failed(Failure(.protocol, "\(self.host(index)): \(reason)"))
             return self.end(index)
+        }
+        if self.sources.hasAlternative(to: self.leases[index].order.source) {
+            return self.loseSource(
+                self.leases[index].order.source, Failure(.protocol, "\(self.host(index)): \(reason)"))
+                + self.end(index)
         }
         self.rangeRefusals += 1
         let note: [DownloadAction] =
             self.rangeRefusals == Self.rangeRefusalsMax
-            ? [.report(.note("\(self.settings.host) does no ranges: \(reason)"))] : []
+            ? [.report(.note("\(self.host(index)) does no ranges: \(reason)"))] : []
         self.plan.postpone(self.leases[index].order.segment, until: now + self.settings.retry.delayBase)
         return note + self.end(index)
     }
@@ -84,10 +93,10 @@ extension Fetching {
                 failure = Failure(.protocol, failure.message, isTransient: true)
             }
         }
-        return self.count(failure, segment: self.leases[index].order.segment, except: index, now: now) + self.end(index)
+        return self.count(failure, of: self.leases[index], except: index, now: now) + self.end(index)
     }
 
-    private mutating func end(_ index: Int) -> [DownloadAction] {
+    mutating func end(_ index: Int) -> [DownloadAction] {
         self.leases[index].phase = .ending
         return [.answer(self.leases[index].id, .stop)]
     }
@@ -95,7 +104,7 @@ extension Fetching {
     /// A lease has written up to its limit, and its response goes on.
     mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil,
-            self.leases[index].phase == .receiving
+            self.leases[index].phase == .receiving, !self.leases[index].order.isSample
         else { return [.answer(id, .stop)] }
         let lease = self.leases[index]
         let segment = lease.order.segment
@@ -118,8 +127,11 @@ extension Fetching {
     mutating func ended(_ id: LeaseID, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }) else { return [] }
         let lease = self.leases.remove(at: index)
+        if lease.order.isSample { return self.sampleEnded(lease, end, now: now) }
         let segmentID = lease.order.segment
         self.plan.assign(segmentID, to: nil)
+        self.sources.contribute(
+            lease.order.writesFrom..<max(lease.position, lease.order.writesFrom), by: lease.order.source)
         guard self.outcome == nil, let segment = self.plan[segmentID] else { return [] }
         var actions: [DownloadAction] = []
         self.noteRate(of: lease, end, now: now)
@@ -135,17 +147,20 @@ extension Fetching {
                 self.pace(lease, now: now)
             } else if !segment.isComplete, lease.phase == .receiving {
                 let failure = Failure(
-                    .network, "\(self.settings.host): the body ended without a byte", isTransient: true)
-                actions += self.count(failure, segment: segmentID, except: nil, now: now)
+                    .network, "\(self.sources[lease.order.source].host): the body ended without a byte",
+                    isTransient: true)
+                actions += self.count(failure, of: lease, except: nil, now: now)
             }
         case .failed(let failure) where failure.code == .changed:
-            self.outcome = .changed(failure.message)
+            actions += self.changed(failure.message, at: lease.order.source)
         case .failed(let failure):
             if lease.hasProgressed, failure.isTransient {
                 self.pace(lease, now: now)
-                actions.append(.report(.segmentRetry(segmentID, segment.position..<segment.upperBound)))
+                actions.append(
+                    .report(
+                        .segmentRetry(segmentID, segment.position..<segment.upperBound, lease.order.source)))
             } else {
-                actions += self.count(failure, segment: segmentID, except: nil, now: now)
+                actions += self.count(failure, of: lease, except: nil, now: now)
             }
         case .stopped:
             break
@@ -154,15 +169,15 @@ extension Fetching {
         case .storageFailed(let failure):
             self.outcome = .failed(failure)
         case .differs(let offset):
-            self.outcome = .changed("its byte \(offset) is not the one fetched before")
+            actions += self.differs(offset, at: lease.order.source)
         }
         if self.outcome == nil, self.plan[segmentID]?.isComplete == true, !segment.isComplete || segment.remaining == 0
         {
-            actions.append(.report(.segmentDone(segmentID, segment.lowerBound..<segment.position)))
+            actions.append(
+                .report(.segmentDone(segmentID, segment.lowerBound..<segment.position, lease.order.source)))
         }
-        if self.outcome == nil, self.plan.isComplete {
-            self.outcome = .complete
-        }
+        actions += self.reviseIfSettled()
+        self.finishIfComplete()
         return actions
     }
 
@@ -172,6 +187,7 @@ extension Fetching {
         // One that was done before its rate could be measured has at least this one.
         let average = Double(lease.position - lease.order.writesFrom) / (now - lease.startedAt).inSeconds
         self.ratesBefore = (self.ratesBefore + [lease.meter.rate ?? average]).suffix(Self.ratesBeforeMax)
+        self.sources[lease.order.source].rate = lease.meter.rate ?? average
     }
 
     private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {
@@ -180,10 +196,13 @@ extension Fetching {
             let what = lease.revocation == .headTooSlow ? "no complete response head" : "no byte"
             let waited = lease.revocation == .headTooSlow ? self.settings.headTimeout : self.settings.stallTimeout
             let failure = Failure(
-                .network, "\(self.settings.host): \(what) within \(waited.inSeconds) s", isTransient: true)
-            return self.count(failure, segment: segment.id, except: nil, now: now)
+                .network, "\(self.sources[lease.order.source].host): \(what) within \(waited.inSeconds) s",
+                isTransient: true)
+            return self.count(failure, of: lease, except: nil, now: now)
         case .stalled, .tooSlow:
-            return [.report(.segmentRetry(segment.id, segment.position..<segment.upperBound))]
+            return [
+                .report(.segmentRetry(segment.id, segment.position..<segment.upperBound, lease.order.source))
+            ]
         case .stopping, .none:
             return []
         }
@@ -201,10 +220,10 @@ extension Fetching {
         self.plan.postpone(lease.order.segment, until: now + self.settings.retry.delayBase)
     }
 
-    /// Counts a failure against a segment: postpones it, or gives the download up.
-    mutating func count(
-        _ failure: Failure, segment: Segment.ID, except index: Int?, now: Duration
-    ) -> [DownloadAction] {
+    /// Counts a failure against a segment, or against its source where there are others: postpones it, or gives the
+    /// download up.
+    mutating func count(_ failure: Failure, of lease: Lease, except index: Int?, now: Duration) -> [DownloadAction] {
+        let segment = lease.order.segment
         let others = self.leases.indices.contains { $0 != index && self.leases[$0].phase == .receiving }
         let policy = self.settings.retry
         if let asked = failure.retryAfter, asked > policy.retryAfterMax {
@@ -216,6 +235,9 @@ extension Fetching {
         let isRefused = failure.status == 429 || failure.status == 503
         let isServed = others && now - self.servedAt < Self.serviceInterval
         let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
+        if !isCrowded, self.sources.hasAlternative(to: lease.order.source) {
+            return self.failOver(failure, from: lease.order.source, now: now)
+        }
         let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
         guard isCrowded || policy.allows(failure, failures: failures) else {
             self.outcome = .failed(failure)

@@ -13,6 +13,7 @@ extension Fetching {
             }
             if seen.bytesReceived > lease.bytesReceived { self.servedAt = now }
             self.bytesReceived += seen.bytesReceived - lease.bytesReceived
+            if seen.bytesReceived > lease.bytesReceived { self.sources[lease.order.source].failures = 0 }
             self.leases[index].bytesReceived = seen.bytesReceived
             self.leases[index].position = max(lease.position, seen.position)
             self.leases[index].meter.record(lease.order.writesFrom + seen.bytesReceived, at: now)
@@ -34,7 +35,14 @@ extension Fetching {
             case .requested, .receiving, .ending: break
             }
         }
-        return actions + self.replaceLaggard(now: now)
+        actions += self.replaceLaggard(now: now)
+        actions += self.replaceReference() + self.settleDispute()
+        if self.owesRecord, !self.awaitsProof, self.revision == nil {
+            self.owesRecord = false
+            actions += self.revise(withdrawing: [], remarks: true)
+        }
+        self.finishIfComplete()
+        return actions
     }
 
     /// How long a connection may lag before it is replaced, and the least time between two replacements.
@@ -46,7 +54,7 @@ extension Fetching {
     /// Replaces the slowest connection if it is far slower than its siblings and has long to go.
     private mutating func replaceLaggard(now: Duration) -> [DownloadAction] {
         guard !self.isSingleStream, now >= self.replaceAt, self.rangeRefusals == 0 else { return [] }
-        let running = self.leases.filter { $0.phase == .receiving }
+        let running = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }
         let rates = running.compactMap { $0.meter.rate }.sorted()
         guard rates.count >= 2 else { return [] }
         let middle = rates[rates.count / 2]

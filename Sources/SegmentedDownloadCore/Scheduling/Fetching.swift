@@ -20,7 +20,8 @@ struct Fetching: Hashable, Sendable {
     static let stealSpacing: Duration = .milliseconds(100)
 
     let settings: DownloadSettings
-    let resource: RemoteResource
+    /// Where bytes come from, and how far each place is believed.
+    var sources: SourceBook
     let isSegmented: Bool
     var plan: SegmentPlan
     var leases: [Lease] = []
@@ -32,6 +33,8 @@ struct Fetching: Hashable, Sendable {
     var isSingleStream: Bool
     var rangeRefusals = 0
     var malformed = 0
+    /// When fetching began.
+    let beganAt: Duration
     /// Whether a segment's first request overlaps what is on disk: nothing else proves a resumed resource is the same.
     private let overlap: Int64
     var isNarrowing = false
@@ -47,18 +50,31 @@ struct Fetching: Hashable, Sendable {
     var ratesBefore: [Double] = []
     /// Seconds from asking to the head, the best seen.
     var requestCost = 0.0
+    /// What is still to be compared before the file is taken for whole.
+    var audits: [Audit] = []
+    var hasAudited = false
+    var dispute: Dispute?
+    /// Sources found to have other bytes, whose own are still to be withdrawn.
+    var culprits: [SourceID] = []
+    /// What else is to be withdrawn.
+    var withdrawals: [Range<Int64>] = []
+    /// Whether the manifest still names another source than the one that answered, until that one is proved the same.
+    var owesRecord = false
+    /// What is being withdrawn: nothing else is begun meanwhile.
+    var revision: Revision?
 
     init(
-        settings: DownloadSettings, resource: RemoteResource, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
+        settings: DownloadSettings, sources: SourceBook, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
         leaseNext: Int, generator: SplitMix64, now: Duration
     ) {
         self.settings = settings
-        self.resource = resource
+        self.sources = sources
         self.plan = plan
         self.isSegmented = isSegmented
         self.isSingleStream = !isSegmented
         self.overlap = overlap
         self.servedAt = now
+        self.beganAt = now
         // Where nothing was kept there is nothing to be proved the same.
         self.awaitsProof = overlap > 0 && plan.bytesDone > 0
         self.leaseNext = leaseNext
@@ -71,7 +87,14 @@ struct Fetching: Hashable, Sendable {
     }
 
     /// What a resumed probe must hand over when the plan is taken up elsewhere.
-    var handover: (leaseNext: Int, generator: SplitMix64) { (self.leaseNext, self.generator) }
+    var handover: (leaseNext: Int, generator: SplitMix64, sources: SourceBook) {
+        (self.leaseNext, self.generator, self.sources)
+    }
+
+    /// What is fetched, as the reference says.
+    var resource: RemoteResource {
+        self.sources[self.sources.reference].resource ?? RemoteResource(completeLength: self.plan.completeLength)
+    }
 
     var target: Int { self.isSingleStream ? 1 : self.controller.target }
     var receiving: Int { self.leases.count { $0.phase == .receiving } }
@@ -89,7 +112,7 @@ struct Fetching: Hashable, Sendable {
         self.plan.assign(segment.id, to: probe.id)
         var lease = Lease(
             order: FetchOrder(
-                lease: probe.id, segment: segment.id, request: probe.order.request,
+                lease: probe.id, source: probe.order.source, segment: segment.id, request: probe.order.request,
                 writesFrom: probe.order.writesFrom, limit: responseEnd
             ),
             now: probe.startedAt
@@ -103,14 +126,20 @@ struct Fetching: Hashable, Sendable {
         self.leases.append(lease)
         let limit = min(self.plan[segment.id]?.upperBound ?? responseEnd, responseEnd)
         return [
-            .report(.segmentOpened(segment.id, segment.position..<limit)),
+            .report(.segmentOpened(segment.id, segment.position..<limit, probe.order.source)),
             .answer(probe.id, .proceed(limit: limit)),
         ]
     }
 
     /// The next segment for a free connection, if one is waiting.
-    mutating func nextFetch(now: Duration) -> FetchOrder? {
-        guard self.outcome == nil, self.leases.count < self.target else { return nil }
+    ///
+    /// - Parameter isOpen: whether a connection to a host may be opened.
+    mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
+        guard self.outcome == nil, self.revision == nil, self.leases.count < self.target else { return nil }
+        if self.sources.hasMirrors, !self.isSingleStream {
+            if let sample = self.nextSample(now: now, isOpen: isOpen) { return sample }
+            guard self.leases.count < self.target - self.roomForSamples(now: now) else { return nil }
+        }
         var forgetsFrom: Int64?
         if !self.isSingleStream, self.rangeRefusals >= Self.rangeRefusalsMax {
             guard self.leases.isEmpty else { return nil }
@@ -125,34 +154,46 @@ struct Fetching: Hashable, Sendable {
                 && (!self.awaitsProof || self.isSingleStream || self.overlapBefore(segment) > 0)
         }
         // One that a running response will reach by itself is left to it as long as there is another.
-        guard let index = waiting.first(where: { !self.isWithinReach($0) }) ?? waiting.first else { return nil }
+        guard let index = waiting.first(where: { !self.isWithinReach($0) }) ?? waiting.first,
+            let source = self.bestSource(now: now, isOpen: isOpen)
+        else { return nil }
         let segment = self.plan.segments[index]
         let lease = LeaseID(self.leaseNext)
         self.leaseNext += 1
         let order = FetchOrder(
-            lease: lease, segment: segment.id, request: self.request(for: segment),
-            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: forgetsFrom
+            lease: lease, source: source, segment: segment.id, request: self.request(for: segment, from: source),
+            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: forgetsFrom,
+            mark: self.mark(of: source)
         )
         self.plan.assign(segment.id, to: lease)
         self.leases.append(Lease(order: order, now: now))
         return order
     }
 
-    private func request(for segment: Segment) -> RangeRequest {
+    private func request(for segment: Segment, from source: SourceID) -> RangeRequest {
+        let identity = self.identity(of: source)
         if self.isSingleStream {
-            return RangeRequest(isRanged: false, identity: self.resource)
+            return RangeRequest(
+                isRanged: false, identity: identity.resource, comparesValidator: identity.comparesValidator)
         }
-        let overlap = segment.position == segment.lowerBound ? self.overlapBefore(segment) : 0
+        let overlap = segment.position == segment.lowerBound ? self.overlapBefore(segment, from: source) : 0
         return RangeRequest(
-            lowerBound: segment.position - overlap, upperBound: segment.upperBound, identity: self.resource
+            lowerBound: segment.position - overlap, upperBound: segment.upperBound, identity: identity.resource,
+            comparesValidator: identity.comparesValidator
         )
     }
 
     /// How much of what is on disk before a segment not begun yet is asked for again, to be compared.
-    private func overlapBefore(_ segment: Segment) -> Int64 {
-        guard self.overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
+    private func overlapBefore(_ segment: Segment, from source: SourceID = .first) -> Int64 {
+        let overlap = self.sources[source].standing == .sampled ? Self.sampleLength : self.overlap
+        guard overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
         let before = self.plan.segments[index - 1]
-        return before.isComplete ? min(self.overlap, before.upperBound - before.lowerBound) : 0
+        return before.isComplete ? min(overlap, before.upperBound - before.lowerBound) : 0
+    }
+
+    /// Whether some missing bytes follow written ones.
+    var canProve: Bool {
+        self.isSingleStream || self.plan.segments.contains { !$0.isComplete && self.overlapBefore($0) > 0 }
     }
 
     private func isWithinReach(_ index: Int) -> Bool {
@@ -168,7 +209,7 @@ struct Fetching: Hashable, Sendable {
             self.rangeRefusals < Self.rangeRefusalsMax, self.leases.count < self.target,
             !self.plan.segments.contains(where: { $0.lease == nil && !$0.isComplete })
         else { return [] }
-        let candidates = self.leases.filter { $0.phase == .receiving }.map { lease in
+        let candidates = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }.map { lease in
             let segment = self.plan[lease.order.segment]
             return SegmentSplitter.Candidate(
                 lease: lease.id, remaining: lease.position..<max(segment?.upperBound ?? lease.position, lease.position),

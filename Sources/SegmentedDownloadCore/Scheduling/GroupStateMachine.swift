@@ -107,7 +107,8 @@ package struct GroupStateMachine: Hashable, Sendable {
             {
                 _ = self.budget.refused(holding.host, retryAfter: nil, now: now)
             }
-        case .surveyed, .found, .prepared, .storageFailed, .checkpointed, .checkpointFailed, .placed, .discarded,
+        case .surveyed, .found, .prepared, .storageFailed, .checkpointed, .checkpointFailed, .revised, .placed,
+            .discarded,
             .narrowed, .limitReached, .pause, .resume, .cancel:
             break
         }
@@ -126,17 +127,22 @@ package struct GroupStateMachine: Hashable, Sendable {
         }
         for index in self.entries.indices {
             let id = self.entries[index].id
-            let host = self.entries[index].machine.settings.host
+            let hosts = self.entries[index].machine.settings.hosts
             // A probe told to stop may not have hung up yet: the next one would be a second connection.
             if self.entries[index].machine.isProbing, self.connections(id) > 0 { continue }
-            while self.budget.allows(host, now: now) {
-                guard let order = self.entries[index].machine.nextFetch(now: now) else {
+            while hosts.contains(where: { self.budget.allows($0, now: now) }) {
+                let budget = self.budget
+                guard
+                    let order = self.entries[index].machine.nextFetch(
+                        now: now, isOpen: { budget.allows($0, now: now) })
+                else {
                     // To cut a running response only to try whether one more is allowed would cost more than it teaches.
-                    if self.budget.allowsWithoutTrial(host, now: now) {
+                    if hosts.contains(where: { self.budget.allowsWithoutTrial($0, now: now) }) {
                         self.update(index) { $0.steal(now: now) }
                     }
                     break
                 }
+                let host = hosts[order.source.rawValue]
                 self.budget.reserve(host)
                 self.holdings.append(Holding(download: id, lease: order.lease, host: host))
                 self.outbox.append(.fetch(id, order))
@@ -180,6 +186,7 @@ package enum MachineEvent: Hashable, Sendable {
     case storageFailed(Failure)
     case checkpointed(bytes: Int64)
     case checkpointFailed(Failure)
+    case revised
     case placed
     case discarded
     case responded(LeaseID, RangeResponse, suggestedName: String?)
@@ -201,6 +208,7 @@ extension DownloadStateMachine {
         case .storageFailed(let failure): self.storageFailed(failure)
         case .checkpointed(let bytes): self.checkpointed(bytes: bytes)
         case .checkpointFailed(let failure): self.checkpointFailed(failure)
+        case .revised: self.revised()
         case .placed: self.placed()
         case .discarded: self.discarded()
         case .responded(let lease, let response, let name):

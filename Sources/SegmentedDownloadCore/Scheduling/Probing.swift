@@ -32,6 +32,8 @@ struct Probing: Hashable, Sendable {
     let purpose: Purpose
     /// Whether this download, begun anew, takes the place of an older part file.
     let replaces: Bool
+    /// Who is asked.
+    let source: SourceID
     var lease: Lease?
     private var sendsRange = true
     private var sendsIfRange = true
@@ -39,9 +41,26 @@ struct Probing: Hashable, Sendable {
     private var retryAt: Duration = .zero
     private var hasContact = false
 
-    init(_ purpose: Purpose, replaces: Bool) {
+    init(_ purpose: Purpose, replaces: Bool, source: SourceID = .first, retryAt: Duration = .zero) {
         self.purpose = purpose
         self.replaces = replaces
+        self.source = source
+        self.retryAt = retryAt
+    }
+
+    /// Whether what is resumed was begun from another source: then its validators say nothing of this one's.
+    var isElsewhere: Bool {
+        guard case .resume(let saved) = self.purpose else { return false }
+        return saved.reference != self.source
+    }
+
+    /// Whether the same may be asked of another source.
+    var canMove: Bool {
+        switch self.purpose {
+        case .fresh: true
+        case .resume(let saved): saved.missing[0].lowerBound > 0
+        case .confirm, .compare: false
+        }
     }
 
     /// Where the first byte to write lies.
@@ -55,7 +74,7 @@ struct Probing: Hashable, Sendable {
     /// How many bytes before a resumed segment are compared, where no validator proves the resource unchanged.
     var overlapLength: Int64 {
         guard case .resume(let saved) = self.purpose else { return 0 }
-        return saved.resource.isProvable ? 0 : Self.overlap
+        return saved.resource.isProvable && !self.isElsewhere ? 0 : Self.overlap
     }
 
     private var request: RangeRequest {
@@ -70,13 +89,17 @@ struct Probing: Hashable, Sendable {
             return RangeRequest(
                 lowerBound: 0, upperBound: 1, identity: saved.resource, sendsIfNoneMatch: validator.isStrong)
         case .resume(let saved):
-            guard self.sendsRange else { return RangeRequest(isRanged: false, identity: saved.resource) }
+            guard self.sendsRange else {
+                return RangeRequest(
+                    isRanged: false, identity: saved.resource, comparesValidator: !self.isElsewhere)
+            }
             let first = saved.missing[0]
             return RangeRequest(
                 lowerBound: max(first.lowerBound - self.overlapLength, 0),
                 upperBound: first.upperBound == saved.completeLength ? nil : first.upperBound,
                 identity: saved.resource,
-                sendsIfRange: self.sendsIfRange
+                comparesValidator: !self.isElsewhere,
+                sendsIfRange: self.sendsIfRange && !self.isElsewhere
             )
         }
     }
@@ -85,7 +108,8 @@ struct Probing: Hashable, Sendable {
     mutating func nextFetch(id: LeaseID, now: Duration) -> FetchOrder? {
         guard self.lease == nil, now >= self.retryAt else { return nil }
         let order = FetchOrder(
-            lease: id, segment: Segment.ID(0), request: self.request, writesFrom: self.writesFrom, limit: .max)
+            lease: id, source: self.source, segment: Segment.ID(0), request: self.request, writesFrom: self.writesFrom,
+            limit: .max)
         self.lease = Lease(order: order, now: now)
         return order
     }
@@ -119,17 +143,21 @@ struct Probing: Hashable, Sendable {
         case .ignoresRanges(let reason):
             return self.ignoredRange(reason, settings)
         case .redirected, .unauthorized, .rejected, .malformed:
-            return .failed(response.failure(host: settings.host))
+            return .failed(response.failure(host: settings.hosts[self.source.rawValue]))
         case .refused:
-            return self.failed(response.failure(host: settings.host), settings: settings, now: now, using: &generator)
+            return self.failed(
+                response.failure(host: settings.hosts[self.source.rawValue]), settings: settings, now: now,
+                using: &generator)
         }
     }
 
     /// No usable answer to a range: asked once more, for the whole.
     private mutating func ignoredRange(_ reason: String, _ settings: DownloadSettings) -> Verdict {
-        guard self.sendsRange else { return .failed(Failure(.protocol, "\(settings.host): \(reason)")) }
+        guard self.sendsRange else {
+            return .failed(Failure(.protocol, "\(settings.hosts[self.source.rawValue]): \(reason)"))
+        }
         self.sendsRange = false
-        return .again([.report(.note("\(settings.host) does no ranges: \(reason)"))])
+        return .again([.report(.note("\(settings.hosts[self.source.rawValue]) does no ranges: \(reason)"))])
     }
 
     private func accepted(
@@ -156,7 +184,8 @@ struct Probing: Hashable, Sendable {
         case .confirm(let saved): return self.compared(saved.resource, resource)
         case .resume(let saved):
             // A 200 with our own tag: this server dislikes If-Range. Asked without it, the answer is compared instead.
-            if self.sendsIfRange, self.sendsRange, saved.resource.validator.ifRangeFieldValue != nil {
+            if self.sendsIfRange, self.sendsRange, !self.isElsewhere, saved.resource.validator.ifRangeFieldValue != nil
+            {
                 self.sendsIfRange = false
                 return .again([])
             }
@@ -168,7 +197,8 @@ struct Probing: Hashable, Sendable {
 
     private mutating func unsatisfiable(_ length: Int64?, settings: DownloadSettings) -> Verdict {
         let failure = Failure(
-            .protocol, "\(settings.host) answered 416 to a range that lies within the file", status: 416)
+            .protocol, "\(settings.hosts[self.source.rawValue]) answered 416 to a range that lies within the file",
+            status: 416)
         switch self.purpose {
         case .fresh:
             if length == 0 { return .empty(RemoteResource(completeLength: 0)) }
@@ -191,7 +221,10 @@ struct Probing: Hashable, Sendable {
         if failure.code == .changed { return .changed(failure.message) }
         self.failures += 1
         let policy = settings.retry
-        guard policy.allows(failure, failures: self.failures, hadContact: self.hasContact) else {
+        // Where there are other sources, they are asked before this one is again.
+        guard settings.hosts.count == 1 || !self.canMove,
+            policy.allows(failure, failures: self.failures, hadContact: self.hasContact)
+        else {
             return .failed(failure)
         }
         let delay = policy.delay(afterFailures: self.failures, retryAfter: failure.retryAfter, using: &generator)

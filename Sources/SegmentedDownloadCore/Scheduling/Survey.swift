@@ -13,9 +13,18 @@ package struct SavedPartial: Hashable, Sendable {
     package let completeLength: Int64
     /// What is still to be fetched, ordered and disjoint.
     package let missing: [Range<Int64>]
+    /// The source that ``resource`` was learnt from; absent if it is none of the request's.
+    package let reference: SourceID?
+    /// What is there of sources of which only samples were compared.
+    package let marked: [MarkedRanges]
 
-    package init(resource: RemoteResource, completeLength: Int64, missing: [Range<Int64>]) {
+    package init(
+        resource: RemoteResource, completeLength: Int64, missing: [Range<Int64>], reference: SourceID? = .first,
+        marked: [MarkedRanges] = []
+    ) {
+        self.marked = marked
         self.resource = resource
+        self.reference = reference
         self.completeLength = completeLength
         self.missing = missing
     }
@@ -23,7 +32,9 @@ package struct SavedPartial: Hashable, Sendable {
     /// Whether it can be found out that the resource is still the same: by its validator, or by the bytes before the first
     /// missing one, which are asked for again. Where byte 0 is missing there are none, and what is kept may be followed by
     /// nothing that is compared.
-    var isComparable: Bool { self.resource.isProvable || (self.missing.first?.lowerBound ?? 0) > 0 }
+    func isComparable(with source: SourceID) -> Bool {
+        self.resource.isProvable && self.reference == source || (self.missing.first?.lowerBound ?? 0) > 0
+    }
 
     package var bytesKept: Int64 {
         self.missing.reduce(self.completeLength) { $0 - ($1.upperBound - $1.lowerBound) }

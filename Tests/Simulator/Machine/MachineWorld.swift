@@ -288,6 +288,7 @@ package struct MachineWorld {
             }
             self.downloads[index].isCheckpointing = true
             self.checkpoint(index)
+        case .revise: self.violate("\(id) changes its mind about the only source it has")
         case .place(let length): self.place(index, length: length)
         case .interruptPlacing:
             guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event == .placed }) else { break }

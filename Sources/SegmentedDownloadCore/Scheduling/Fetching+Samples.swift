@@ -1,0 +1,270 @@
+/// Bytes on disk that another source is asked for too.
+struct Audit: Hashable, Sendable {
+    let spot: Range<Int64>
+    let contributor: SourceBook.Contributor
+    var lease: LeaseID?
+}
+
+/// Two sources contradict each other, and a third is asked.
+struct Dispute: Hashable, Sendable {
+    let accuser: SourceID
+    /// Who brought the byte on disk.
+    let accused: SourceBook.Contributor
+    let spot: Range<Int64>
+    let arbiter: SourceID
+    var lease: LeaseID?
+}
+
+/// What is fetched only to be compared with what is on disk: it shows whether a source has the same bytes.
+extension Fetching {
+    /// 16 KiB: two different files hardly agree over it by chance, and it costs nothing.
+    static let sampleLength: Int64 = 16 << 10
+
+    /// 3: at a beginning, at an end, and in between.
+    static let samplesMin = 3
+
+    /// Each costs a request at the end of the download.
+    static let auditsMax = 32
+
+    /// How long a file's own connections leave one free for samples: a mirror that does not answer must not slow it.
+    static let samplingPatience: Duration = .seconds(3)
+
+    /// Connections kept free while a mirror is not known yet.
+    func roomForSamples(now: Duration) -> Int {
+        guard self.target > 1, now - self.beganAt < Self.samplingPatience,
+            self.plan.bytesMissing > Self.sampleLength * Int64(Self.samplesMin * 4),
+            !self.leases.contains(where: \.order.isSample)
+        else { return 0 }
+        return self.sources.ids.contains { self.sources[$0].standing == .unproven } ? 1 : 0
+    }
+
+    /// The next thing to be compared, if there is any: a contradiction, the end's audit, a source not known yet.
+    mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
+        if let dispute = self.dispute, dispute.lease == nil {
+            guard !self.sources[dispute.arbiter].isGone, isOpen(self.sources[dispute.arbiter].host) else { return nil }
+            let order = self.sample(dispute.spot, from: dispute.arbiter, now: now)
+            self.dispute?.lease = order.lease
+            return order
+        }
+        if let index = self.audits.firstIndex(where: { $0.lease == nil }) {
+            let audit = self.audits[index]
+            let reference = self.sources.reference
+            guard self.sources[reference].isUsable, self.sources[reference].retryAt <= now,
+                isOpen(self.sources[reference].host)
+            else { return nil }
+            let order = self.sample(audit.spot, from: reference, now: now)
+            self.audits[index].lease = order.lease
+            return order
+        }
+        guard self.dispute == nil, !self.plan.isComplete else { return nil }
+        for id in self.sources.ids where self.sources[id].standing == .unproven {
+            // The one it was compared with may have gone since.
+            if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
+            guard self.sources[id].standing == .unproven, self.sources[id].retryAt <= now,
+                isOpen(self.sources[id].host),
+                !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)
+            else { continue }
+            return self.sample(spot, from: id, now: now)
+        }
+        return nil
+    }
+
+    private mutating func sample(_ spot: Range<Int64>, from source: SourceID, now: Duration) -> FetchOrder {
+        let identity = self.identity(of: source)
+        let order = FetchOrder(
+            lease: LeaseID(self.leaseNext), source: source, segment: .none,
+            request: RangeRequest(
+                lowerBound: spot.lowerBound, upperBound: spot.upperBound, identity: identity.resource,
+                comparesValidator: identity.comparesValidator),
+            writesFrom: spot.upperBound, limit: spot.upperBound)
+        self.leaseNext += 1
+        self.leases.append(Lease(order: order, now: now))
+        return order
+    }
+
+    /// Bytes on disk far from those compared before. None if there are not enough yet and more are to come, or if all that
+    /// nobody else can add to was compared.
+    private func spot(for source: SourceID) -> Range<Int64>? {
+        var length = Self.sampleLength
+        if !self.hasUsable {
+            // Nobody can bring more to compare: what there is must do.
+            let longest = self.plan.segments.map { $0.position - $0.lowerBound }.max() ?? 0
+            length = min(length, longest)
+        }
+        guard length > 0 else { return nil }
+        var places: [Int64] = []
+        for segment in self.plan.segments where segment.position - segment.lowerBound >= length {
+            let last = segment.position - length
+            places += [segment.lowerBound, (segment.lowerBound + last) / 2, last]
+        }
+        let before = self.sources[source].samples
+        let far = places.map { place in (place, before.map { abs($0 - place) }.min() ?? .max) }
+        guard let (place, distance) = far.max(by: { ($0.1, $1.0) < ($1.1, $0.0) }), distance >= length else {
+            return nil
+        }
+        return place..<(place + length)
+    }
+
+    private var hasUsable: Bool { self.sources.ids.contains { self.sources[$0].isUsable } }
+
+    /// Whether a source has been compared enough: where nobody else can bring more bytes, with what there is.
+    private func isSampledEnough(_ source: SourceID) -> Bool {
+        let count = self.sources[source].samples.count
+        return count >= Self.samplesMin || count > 0 && !self.hasUsable && self.spot(for: source) == nil
+    }
+
+    // MARK: What comes of it
+
+    mutating func sampleResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
+        let lease = self.leases[index]
+        guard lease.phase == .requested else { return [.answer(lease.id, .stop)] }
+        if let stranger = self.meet(lease.order.source, response, isSample: true) { return stranger + self.end(index) }
+        switch response {
+        case .partial(let range, _):
+            self.leases[index].phase = .receiving
+            self.leases[index].wasAccepted = true
+            self.leases[index].progressAt = now
+            self.leases[index].responseEnd = range.upperBound
+            return [.answer(lease.id, .proceed(limit: lease.order.limit))]
+        case .changed(let difference):
+            return self.changed(difference, at: lease.order.source) + self.end(index)
+        case .whole, .ignoresRanges, .unsatisfiable, .notModified:
+            let host = self.sources[lease.order.source].host
+            return self.loseSource(lease.order.source, Failure(.protocol, "\(host) does no ranges")) + self.end(index)
+        case .redirected, .refused, .unauthorized, .rejected, .malformed:
+            let failure = response.failure(host: self.sources[lease.order.source].host)
+            return self.sampleFailed(failure, lease, now: now) + self.end(index)
+        }
+    }
+
+    private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {
+        guard self.sources.hasAlternative(to: lease.order.source) else {
+            return self.count(failure, of: lease, except: nil, now: now)
+        }
+        return self.failOver(failure, from: lease.order.source, now: now)
+    }
+
+    mutating func sampleEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        let source = lease.order.source
+        var actions: [DownloadAction] = []
+        let isAnswered = end.isDecided && lease.bytesReceived > 0
+        let isAudit = self.audits.contains { $0.lease == lease.id }
+        // A comparison that failed is made again, as long as there is somebody to ask.
+        for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
+        if isAnswered { self.audits.removeAll { $0.spot == lease.order.spot } }
+        let dispute = self.dispute.flatMap { $0.lease == lease.id ? $0 : nil }
+        if dispute != nil { self.dispute = nil }
+        guard self.outcome == nil else { return [] }
+        // What was compared may have been withdrawn meanwhile, or the source been judged otherwise.
+        guard isAudit || dispute != nil || self.sources[source].standing == .unproven else {
+            return self.reviseIfSettled()
+        }
+        switch end {
+        case .finished where isAnswered:
+            actions += self.agreed(lease, dispute)
+        case .finished, .stopped:
+            if !self.sources[source].isGone {
+                let failure = Failure(.network, "\(self.sources[source].host): nothing came", isTransient: true)
+                actions += self.sampleFailed(failure, lease, now: now)
+            }
+        case .differs(let offset):
+            if let dispute {
+                actions += self.discard(dispute.accused)
+            } else {
+                actions += self.differs(offset, at: source)
+            }
+        case .failed(let failure) where failure.code == .changed:
+            actions += self.changed(failure.message, at: source)
+        case .failed(let failure):
+            actions += self.sampleFailed(failure, lease, now: now)
+        case .revoked where lease.revocation == .stalled || lease.revocation == .headTooSlow:
+            let failure = Failure(.network, "\(self.sources[source].host): no answer in time", isTransient: true)
+            actions += self.sampleFailed(failure, lease, now: now)
+        case .revoked:
+            break
+        case .storageFailed(let failure):
+            self.outcome = .failed(failure)
+        }
+        if let dispute, self.dispute == nil, !isAnswered {
+            actions += self.decide(against: dispute.accuser, dispute.accused)
+        }
+        actions += self.reviseIfSettled()
+        self.finishIfComplete()
+        return actions
+    }
+
+    private mutating func agreed(_ lease: Lease, _ dispute: Dispute?) -> [DownloadAction] {
+        let source = lease.order.source
+        if let dispute { return self.quarantine(dispute.accuser) }
+        self.sources[source].failures = 0
+        guard self.sources[source].standing == .unproven else { return [] }
+        self.sources[source].samples.append(lease.order.request.lowerBound)
+        guard self.isSampledEnough(source) else { return [] }
+        self.sources[source].standing = .sampled
+        return self.replaceReference()
+    }
+
+    // MARK: At the end
+
+    /// The file is complete once its bytes are there and those of sources that were only sampled are sampled again.
+    mutating func finishIfComplete() {
+        guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.culprits.isEmpty,
+            self.withdrawals.isEmpty, self.dispute == nil
+        else { return }
+        if !self.hasAudited {
+            self.hasAudited = true
+            // One stream was compared with all that was there before it; a digest is compared with everything.
+            let isNeeded = self.sources.hasMirrors && !self.settings.hasDigests && !self.isSingleStream
+            self.audits = isNeeded ? self.endAudits() : []
+        }
+        if self.audits.isEmpty {
+            self.outcome = .complete
+        } else if !self.hasUsable {
+            self.outcome = .failed(
+                Failure(
+                    .network, "no source is left to compare with what others brought",
+                    hint: "Run the same command again: nothing is fetched twice"))
+        }
+    }
+
+    /// A contradiction whose arbiter is gone is decided without it.
+    mutating func settleDispute() -> [DownloadAction] {
+        guard let dispute, dispute.lease == nil, self.outcome == nil,
+            self.sources[dispute.arbiter].isGone || self.isSingleStream
+        else { return [] }
+        self.dispute = nil
+        return self.decide(against: dispute.accuser, dispute.accused)
+    }
+
+    /// Where each run of bytes begins and ends of which only samples were compared: what differs from some place on shows
+    /// at an end.
+    private func endAudits() -> [Audit] {
+        let length = Self.sampleLength
+        let sampled = self.sources.ids.filter { id in
+            id != self.sources.reference && self.sources[id].standing != .proven
+                && !self.sources[id].contributed.isEmpty
+        }
+        let groups =
+            sampled.map { SourceBook.Contributor.source($0) } + self.sources.earlier.indices.map { .earlier($0) }
+        return groups.flatMap { group in
+            let spots = self.sources.contributed(by: group).flatMap { run in
+                [max(run.lowerBound, run.upperBound - length)..<run.upperBound]
+                    + (run.upperBound - run.lowerBound > 2 * length
+                        ? [run.lowerBound..<(run.lowerBound + length)] : [])
+            }
+            // Of too many every n-th is as good as any other choice.
+            let step = max((spots.count + Self.auditsMax - 1) / Self.auditsMax, 1)
+            return stride(from: 0, to: spots.count, by: step).map { Audit(spot: spots[$0], contributor: group) }
+        }
+    }
+}
+
+extension LeaseEnd {
+    /// Whether the bytes agreed or differed.
+    fileprivate var isDecided: Bool {
+        switch self {
+        case .finished, .differs: true
+        case .stopped, .failed, .revoked, .storageFailed: false
+        }
+    }
+}

@@ -1,0 +1,247 @@
+/// Which of several sources is asked, what is done when one fails, and what when one is found to have other bytes.
+extension Fetching {
+    /// What the answers of a source must agree with: its own earlier ones, or at first only the length and coding.
+    func identity(of source: SourceID) -> (resource: RemoteResource, comparesValidator: Bool) {
+        if let resource = self.sources[source].resource { return (resource, true) }
+        let resource = self.resource
+        return (
+            RemoteResource(completeLength: resource.completeLength, contentEncoding: resource.contentEncoding), false
+        )
+    }
+
+    /// The fastest source that may be asked now; one that was not measured yet goes before those that were.
+    func bestSource(now: Duration, isOpen: (String) -> Bool) -> SourceID? {
+        guard self.sources.hasMirrors else { return .first }
+        let usable = self.sources.ids.filter { id in
+            let entry = self.sources[id]
+            // One stream is compared with everything before the first byte it writes: that proves more than samples.
+            guard entry.isUsable || entry.standing == .unproven && (self.isSingleStream || self.isOrphaned) else {
+                return false
+            }
+            return entry.retryAt <= now && isOpen(entry.host)
+        }
+        return usable.max { left, right in
+            let (one, other) = (self.rate(of: left), self.rate(of: right))
+            // Of equals the one that comes first.
+            return one == other ? left > right : one < other
+        }
+    }
+
+    /// Whether nothing is on disk and whoever answered first is gone: any source may begin then.
+    private var isOrphaned: Bool {
+        self.sources[self.sources.reference].isGone && self.plan.bytesDone == 0 && self.leases.isEmpty
+    }
+
+    private func rate(of source: SourceID) -> Double {
+        let running = self.leases.filter { $0.order.source == source && $0.phase == .receiving }
+        let rates = running.compactMap(\.meter.rate)
+        if !rates.isEmpty { return rates.reduce(0, +) / Double(rates.count) }
+        // While its first connection is being measured, the next goes elsewhere.
+        guard let rate = self.sources[source].rate else { return running.isEmpty ? .infinity : 0 }
+        return rate
+    }
+
+    // MARK: Failing
+
+    /// Counts a failure against a source where there are others to go on with.
+    mutating func failOver(_ failure: Failure, from source: SourceID, now: Duration) -> [DownloadAction] {
+        let failures = self.sources[source].failures + 1
+        let policy = self.settings.retry
+        let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
+        guard policy.allows(failure, failures: failures) else { return self.loseSource(source, failure) }
+        self.sources.fail(source, failure, policy: policy, now: now, delay: delay)
+        return [.report(.retrying(failure, attempt: failures, delay: delay))]
+    }
+
+    /// A source is of no use any more; what it brought stays.
+    mutating func loseSource(_ source: SourceID, _ failure: Failure) -> [DownloadAction] {
+        self.sources[source].standing = .failed
+        guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
+            self.outcome = .failed(failure)
+            return []
+        }
+        return [.report(.note("\(failure.message); going on with the other sources"))] + self.replaceReference()
+    }
+
+    /// A source's answers are not of the resource they were of before, or have another length than the others'.
+    mutating func changed(_ difference: String, at source: SourceID) -> [DownloadAction] {
+        guard self.sources.hasAlternative(to: source),
+            self.sources.ids.contains(where: { $0 != source && self.sources[$0].isUsable })
+                || source != self.sources.reference
+        else {
+            self.outcome = .changed(difference)
+            return []
+        }
+        return self.loseSource(
+            source, Failure(.changed, "\(self.sources[source].host) has another file now: \(difference)"))
+    }
+
+    /// Where the reference is gone another source takes its place, once one is known to have the same bytes.
+    mutating func replaceReference() -> [DownloadAction] {
+        guard self.sources[self.sources.reference].isGone, self.culprits.isEmpty, self.withdrawals.isEmpty,
+            self.revision == nil,
+            let next = self.sources.ids.first(where: { self.sources[$0].standing == .proven })
+                ?? self.sources.ids.first(where: { self.sources[$0].isUsable }),
+            self.sources[next].resource != nil
+        else { return [] }
+        // One proved equal by its tag brings the same bytes as the one before.
+        let isEqual = self.sources[next].standing == .proven && self.plan.bytesDone > 0
+        if isEqual { self.sources.reference = next } else { self.sources.replaceReference(by: next) }
+        return self.revise(withdrawing: [], remarks: !isEqual)
+    }
+
+    /// The mark for what a source writes: until the manifest names it, it is a stranger there.
+    func mark(of source: SourceID) -> UInt8 {
+        self.owesRecord && source == self.sources.reference
+            ? UInt8(clamping: source.rawValue + 1) : self.sources.mark(of: source)
+    }
+
+    // MARK: Other bytes
+
+    /// A source that has not answered before has: notes what its further answers must agree with.
+    ///
+    /// - Returns: what to do before anything is taken from it, if there is: it has another file, or it must be recorded
+    ///   first that it defines the file now.
+    mutating func meet(_ source: SourceID, _ response: RangeResponse, isSample: Bool) -> [DownloadAction]? {
+        guard self.sources.hasMirrors else { return nil }
+        let resource: RemoteResource
+        switch response {
+        case .partial(_, let found): resource = found
+        case .whole(let found) where self.isSingleStream: resource = found
+        case .whole, .notModified, .unsatisfiable, .changed, .ignoresRanges, .redirected, .refused, .unauthorized,
+            .rejected, .malformed:
+            return nil
+        }
+        if let known = self.sources[source].resource {
+            return known.difference(from: resource).map { self.changed($0, at: source) }
+        }
+        self.sources[source].resource = resource
+        let reference = self.resource
+        // One that is not known is asked for bytes only where nothing is on disk: it begins anew.
+        if !isSample, !self.isSingleStream, self.sources[source].standing == .unproven {
+            self.sources[source].standing = .proven
+        } else if reference.validator.isStrong, reference.validator.entityTag == resource.validator.entityTag {
+            self.sources[source].standing = .proven
+        }
+        let actions = self.replaceReference()
+        return actions.isEmpty ? nil : actions
+    }
+
+    /// A compared byte is not the one on disk. With three sources the third tells who is wrong, else the reference is right.
+    mutating func differs(_ offset: Int64, at source: SourceID) -> [DownloadAction] {
+        let accused = self.sources.contributor(of: offset)
+        guard self.sources.hasMirrors || accused != .source(.first), accused != .source(source) else {
+            self.outcome = .changed("its byte \(offset) is not the one fetched before")
+            return []
+        }
+        let arbiter = self.sources.ids.first { id in
+            id != source && .source(id) != accused && !self.sources[id].isGone
+        }
+        guard self.dispute == nil, let arbiter, !self.isSingleStream else {
+            return self.decide(against: source, accused)
+        }
+        self.dispute = Dispute(accuser: source, accused: accused, spot: offset..<(offset + 1), arbiter: arbiter)
+        return []
+    }
+
+    /// Of two that contradict each other the one that is not the reference has other bytes.
+    mutating func decide(against accuser: SourceID, _ accused: SourceBook.Contributor) -> [DownloadAction] {
+        accuser == self.sources.reference ? self.discard(accused) : self.quarantine(accuser)
+    }
+
+    mutating func discard(_ contributor: SourceBook.Contributor) -> [DownloadAction] {
+        switch contributor {
+        case .source(let id): return self.quarantine(id)
+        case .earlier(let index):
+            self.withdrawals += self.sources.earlier[index]
+            self.sources.earlier[index] = []
+            self.audits.removeAll { $0.contributor == contributor }
+            return [.report(.note("what another source brought before differs; it is fetched anew"))]
+                + self.reviseIfSettled()
+        }
+    }
+
+    /// Nothing that this source brought is kept.
+    mutating func quarantine(_ source: SourceID) -> [DownloadAction] {
+        guard !self.culprits.contains(source), self.sources[source].standing != .quarantined else { return [] }
+        self.sources[source].standing = .quarantined
+        self.culprits.append(source)
+        self.audits.removeAll { $0.contributor == .source(source) }
+        var actions: [DownloadAction] = [
+            .report(
+                .note(
+                    "\(self.sources[source].host) has other bytes than the other sources; what it brought is fetched anew"
+                ))
+        ]
+        for lease in self.leases where lease.order.source == source { actions += self.revoke(lease.id, .stopping) }
+        guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
+            self.outcome = .failed(
+                Failure(
+                    .integrity, "the sources have different files, and none that could go on is left",
+                    hint: "Name the right one alone, or give its digest with --checksum"))
+            return actions
+        }
+        return actions + self.reviseIfSettled()
+    }
+
+    /// Withdraws what the culprits brought, once none of their leases writes any more.
+    mutating func reviseIfSettled() -> [DownloadAction] {
+        guard self.outcome == nil, self.revision == nil, !self.culprits.isEmpty || !self.withdrawals.isEmpty,
+            !self.leases.contains(where: { self.culprits.contains($0.order.source) && !$0.order.isSample })
+        else { return [] }
+        let withdrawn = (self.withdrawals + self.culprits.flatMap { self.sources[$0].contributed }).merged()
+        for culprit in self.culprits { self.sources[culprit].contributed = [] }
+        self.culprits = []
+        self.withdrawals = []
+        let usable = self.sources.ids.first { self.sources[$0].isUsable && self.sources[$0].resource != nil }
+        let isReplaced = self.sources[self.sources.reference].isGone && usable != nil
+        if isReplaced, let usable { self.sources.replaceReference(by: usable) }
+        return self.revise(withdrawing: withdrawn, remarks: isReplaced)
+    }
+
+    mutating func revise(withdrawing ranges: [Range<Int64>], remarks: Bool = false) -> [DownloadAction] {
+        let revision = Revision(
+            withdrawn: ranges, reference: self.sources.reference, resource: self.resource, remarks: remarks)
+        self.revision = revision
+        return [.revise(revision)]
+    }
+
+    /// What was withdrawn is claimed no more, also after a crash: it may be fetched anew.
+    mutating func revised() -> [DownloadAction] {
+        for range in self.revision?.withdrawn ?? [] { self.plan.reopen(range) }
+        self.revision = nil
+        if self.plan.bytesMissing > 0 { self.hasAudited = false }
+        var actions = self.reviseIfSettled() + self.replaceReference()
+        if self.awaitsProof, self.revision == nil, self.outcome == nil, !self.canProve {
+            // What is left has nothing behind it that could be fetched together with it, and be compared.
+            self.awaitsProof = false
+            if self.plan.bytesDone > 0, let length = self.plan.completeLength {
+                actions += self.revise(withdrawing: [0..<length])
+            }
+        }
+        self.finishIfComplete()
+        return actions
+    }
+
+    /// The file's digest is wrong although all sources agreed: everything is fetched from this one alone that it has not
+    /// brought itself. Nothing is done if it brought all of it.
+    mutating func trustOnly(_ source: SourceID) -> [DownloadAction]? {
+        guard let length = self.plan.completeLength, self.sources[source].resource != nil else { return nil }
+        let others = self.sources.contributions(besides: source, of: length)
+        guard !others.isEmpty else { return nil }
+        for id in self.sources.ids where id != source {
+            self.sources[id].standing = .quarantined
+            self.sources[id].contributed = []
+        }
+        self.sources[source].standing = .proven
+        self.sources.reference = source
+        self.sources.earlier = []
+        self.outcome = nil
+        return [
+            .report(
+                .note(
+                    "the digest does not match; what other sources brought is fetched again from "
+                        + self.sources[source].host))
+        ] + self.revise(withdrawing: others)
+    }
+}
