@@ -6,8 +6,9 @@ public struct DownloadRequest: Sendable {
     public enum Destination: Hashable, Sendable {
         /// This path; missing directories are created.
         case file(String)
-        /// Into this directory, under the name the response suggests (`Content-Disposition`, else the URL's last component).
-        case directory(String)
+        /// Into this directory, under the name the response suggests (`Content-Disposition`, else the URL's last component),
+        /// or one made by a template.
+        case directory(String, name: NameTemplate? = nil)
     }
 
     /// How many connections fetch the file.
@@ -87,6 +88,9 @@ public struct DownloadRequest: Sendable {
     /// Whether space for the whole file is reserved before its first byte is written.
     public var allocates = true
 
+    /// Whether it rests until it is resumed.
+    var startsPaused = false
+
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
         self.source = source
         self.destination = destination
@@ -123,6 +127,7 @@ public struct DownloadRequest: Sendable {
         settings.headTimeout = self.headTimeout
         settings.lengthMaximum = self.lengthMaximum
         settings.host = self.source.host
+        settings.startsPaused = self.startsPaused
         return settings
     }
 }

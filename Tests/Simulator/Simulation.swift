@@ -290,7 +290,7 @@ private struct Session: Sendable {
         case .completed(let result): result.wasAlreadyComplete ? "already" : "completed"
         case .failed(let error, _): error.code.rawValue
         case .paused: "paused"
-        case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note: "cancelled"
+        case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note, .state: "cancelled"
         }
     }
 }

@@ -7,6 +7,12 @@ final class DownloadEngine: Sendable {
     enum Message: Sendable {
         case add(DownloadJob)
         case event(DownloadID, MachineEvent)
+        /// Let the first one's turn come before the other's, or first of all.
+        case move(DownloadID, before: DownloadID?)
+        /// Forget a download that rests.
+        case remove(DownloadID)
+        /// Whoever holds the ticket waits for what was posted before.
+        case hear(DownloadJob, ticket: Int)
         case tick
         /// No more downloads will be added; run until all rest.
         case close
@@ -179,7 +185,7 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .checkpointFailed):
             guard let job = desk.job(id), let isPause = desk.endCheckpoint(of: id) else { return }
             self.checkpoint(job, isPause: isPause, in: &group)
-        case .add, .event, .tick, .close: break
+        case .add, .event, .move, .remove, .hear, .tick, .close: break
         }
     }
 

@@ -37,6 +37,15 @@ struct EngineDesk {
         case .add(let job):
             self.entries.append(Entry(job: job))
             return self.machine.handle(.added(job.id, job.request.settings, seed: self.generator.next()), now: now)
+        case .move(let id, let other):
+            return self.machine.handle(.moved(id, before: other), now: now)
+        case .remove(let id):
+            let actions = self.machine.handle(.removed(id), now: now)
+            if self.machine.machine(id) == nil { self.entries.removeAll { $0.job.id == id } }
+            return actions
+        case .hear(let job, let ticket):
+            job.broadcaster.hear(ticket, isDone: self.machine.machine(job.id)?.conclusion != nil || self.index(job.id) == nil)
+            return []
         case .close:
             self.isClosed = true
             return []
@@ -49,13 +58,22 @@ struct EngineDesk {
             }
             return actions
         case .event(let id, let event):
-            guard let index = self.index(id) else { return [] }
+            guard let index = self.index(id) else { return self.machine.handle(.download(id, event), now: now) }
             self.observe(index, now: now)
             let actions = self.machine.handle(.download(id, event), now: now)
             if case .ended(let lease, _) = event { self.close(lease, index) }
+            if case .resume = event { self.resumed(self.entries[index].job) }
             self.entries[index].job.count(connections: self.machine.connections(id))
             return actions
         }
+    }
+
+    /// A pause that is still waited for was taken back, and what rested waits for its turn or has begun already.
+    private func resumed(_ job: DownloadJob) {
+        guard let machine = self.machine.machine(job.id), machine.conclusion == nil else { return }
+        job.broadcaster.reopen()
+        job.broadcaster.withdrawPauses()
+        if machine.isQueued || machine.isSurveying { job.update(state: .queued) }
     }
 
     private mutating func observe(_ index: Int, now: Duration) {
@@ -82,6 +100,8 @@ struct EngineDesk {
         let lease = SegmentLease(order)
         if let index = self.index(id) {
             self.entries[index].leases.append(lease)
+            let job = self.entries[index].job
+            if job.state == .retrying { job.update(state: self.entries[index].isReported ? .running : .probing) }
             self.entries[index].job.count(requests: 1, connections: self.machine.connections(id))
         }
         return lease
@@ -177,6 +197,8 @@ struct EngineDesk {
         case .segmentDone(let id, let range): self.tell(.done, id, range, job)
         case .segmentRetry(let id, let range): self.tell(.retry, id, range, job)
         case .retrying(let failure, let attempt, let delay):
+            // While other connections go on, the download does.
+            if self.machine.connections(job.id) == 0 { job.update(state: .retrying) }
             job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
         case .note(let text): job.broadcaster.send(.note(text))
         case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))

@@ -61,6 +61,12 @@ package final class PartialFile: Sendable {
 
     // MARK: Making ready
 
+    /// Keeps what the caller said; to be called before ``begin(_:id:sources:digests:allocates:)`` or
+    /// ``adopt(id:resource:limit:sources:digests:)``, which write it.
+    func describe(_ label: Manifest.Label) {
+        self.journal.withLock { $0.header.label = label }
+    }
+
     /// Begins anew in this part file: what it held is given up.
     package func begin(
         _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool
@@ -90,7 +96,8 @@ package final class PartialFile: Sendable {
         self.journal.withLock { journal in
             journal.header = Manifest.Header(
                 id: id, resource: resource, completeLength: resource.completeLength ?? 0, device: status.device,
-                inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests)
+                inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
+                label: journal.header.label)
         }
         if let length = resource.completeLength, length > Self.immediateManifestLength {
             try await self.writeManifest(durableCount: 0)
@@ -112,7 +119,7 @@ package final class PartialFile: Sendable {
             }
             journal.header = Manifest.Header(
                 id: id, resource: resource, completeLength: length, device: status.device, inode: status.inode,
-                bootID: self.storage.bootID, sources: sources, digests: digests)
+                bootID: self.storage.bootID, sources: sources, digests: digests, label: journal.header.label)
             return journal.claims.count
         }
         // Some of these claims were read back from the page cache only.

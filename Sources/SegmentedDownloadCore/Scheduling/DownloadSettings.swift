@@ -32,6 +32,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var lengthMaximum: Int64 = .max
     /// Who counts as one server for the connection budget.
     package var host: String = ""
+    /// Whether it rests until it is resumed, like one that was paused.
+    package var startsPaused = false
 
     package init() {}
 }

@@ -18,7 +18,7 @@ extension DownloadStateMachine {
             self.state = .probing(Probing(.fresh, replaces: false))
             return []
         case .partial(let saved):
-            guard self.settings.continuation != .no, !self.mustBeginAnew else {
+            guard self.settings.continuation != .no || self.hasBegun, !self.mustBeginAnew else {
                 self.state = .probing(Probing(.fresh, replaces: true))
                 return []
             }
@@ -86,6 +86,7 @@ extension DownloadStateMachine {
         guard case .preparing(let preparing) = self.state else { return [] }
         // From here on what lies on disk is of the resource that was accepted.
         self.mustBeginAnew = false
+        self.hasBegun = true
         self.adoptsUpTo = nil
         let probing = preparing.probing
         if let stop = self.takePendingStop() {

@@ -59,6 +59,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
     var pendingStop: Stop?
     var isSurveyed = false
     var mustBeginAnew = false
+    /// Whether this run has made the part what it is: from then on it goes on with it, whatever it was told to begin with.
+    var hasBegun = false
     /// Of an adopted part only what lies before this is believed.
     var adoptsUpTo: Int64?
     var restarts = 0
@@ -74,6 +76,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     package init(settings: DownloadSettings, seed: UInt64) {
         self.settings = settings
         self.generator = SplitMix64(seed: seed)
+        if settings.startsPaused { self.state = .resting(.paused) }
     }
 
     // MARK: What others may know
@@ -90,6 +93,10 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     package var isQueued: Bool { self.state == .queued }
+
+    /// Whether its turn has come and nothing is known yet.
+    package var isSurveying: Bool { self.state == .surveying }
+
     package var plan: SegmentPlan? {
         if case .fetching(let fetching) = self.state { return fetching.plan }
         return nil

@@ -63,9 +63,14 @@ package struct GroupStateMachine: Hashable, Sendable {
             for index in self.entries.indices {
                 self.update(index) { $0.tick(now: now) }
             }
+        case .moved(let id, let other):
+            self.move(id, before: other)
+        case .removed(let id):
+            self.entries.removeAll { $0.id == id && $0.machine.conclusion != nil }
         case .download(let id, let event):
-            guard let index = self.entries.firstIndex(where: { $0.id == id }) else { return [] }
+            // The connections of a download that was removed are still to be given back.
             self.account(for: event, of: id, now: now)
+            guard let index = self.entries.firstIndex(where: { $0.id == id }) else { break }
             self.update(index) { $0.handle(event, now: now) }
         }
         self.schedule(now: now)
@@ -77,6 +82,16 @@ package struct GroupStateMachine: Hashable, Sendable {
     package mutating func observe(_ id: DownloadID, _ observations: [LeaseObservation], now: Duration) {
         guard let index = self.entries.firstIndex(where: { $0.id == id }) else { return }
         self.entries[index].machine.observe(observations, now: now)
+    }
+
+    /// Takes a download that waits for its turn before another, or to the front. The order of those that run is no order of turns.
+    private mutating func move(_ id: DownloadID, before other: DownloadID?) {
+        guard id != other, let from = self.entries.firstIndex(where: { $0.id == id }),
+            self.entries[from].machine.isQueued
+        else { return }
+        let entry = self.entries.remove(at: from)
+        let to = other.flatMap { other in self.entries.firstIndex { $0.id == other } }
+        self.entries.insert(entry, at: other == nil ? 0 : to ?? from)
     }
 
     private mutating func update(_ index: Int, _ body: (inout DownloadStateMachine) -> [DownloadAction]) {
@@ -161,6 +176,10 @@ package struct DownloadID: Hashable, Comparable, Sendable {
 /// What happens to a group.
 package enum GroupEvent: Sendable {
     case added(DownloadID, DownloadSettings, seed: UInt64)
+    /// Its turn is to come before the other's, or first of all.
+    case moved(DownloadID, before: DownloadID?)
+    /// It rests and is of no interest any more.
+    case removed(DownloadID)
     case tick
     case download(DownloadID, MachineEvent)
 }

@@ -176,7 +176,7 @@ package struct MachineWorld {
     private mutating func deliver(_ event: GroupEvent) {
         self.handled += 1
         switch event {
-        case .added: break
+        case .added, .moved, .removed: break
         case .tick:
             for index in self.downloads.indices { self.observe(index) }
         case .download(let id, let event):
