@@ -92,8 +92,7 @@ public struct Download: Sendable, Identifiable {
     func ask(_ event: MachineEvent) -> AsyncStream<Void> {
         let isPause = if case .pause = event { true } else { false }
         let (ticket, answer) = self.job.broadcaster.wish(isPause: isPause)
-        self.engine.post(.event(self.job.id, event))
-        self.engine.post(.hear(self.job, ticket: ticket))
+        self.engine.post(.ask(self.job, event, ticket: ticket))
         return answer
     }
 

@@ -49,6 +49,9 @@ public struct NameTemplate: Hashable, Sendable {
         self.pieces = pieces
     }
 
+    /// Whether two downloads of one URL have two names.
+    var usesID: Bool { self.pieces.contains(.id) }
+
     /// The file's name; absent where nothing is left of it that may be one.
     func filename(suggested: SafeFilename, source: SourceURL, id: Download.ID) -> SafeFilename? {
         let name = self.pieces.map { piece in

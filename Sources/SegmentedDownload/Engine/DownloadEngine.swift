@@ -11,8 +11,8 @@ final class DownloadEngine: Sendable {
         case move(DownloadID, before: DownloadID?)
         /// Forget a download that rests.
         case remove(DownloadID)
-        /// Whoever holds the ticket waits for what was posted before.
-        case hear(DownloadJob, ticket: Int)
+        /// As an event, and whoever holds the ticket waits to see it carried out.
+        case ask(DownloadJob, MachineEvent, ticket: Int)
         case tick
         /// No more downloads will be added; run until all rest.
         case close
@@ -185,7 +185,7 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .checkpointFailed):
             guard let job = desk.job(id), let isPause = desk.endCheckpoint(of: id) else { return }
             self.checkpoint(job, isPause: isPause, in: &group)
-        case .add, .event, .move, .remove, .hear, .tick, .close: break
+        case .add, .event, .move, .remove, .ask, .tick, .close: break
         }
     }
 

@@ -8,10 +8,14 @@ struct DownloadRegistry {
     private struct Target: Hashable {
         let source: String
         let destination: DownloadRequest.Destination
+        /// Where the destination is named by it.
+        let id: Download.ID?
 
         init(_ request: DownloadRequest) {
             self.source = request.source.string
             self.destination = request.destination.normalized
+            let usesID = if case .directory(_, let name?) = self.destination { name.usesID } else { false }
+            self.id = usesID ? request.id : nil
         }
     }
 

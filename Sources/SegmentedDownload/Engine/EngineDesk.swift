@@ -43,9 +43,15 @@ struct EngineDesk {
             let actions = self.machine.handle(.removed(id), now: now)
             if self.machine.machine(id) == nil { self.entries.removeAll { $0.job.id == id } }
             return actions
-        case .hear(let job, let ticket):
-            job.broadcaster.hear(ticket, isDone: self.machine.machine(job.id)?.conclusion != nil || self.index(job.id) == nil)
-            return []
+        case .ask(let job, let event, let ticket):
+            let actions = self.take(.event(job.id, event), now: now)
+            // What concludes just now is told by the action that does it.
+            let concludes = actions.contains { action in
+                if case .download(job.id, .conclude) = action { true } else { false }
+            }
+            let rests = self.machine.machine(job.id).map { $0.conclusion != nil } ?? true
+            job.broadcaster.hear(ticket, isDone: rests && !concludes)
+            return actions
         case .close:
             self.isClosed = true
             return []
