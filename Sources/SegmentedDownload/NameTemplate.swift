@@ -34,7 +34,8 @@ public struct NameTemplate: Hashable, Sendable {
             case "id": pieces.append(.id)
             default:
                 throw DownloadError(
-                    .usage, "the name template \"\(text.printable)\" has {\(String(word).printable)}, which means nothing",
+                    .usage,
+                    "the name template \"\(text.printable)\" has {\(String(word).printable)}, which means nothing",
                     hint: "There are {name}, {ext}, {md5url}, {host} and {id}")
             }
             rest = rest[rest.index(after: end)...]

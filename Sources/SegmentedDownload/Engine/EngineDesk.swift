@@ -12,6 +12,8 @@ struct EngineDesk {
         /// Bytes received by leases that are over.
         var bytesBefore: Int64 = 0
         var isReported = false
+        /// Whether an attempt has failed since the last one began.
+        var awaitsRetry = false
     }
 
     private var machine: GroupStateMachine
@@ -67,7 +69,10 @@ struct EngineDesk {
             guard let index = self.index(id) else { return self.machine.handle(.download(id, event), now: now) }
             self.observe(index, now: now)
             let actions = self.machine.handle(.download(id, event), now: now)
-            if case .ended(let lease, _) = event { self.close(lease, index) }
+            if case .ended(let lease, _) = event {
+                self.close(lease, index)
+                self.noteRetrying(index)
+            }
             if case .resume = event { self.resumed(self.entries[index].job) }
             self.entries[index].job.count(connections: self.machine.connections(id))
             return actions
@@ -106,6 +111,7 @@ struct EngineDesk {
         let lease = SegmentLease(order)
         if let index = self.index(id) {
             self.entries[index].leases.append(lease)
+            self.entries[index].awaitsRetry = false
             let job = self.entries[index].job
             if job.state == .retrying { job.update(state: self.entries[index].isReported ? .running : .probing) }
             self.entries[index].job.count(requests: 1, connections: self.machine.connections(id))
@@ -149,6 +155,15 @@ struct EngineDesk {
         guard let index = self.index(job.id) else { return }
         self.entries[index].startedAt = now
         job.update(state: .probing)
+    }
+
+    /// While other connections go on, the download does; it is retrying once there is none.
+    private func noteRetrying(_ index: Int) {
+        let entry = self.entries[index]
+        guard entry.awaitsRetry, self.machine.connections(entry.job.id) == 0,
+            let machine = self.machine.machine(entry.job.id), machine.isProbing || machine.plan != nil
+        else { return }
+        entry.job.update(state: .retrying)
     }
 
     private func progress(_ entry: Entry) -> DownloadProgress {
@@ -203,8 +218,10 @@ struct EngineDesk {
         case .segmentDone(let id, let range): self.tell(.done, id, range, job)
         case .segmentRetry(let id, let range): self.tell(.retry, id, range, job)
         case .retrying(let failure, let attempt, let delay):
-            // While other connections go on, the download does.
-            if self.machine.connections(job.id) == 0 { job.update(state: .retrying) }
+            if let index = self.index(job.id) {
+                self.entries[index].awaitsRetry = true
+                self.noteRetrying(index)
+            }
             job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
         case .note(let text): job.broadcaster.send(.note(text))
         case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))

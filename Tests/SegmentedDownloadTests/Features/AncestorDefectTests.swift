@@ -46,7 +46,9 @@ import Testing
                     if case .progress(let progress) = event { seen.append(progress) }
                     if case .started(let start) = event { #expect(start.bytesTotal == nil) }
                 }
-                #expect(!seen.isEmpty && seen.allSatisfy { $0.fraction == nil && $0.timeLeft == nil && $0.bytesTotal == nil })
+                #expect(
+                    !seen.isEmpty
+                        && seen.allSatisfy { $0.fraction == nil && $0.timeLeft == nil && $0.bytesTotal == nil })
                 #expect(download.snapshot.bytesTotal == 2.mebibytes && download.snapshot.fraction == 1)
             }
         }
@@ -111,7 +113,8 @@ import Testing
             configuration.history.listsFinished = false
             try await harness.withGroup(configuration) { group in
                 for name in 0..<20 {
-                    try group.add(harness.request("/1/\(name)") { $0.destination = .file(harness.directory + "/\(name)") })
+                    try group.add(
+                        harness.request("/1/\(name)") { $0.destination = .file(harness.directory + "/\(name)") })
                 }
                 #expect(await group.waitForAll().completed == 20)
                 #expect(group.downloads.isEmpty)

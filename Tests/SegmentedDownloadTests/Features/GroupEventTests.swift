@@ -11,7 +11,8 @@ import Testing
         switch event {
         case .added(let download): "added \(download.id)"
         case .removed(let download): "removed \(download.id)"
-        case .allCompleted(let summary): "all \(summary.completed)+\(summary.failed)+\(summary.paused)+\(summary.cancelled)"
+        case .allCompleted(let summary):
+            "all \(summary.completed)+\(summary.failed)+\(summary.paused)+\(summary.cancelled)"
         case .download(let download, let event):
             switch event {
             case .state(let state): "\(download.id) \(state)"
@@ -40,24 +41,27 @@ import Testing
     @Test("Every observer of a group hears everything in one order, however late it listens")
     func observersApart() async throws {
         try await Harness.run { harness in
-            let (late, early, alsoEarly) = try await harness.withGroup { group in
-                let late = group.events
-                async let early = Self.words(group.events, until: "removed 1")
-                async let alsoEarly = Self.words(group.events, until: "removed 1")
-                let one = try group.add(harness.request("/1M/a") { $0.destination = .file(harness.directory + "/a") })
-                let two = try group.add(harness.stuckRequest("b"))
-                await two.reached(1)
-                _ = try await one.result()
-                await two.pause()
-                await group.remove(two)
-                return (late, await early, await alsoEarly)
-            } as (AsyncStream<DownloadGroup.Event>, [String], [String])
+            let (late, early, alsoEarly) =
+                try await harness.withGroup { group in
+                    let late = group.events
+                    async let early = Self.words(group.events, until: "removed 1")
+                    async let alsoEarly = Self.words(group.events, until: "removed 1")
+                    let one = try group.add(
+                        harness.request("/1M/a") { $0.destination = .file(harness.directory + "/a") })
+                    let two = try group.add(harness.stuckRequest("b"))
+                    await two.reached(1)
+                    _ = try await one.result()
+                    await two.pause()
+                    await group.remove(two)
+                    return (late, await early, await alsoEarly)
+                } as (AsyncStream<DownloadGroup.Event>, [String], [String])
             let words = await Self.words(late)
             #expect(words.last != nil && words.contains("all 1+0+1+0"))
-            #expect(words.filter { $0.hasPrefix("1 ") || $0.hasSuffix(" 1") } == [
-                "added 1", "1 probing", "1 running", "1 started", "1 paused", "1 has paused", "1 cancelled",
-                "1 has been cancelled", "removed 1",
-            ])
+            #expect(
+                words.filter { $0.hasPrefix("1 ") || $0.hasSuffix(" 1") } == [
+                    "added 1", "1 probing", "1 running", "1 started", "1 paused", "1 has paused", "1 cancelled",
+                    "1 has been cancelled", "removed 1",
+                ])
             #expect(early == words.suffix(early.count) && alsoEarly == words.suffix(alsoEarly.count))
         }
     }
@@ -95,7 +99,8 @@ import Testing
                 let events = group.events
                 let paused = try group.add(harness.stuckRequest("a"))
                 await paused.reached(1)
-                let failed = try group.add(harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
+                let failed = try group.add(
+                    harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
                 await failed.rest()
                 let done = try group.add(harness.request("/1M/c") { $0.destination = .file(harness.directory + "/c") })
                 _ = try await done.result()
@@ -118,7 +123,8 @@ import Testing
             try await harness.withGroup { group in
                 #expect(await group.waitForAll() == GroupSummary())
                 for name in 0..<5 {
-                    try group.add(harness.request("/1M/\(name)") { $0.destination = .file(harness.directory + "/\(name)") })
+                    try group.add(
+                        harness.request("/1M/\(name)") { $0.destination = .file(harness.directory + "/\(name)") })
                 }
                 async let other = group.waitForAll()
                 let summary = await group.waitForAll()
@@ -172,7 +178,9 @@ import Testing
         try await Harness.run { harness in
             let events = try await harness.withGroup { group in
                 let events = group.events
-                let request = try harness.request("/1M/file.bin") { $0.userInfo = ["title": "needle", "image": "i.png"] }
+                let request = try harness.request("/1M/file.bin") {
+                    $0.userInfo = ["title": "needle", "image": "i.png"]
+                }
                 _ = try await group.add(request).result()
                 return events
             }
@@ -215,7 +223,8 @@ import Testing
                 weak var finished: DownloadJob?
                 weak var removed: DownloadJob?
                 do {
-                    let download = try group.add(harness.request("/1M/a") { $0.destination = .file(harness.directory + "/a") })
+                    let download = try group.add(
+                        harness.request("/1M/a") { $0.destination = .file(harness.directory + "/a") })
                     finished = download.job
                     for await _ in download.events {}
                     let paused = try group.add(harness.stuckRequest("b"))
@@ -239,7 +248,9 @@ extension Harness {
     fileprivate static func withPausedDownload(_ body: (Download) -> Void) async {
         try? await withDownloadClient { client in
             try await client.withGroup { group in
-                body(try group.add(paused: DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file("/dev/null/x"))))
+                body(
+                    try group.add(
+                        paused: DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file("/dev/null/x"))))
             }
         }
     }

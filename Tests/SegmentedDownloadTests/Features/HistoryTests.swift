@@ -8,7 +8,8 @@ import Testing
 @Suite struct HistoryTests {
     private static func entry(_ number: Int) -> HistoryEntry {
         HistoryEntry(
-            time: 1_700_000_000, id: "\(number)", url: "http://host/\(number)", path: "ü\n", bytes: .max, outcome: .failed,
+            time: 1_700_000_000, id: "\(number)", url: "http://host/\(number)", path: "ü\n", bytes: .max,
+            outcome: .failed,
             code: "network", message: "no \"answer\"\n", userInfo: ["a": "b"])
     }
 
@@ -38,7 +39,8 @@ import Testing
             #expect(entries.allSatisfy { $0.time > 1_600_000_000 })
             let text = String(decoding: try harness.bytes(harness.directory + "/history"), as: UTF8.self)
             #expect(!text.contains("word") && !text.contains("token") && !text.contains("seed"))
-            let mode = try FileManager.default.attributesOfItem(atPath: harness.directory + "/history")[.posixPermissions]
+            let mode = try FileManager.default.attributesOfItem(atPath: harness.directory + "/history")[
+                .posixPermissions]
             #expect(mode as? Int == 0o600)
         }
     }
@@ -126,7 +128,8 @@ import Testing
                 configuration.history.listsFinished = stays
                 try await harness.withGroup(configuration) { group in
                     let done = try group.add(harness.request("/1M/file.bin"))
-                    let failed = try group.add(harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
+                    let failed = try group.add(
+                        harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
                     _ = try await done.result()
                     await failed.rest()
                     await group.waitForAll()

@@ -80,7 +80,9 @@ import Testing
             try await harness.withGroup { group in
                 let done = try group.add(harness.request("/1M/file.bin"))
                 _ = try await done.result()
-                for name in ["c", "a", "b"] { _ = try group.add(paused: harness.stuckRequest(name) { $0.id = .init(rawValue: name) }) }
+                for name in ["c", "a", "b"] {
+                    _ = try group.add(paused: harness.stuckRequest(name) { $0.id = .init(rawValue: name) })
+                }
                 #expect(group.downloads.map(\.id) == [done.id, "c", "a", "b"])
                 #expect(group.downloads(.completed).map(\.id) == [done.id])
                 #expect(group.downloads(.paused).map(\.id) == ["c", "a", "b"])
@@ -101,7 +103,8 @@ import Testing
                         tasks.addTask {
                             for step in 0..<300 {
                                 let number = (step * (task % 4 * 2 + 7) + task / 4 * 300) % 300 + task / 4 * 300
-                                _ = try group.add(paused: harness.stuckRequest("\(number)") { $0.id = .init(rawValue: "n\(number)") })
+                                _ = try group.add(
+                                    paused: harness.stuckRequest("\(number)") { $0.id = .init(rawValue: "n\(number)") })
                             }
                         }
                     }
@@ -139,7 +142,9 @@ import Testing
     func labelIsBounded() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
-                let request = try harness.stuckRequest("a") { $0.userInfo = ["x": String(repeating: "y", count: 1 << 16)] }
+                let request = try harness.stuckRequest("a") {
+                    $0.userInfo = ["x": String(repeating: "y", count: 1 << 16)]
+                }
                 let tooLong = await code { try group.add(request) }
                 #expect(tooLong == .usage)
             }

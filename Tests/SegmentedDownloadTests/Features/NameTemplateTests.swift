@@ -23,7 +23,9 @@ import Testing
         }
     }
 
-    @Test("The MD5 of the URL and the extension name a file as they did in its ancestor, and it is gone on with by that name")
+    @Test(
+        "The MD5 of the URL and the extension name a file as they did in its ancestor, and it is gone on with by that name"
+    )
     func digest() async throws {
         try await Harness.run { harness in
             let template = try NameTemplate("{md5url}{ext}")
@@ -56,12 +58,14 @@ import Testing
         try await Harness.run { harness in
             try await harness.withGroup { group in
                 let cases: [(template: String, id: Download.ID, name: String)] = [
-                    ("{id}", "../../etc/passwd", "_.._.._etc_passwd"), ("{id}", ".bashrc", "_.bashrc"), ("{id}", "-rf", "_rf"),
+                    ("{id}", "../../etc/passwd", "_.._.._etc_passwd"), ("{id}", ".bashrc", "_.bashrc"),
+                    ("{id}", "-rf", "_rf"),
                     ("{id}", "a\u{202E}b", "a_b"), ("{id}", "x.segdl", "x.segdl_"), ("{id}", "..", "file"),
                 ]
                 for (template, id, name) in cases {
                     var request = DownloadRequest(
-                        try SourceURL("http://127.0.0.1:1/file"), to: .directory("/d", name: try NameTemplate(template)))
+                        try SourceURL("http://127.0.0.1:1/file"), to: .directory("/d", name: try NameTemplate(template))
+                    )
                     request.id = id
                     #expect(try group.add(paused: request).path == "/d/" + name)
                 }

@@ -59,7 +59,8 @@ import Testing
         }
     }
 
-    @Test("A name that leads elsewhere is none", arguments: ["", ".", "..", "a/b", "/etc", ".hidden", "-x", "a\u{202E}b"])
+    @Test(
+        "A name that leads elsewhere is none", arguments: ["", ".", "..", "a/b", "/etc", ".hidden", "-x", "a\u{202E}b"])
     func badNames(name: String) async throws {
         try await Harness.run { harness in
             let refused = await code { try await self.withNamed(name, in: harness) { _ in } }
@@ -94,7 +95,9 @@ import Testing
         try await Harness.run { harness in
             try await self.withNamed("alice", in: harness) { group in
                 let names = ["done", "altered", "linked"]
-                for name in names { _ = try await group.add(harness.request("/1M/\(name)") { $0.destination = .file(name) }).result() }
+                for name in names {
+                    _ = try await group.add(harness.request("/1M/\(name)") { $0.destination = .file(name) }).result()
+                }
                 let running = try group.add(harness.stuckRequest { $0.destination = .file("running") })
                 let paused = try group.add(harness.stuckRequest("p") { $0.destination = .file("sub/paused") })
                 await running.reached(1)
@@ -109,14 +112,17 @@ import Testing
                 try harness.write(Array("mine".utf8), to: base + "/mine.segdl")
                 try harness.write([1], to: base + "/lonely.segdl-part")
                 try harness.write([1], to: harness.directory + "/outside")
-                try FileManager.default.createSymbolicLink(atPath: base + "/out", withDestinationPath: harness.directory)
+                try FileManager.default.createSymbolicLink(
+                    atPath: base + "/out", withDestinationPath: harness.directory)
                 let deleted = try await group.removeAll()
                 #expect(deleted.files == 3 && deleted.finished == 1.mebibytes)
                 #expect(group.downloads.isEmpty)
                 let left = try FileManager.default.subpathsOfDirectory(atPath: base).sorted()
-                #expect(left == [
-                    ".segdl-history", "altered", "linked", "lonely.segdl-part", "mine", "mine.segdl", "other name", "out", "sub",
-                ])
+                #expect(
+                    left == [
+                        ".segdl-history", "altered", "linked", "lonely.segdl-part", "mine", "mine.segdl", "other name",
+                        "out", "sub",
+                    ])
                 #expect(harness.exists(harness.directory + "/outside"))
             }
         }

@@ -53,7 +53,9 @@ import Testing
             try await Self.leave(["a"], in: harness)
             let kept = try SavedDownload(at: harness.directory + "/a").bytesDone
             try await harness.withGroup { group in
-                let restoration = try group.restore(from: harness.directory, .running) { $0.splitLengthMinimum = 8.mebibytes }
+                let restoration = try group.restore(from: harness.directory, .running) {
+                    $0.splitLengthMinimum = 8.mebibytes
+                }
                 let result = try await #require(restoration.downloads.first).result()
                 #expect(result.bytesFetched == 8.mebibytes - kept)
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: result.path, length: 8.mebibytes) == nil)
@@ -103,7 +105,8 @@ import Testing
             try harness.write(bytes, to: harness.directory + "/b.segdl")
             try harness.write(Array("{}".utf8), to: harness.directory + "/c.segdl")
             try harness.write([], to: harness.directory + "/d.segdl")
-            try FileManager.default.createDirectory(atPath: harness.directory + "/e.segdl", withIntermediateDirectories: false)
+            try FileManager.default.createDirectory(
+                atPath: harness.directory + "/e.segdl", withIntermediateDirectories: false)
             let before = try FileManager.default.contentsOfDirectory(atPath: harness.directory).sorted()
             try await harness.withGroup { group in
                 let restoration = try group.restore(from: harness.directory)
@@ -116,7 +119,9 @@ import Testing
             let left = try harness.names()
             #expect(left == before)
             #expect(try harness.bytes(harness.directory + "/b.segdl") == bytes)
-            let missing = await code { try await harness.withGroup { try $0.restore(from: harness.directory + "/none") } }
+            let missing = await code {
+                try await harness.withGroup { try $0.restore(from: harness.directory + "/none") }
+            }
             #expect(missing == .file)
         }
     }
