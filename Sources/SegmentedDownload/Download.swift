@@ -11,8 +11,8 @@ public struct Download: Sendable, Identifiable {
         public var description: String { self.rawValue }
     }
 
-    private let job: DownloadJob
-    private let engine: DownloadEngine
+    let job: DownloadJob
+    let engine: DownloadEngine
 
     init(job: DownloadJob, engine: DownloadEngine) {
         self.job = job

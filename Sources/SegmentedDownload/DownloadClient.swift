@@ -30,7 +30,7 @@ public func withDownloadClient<Answer: Sendable>(
     transport.connectTimeout = configuration.connectTimeout
     transport.certificateAuthorityFile = configuration.certificateAuthorityFile
     transport.verifiesCertificates = configuration.verifiesCertificates
-    transport.connectionsPerHost = max(configuration.limits.connectionsPerHost, 1)
+    transport.receiveLengthMax = configuration.limits.receiveLengthMax
     do {
         return try await EngineThreads.withThreads { threads in
             try await AsyncHTTPClientTransport.withTransport(transport) { transport in
@@ -95,7 +95,7 @@ public struct DownloadClient: Sendable {
         _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {
         let engine = DownloadEngine(
-            storage: self.storage, clock: self.clock, limits: self.configuration.limits.group, seed: self.seed,
+            storage: self.storage, clock: self.clock, limits: self.configuration.limits, seed: self.seed,
             threads: self.threads)
         var policy = RedirectFollower.Policy()
         policy.allowsDowngrade = self.configuration.allowsDowngrade

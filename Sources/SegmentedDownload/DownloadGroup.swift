@@ -8,7 +8,7 @@ public final class DownloadGroup: Sendable {
         var jobs: [DownloadJob] = []
     }
 
-    private let engine: DownloadEngine
+    let engine: DownloadEngine
     private let transport: any HTTPTransport
     private let storage: any Storage
     private let policy: RedirectFollower.Policy

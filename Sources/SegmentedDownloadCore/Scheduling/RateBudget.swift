@@ -1,0 +1,205 @@
+/// How many bytes may come in a second: in all, from each host, for each file; and who of those that wait is next.
+///
+/// A token bucket for each limit, and among the downloads start-time fair queueing: each has a clock of its own that runs the
+/// slower the higher its priority, and the one whose clock is furthest behind goes first. A bucket lets a piece through as
+/// soon as it holds anything at all, and owes the rest: so what passes in *any* span is at most the rate times the span,
+/// one burst and one piece.
+package struct RateBudget: Hashable, Sendable {
+    /// Bytes a second, absent for no limit.
+    package struct Limits: Hashable, Sendable {
+        package var total: Int64?
+        package var perHost: Int64?
+
+        package init(total: Int64? = nil, perHost: Int64? = nil) {
+            self.total = total.map { max($0, 1) }
+            self.perHost = perHost.map { max($0, 1) }
+        }
+    }
+
+    /// Names one wait for permission.
+    package struct Ticket: Hashable, Sendable {
+        package let rawValue: Int
+    }
+
+    private struct Waiting: Hashable {
+        let ticket: Ticket
+        let download: DownloadID
+        let host: String
+        let length: Int
+        /// Where its download's clock stood when it came.
+        let start: Double
+    }
+
+    private var limits = Limits()
+    private var total: RateBucket?
+    /// These are looked up by key only, never iterated.
+    private var hosts: [String: RateBucket] = [:]
+    private var files: [DownloadID: RateBucket] = [:]
+    private var weights: [DownloadID: Double] = [:]
+    private var clocks: [DownloadID: Double] = [:]
+    /// In the order they came; as many as there are connections.
+    private var waiting: [Waiting] = []
+    /// The clock of the piece that passed last. Who comes after a rest starts here, and has saved up nothing.
+    private var clock = 0.0
+    private var filesLimited = 0
+    private var ticketNext = 0
+
+    package init() {}
+
+    /// Whether there is any limit at all.
+    package var isLimited: Bool { self.limits != Limits() || self.filesLimited > 0 }
+
+    /// Whether a ticket has neither been granted nor withdrawn.
+    package func isWaiting(_ ticket: Ticket) -> Bool { self.waiting.contains { $0.ticket == ticket } }
+
+    // MARK: Adjusting
+
+    package mutating func update(_ limits: Limits, now: Duration) {
+        if limits.perHost != self.limits.perHost { self.hosts = [:] }
+        self.total = RateBucket.adjusted(self.total, to: limits.total, now: now)
+        self.limits = limits
+    }
+
+    /// Limits one file, or takes its limit back.
+    package mutating func update(_ download: DownloadID, bytesPerSecond: Int64?, now: Duration) {
+        let before = self.files[download]
+        let after = RateBucket.adjusted(before, to: bytesPerSecond.map { max($0, 1) }, now: now)
+        self.filesLimited += (after == nil ? 0 : 1) - (before == nil ? 0 : 1)
+        self.files[download] = after
+    }
+
+    package mutating func update(_ download: DownloadID, weight: Double) {
+        precondition(weight > 0)
+        self.weights[download] = weight
+    }
+
+    /// A download has ended; nothing is kept of it.
+    package mutating func forget(_ download: DownloadID) {
+        if self.files.removeValue(forKey: download) != nil { self.filesLimited -= 1 }
+        self.weights[download] = nil
+        self.clocks[download] = nil
+    }
+
+    // MARK: Passing
+
+    /// The longest piece that may pass at once under a limit of so many bytes a second.
+    package static func pieceLength(_ rate: Int64) -> Int { RateBucket.pieceLength(rate) }
+
+    /// The longest piece that may pass at once without making the flow jerky.
+    package func pieceLength(_ download: DownloadID, host: String) -> Int {
+        var length = Int.max
+        for rate in [self.limits.total, self.limits.perHost, self.files[download]?.rate] {
+            if let rate { length = min(length, RateBucket.pieceLength(rate)) }
+        }
+        return length
+    }
+
+    /// Waits for permission to take `length` bytes; ``grant(now:)`` tells when it is there.
+    package mutating func request(_ length: Int, for download: DownloadID, host: String) -> Ticket {
+        let ticket = Ticket(rawValue: self.ticketNext)
+        self.ticketNext += 1
+        let start = max(self.clock, self.clocks[download] ?? 0)
+        self.clocks[download] = start + Double(length) / (self.weights[download] ?? 0.5)
+        self.waiting.append(
+            Waiting(ticket: ticket, download: download, host: host, length: length, start: start))
+        return ticket
+    }
+
+    /// Waits no longer. What it would have taken is given back to its download.
+    package mutating func withdraw(_ ticket: Ticket) {
+        guard let index = self.waiting.firstIndex(where: { $0.ticket == ticket }) else { return }
+        let waiting = self.waiting.remove(at: index)
+        if let clock = self.clocks[waiting.download] {
+            self.clocks[waiting.download] = clock - Double(waiting.length) / (self.weights[waiting.download] ?? 0.5)
+        }
+    }
+
+    /// Lets through whatever may pass now, in the order of fairness.
+    package mutating func grant(now: Duration) -> [Ticket] {
+        var granted: [Ticket] = []
+        while let index = self.next(now: now) {
+            let waiting = self.waiting.remove(at: index)
+            self.total?.take(waiting.length, now: now)
+            self.files[waiting.download]?.take(waiting.length, now: now)
+            if let rate = self.limits.perHost {
+                self.hosts[waiting.host, default: RateBucket(rate: rate, now: now)].take(waiting.length, now: now)
+            }
+            self.clock = max(self.clock, waiting.start)
+            granted.append(waiting.ticket)
+        }
+        return granted
+    }
+
+    private func next(now: Duration) -> Int? {
+        self.waiting.indices.filter { self.passesAt(self.waiting[$0], now: now) <= now }
+            .min { (self.waiting[$0].start, $0) < (self.waiting[$1].start, $1) }
+    }
+
+    /// When the first of those that wait may pass, if anybody waits.
+    package func grantsAt(now: Duration) -> Duration? {
+        self.waiting.map { self.passesAt($0, now: now) }.min()
+    }
+
+    private func passesAt(_ waiting: Waiting, now: Duration) -> Duration {
+        var time = now
+        if let total { time = max(time, total.passesAt(now: now)) }
+        if self.limits.perHost != nil, let host = self.hosts[waiting.host] { time = max(time, host.passesAt(now: now)) }
+        if let file = self.files[waiting.download] { time = max(time, file.passesAt(now: now)) }
+        return time
+    }
+}
+
+/// One limit: what may pass now, or how much is owed.
+struct RateBucket: Hashable, Sendable {
+    /// Credit that was not used is kept for so long: the delay of a timer on a busy machine costs nothing then, and no burst
+    /// is more than 2 % of what may pass in five seconds.
+    static let burst: Duration = .milliseconds(100)
+
+    /// A piece is no longer than what may pass in this time, so that bytes come as a flow.
+    static let pieceDuration: Duration = .milliseconds(50)
+
+    /// 1 KiB: shorter pieces would cost more than they smooth, at a rate at which nobody sees it.
+    static let pieceLengthMin = 1 << 10
+
+    let rate: Int64
+    /// In bytes; below zero where more has passed than was there.
+    private var level: Double
+    private var updatedAt: Duration
+
+    init(rate: Int64, now: Duration) {
+        self.rate = rate
+        self.level = 0
+        self.updatedAt = now
+    }
+
+    static func pieceLength(_ rate: Int64) -> Int {
+        max(Int(clamping: Int64(Double(rate) * Self.pieceDuration.inSeconds)), Self.pieceLengthMin)
+    }
+
+    /// The bucket with another rate: neither more credit than that allows nor more debt than one of its pieces.
+    static func adjusted(_ bucket: RateBucket?, to rate: Int64?, now: Duration) -> RateBucket? {
+        guard let rate else { return nil }
+        guard let bucket else { return RateBucket(rate: rate, now: now) }
+        var adjusted = RateBucket(rate: rate, now: now)
+        adjusted.level = min(
+            max(bucket.level(at: now), -Double(Self.pieceLength(rate))), Double(rate) * Self.burst.inSeconds)
+        return adjusted
+    }
+
+    private func level(at now: Duration) -> Double {
+        let earned = Double(self.rate) * max(now - self.updatedAt, .zero).inSeconds
+        return min(self.level + earned, Double(self.rate) * Self.burst.inSeconds)
+    }
+
+    mutating func take(_ length: Int, now: Duration) {
+        self.level = self.level(at: now) - Double(length)
+        self.updatedAt = now
+    }
+
+    /// When a piece may pass.
+    func passesAt(now: Duration) -> Duration {
+        let level = self.level(at: now)
+        // A nanosecond more than the quotient, which is rounded: waiting until then is always enough.
+        return level >= 0 ? now : now + .seconds(-level / Double(self.rate)) + .nanoseconds(1)
+    }
+}
