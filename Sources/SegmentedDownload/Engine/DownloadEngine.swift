@@ -9,7 +9,9 @@ final class DownloadEngine: Sendable {
         case add(DownloadJob)
         case event(DownloadID, MachineEvent)
         case tick
-        /// The user wants the group, or a download, to use more or less.
+        /// The user wants the group to use more or less.
+        case limits(DownloadLimits)
+        /// The user wants a download to use more or less.
         case adjust(GroupEvent)
         /// The user limits one file to so many bytes a second, or takes the limit back.
         case limit(DownloadID, bytesPerSecond: Int64?)
@@ -51,14 +53,10 @@ final class DownloadEngine: Sendable {
     var currentLimits: DownloadLimits { self.limits.withLock { $0 } }
 
     func update(_ limits: DownloadLimits) {
-        // Posted and told within the lock, so that of two updates the same one is the last everywhere.
+        // Posted within the lock, so that of two updates the same one is the last everywhere.
         self.limits.withLock { current in
-            if limits.rates != current.rates {
-                self.gate.update(limits.rates)
-                self.post(.adjust(.rateChanged))
-            }
-            if limits.group != current.group { self.post(.adjust(.limits(limits.group))) }
             current = limits
+            self.post(.limits(limits))
         }
     }
 
@@ -92,6 +90,7 @@ final class DownloadEngine: Sendable {
         switch message {
         case .add(let job):
             if let rate = job.request.bytesPerSecond { self.gate.update(job.id, bytesPerSecond: rate) }
+        case .limits(let limits): self.gate.update(limits.rates)
         case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
         case .adjust(.priority(let id, let priority)):
             self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
@@ -221,7 +220,7 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .checkpointFailed):
             guard let job = desk.job(id), let isPause = desk.endCheckpoint(of: id) else { return }
             self.checkpoint(job, isPause: isPause, in: &group)
-        case .add, .event, .tick, .adjust, .limit, .close: break
+        case .add, .event, .tick, .limits, .adjust, .limit, .close: break
         }
     }
 

@@ -52,6 +52,9 @@ struct EngineDesk {
                 for index in self.active { self.reportProgress(index) }
             }
             return actions
+        case .limits(let limits):
+            for index in self.active { self.observe(index, now: now) }
+            return self.machine.handle(.limits(limits.group), now: now) + self.machine.handle(.rateChanged, now: now)
         case .adjust(let event):
             for index in self.active { self.observe(index, now: now) }
             return self.machine.handle(event, now: now)

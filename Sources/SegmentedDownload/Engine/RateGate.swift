@@ -8,13 +8,16 @@ import Synchronization
 final class RateGate: Sendable {
     private struct Waiter {
         let ticket: RateBudget.Ticket
-        let continuation: CheckedContinuation<Bool, Never>
+        /// Resumed with how many bytes may be taken, or with nothing if none may.
+        let continuation: CheckedContinuation<Int?, Never>
     }
 
     private struct State {
         var budget = RateBudget()
         /// As many as there are connections.
         var waiters: [Waiter] = []
+        /// Granted to those that had asked, and had not begun to wait yet.
+        var granted: [RateBudget.Grant] = []
     }
 
     /// Somebody with another host or file may come while the gate waits for those it knows, and may pass sooner: it looks
@@ -60,7 +63,7 @@ final class RateGate: Sendable {
             self.isLimited.store(state.budget.isLimited, ordering: .relaxed)
             return Self.release(&state, now: now)
         }
-        for waiter in released { waiter.continuation.resume(returning: true) }
+        for (waiter, length) in released { waiter.continuation.resume(returning: length) }
     }
 
     // MARK: The fetches' side
@@ -73,40 +76,41 @@ final class RateGate: Sendable {
         self.state.withLock { $0.budget.pieceLength(download, host: host) }
     }
 
-    /// Returns when a piece may be taken.
+    /// Returns when a piece may be taken, or some of it; says how much.
     ///
     /// - Throws: `CancellationError` as soon as the task is cancelled.
-    func pass(_ length: Int, for download: DownloadID, host: String) async throws {
+    func pass(_ length: Int, for download: DownloadID, host: String) async throws -> Int {
         let now = self.clock.now
         let (ticket, released) = self.state.withLock { state in
             let ticket = state.budget.request(length, for: download, host: host)
-            return (ticket, Self.grant(&state, to: ticket, now: now))
+            return (ticket, Self.release(&state, now: now))
         }
-        for waiter in released.waiters { waiter.continuation.resume(returning: true) }
-        guard !released.isGranted else { return }
-        let mayPass = await withTaskCancellationHandler {
+        for (waiter, length) in released { waiter.continuation.resume(returning: length) }
+        let granted = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isOver: Bool? = self.state.withLock { state in
+                let answer: Int?? = self.state.withLock { state in
+                    if let index = state.granted.firstIndex(where: { $0.ticket == ticket }) {
+                        return state.granted.remove(at: index).length
+                    }
                     guard !Task.isCancelled else {
                         state.budget.withdraw(ticket)
-                        return false
+                        return .some(nil)
                     }
-                    // The gate may have granted it in the meantime.
-                    guard state.budget.isWaiting(ticket) else { return true }
                     state.waiters.append(Waiter(ticket: ticket, continuation: continuation))
                     return nil
                 }
-                if let isOver { continuation.resume(returning: isOver) } else { self.arrival.yield() }
+                if let answer { continuation.resume(returning: answer) } else { self.arrival.yield() }
             }
         } onCancel: {
             let waiter = self.state.withLock { state -> Waiter? in
-                state.budget.withdraw(ticket)
                 guard let index = state.waiters.firstIndex(where: { $0.ticket == ticket }) else { return nil }
+                state.budget.withdraw(ticket)
                 return state.waiters.remove(at: index)
             }
-            waiter?.continuation.resume(returning: false)
+            waiter?.continuation.resume(returning: nil)
         }
-        if !mayPass { throw CancellationError() }
+        guard let granted else { throw CancellationError() }
+        return granted
     }
 
     // MARK: The engine's side
@@ -127,26 +131,21 @@ final class RateGate: Sendable {
             let released = Self.release(&state, now: now)
             return (released, state.budget.grantsAt(now: now))
         }
-        for waiter in released { waiter.continuation.resume(returning: true) }
+        for (waiter, length) in released { waiter.continuation.resume(returning: length) }
         return time.map { min($0, now + Self.look) }
     }
 
-    private static func release(_ state: inout State, now: Duration) -> [Waiter] {
-        Self.take(state.budget.grant(now: now), from: &state)
-    }
-
-    private static func grant(
-        _ state: inout State, to ticket: RateBudget.Ticket, now: Duration
-    ) -> (isGranted: Bool, waiters: [Waiter]) {
-        let granted = state.budget.grant(now: now)
-        return (granted.contains(ticket), Self.take(granted, from: &state))
-    }
-
-    /// Those among the granted that already wait; the others will see it when they come to.
-    private static func take(_ granted: [RateBudget.Ticket], from state: inout State) -> [Waiter] {
-        granted.compactMap { ticket in
-            state.waiters.firstIndex { $0.ticket == ticket }.map { state.waiters.remove(at: $0) }
+    /// Those that may pass now, and how far. Who does not wait yet will find it when it comes to.
+    private static func release(_ state: inout State, now: Duration) -> [(Waiter, Int)] {
+        var released: [(Waiter, Int)] = []
+        for grant in state.budget.grant(now: now) {
+            if let index = state.waiters.firstIndex(where: { $0.ticket == grant.ticket }) {
+                released.append((state.waiters.remove(at: index), grant.length))
+            } else {
+                state.granted.append(grant)
+            }
         }
+        return released
     }
 }
 
@@ -168,7 +167,6 @@ struct RatePass: Sendable {
         let length = min(count, self.gate.pieceLength(self.download, host: self.host))
         lease.beginHolding(now: self.gate.now)
         defer { lease.endHolding(now: self.gate.now) }
-        try await self.gate.pass(length, for: self.download, host: self.host)
-        return length
+        return try await self.gate.pass(length, for: self.download, host: self.host)
     }
 }

@@ -21,6 +21,12 @@ package struct RateBudget: Hashable, Sendable {
         package let rawValue: Int
     }
 
+    /// Permission to take so many bytes: fewer than were asked for, if the rate has been lowered since.
+    package struct Grant: Hashable, Sendable {
+        package let ticket: Ticket
+        package let length: Int
+    }
+
     private struct Waiting: Hashable {
         let ticket: Ticket
         let download: DownloadID
@@ -94,12 +100,12 @@ package struct RateBudget: Hashable, Sendable {
         return length
     }
 
-    /// Waits for permission to take `length` bytes; ``grant(now:)`` tells when it is there.
+    /// Waits for permission to take `length` bytes; ``grant(now:)`` tells when it is there, and for how many.
     package mutating func request(_ length: Int, for download: DownloadID, host: String) -> Ticket {
         let ticket = Ticket(rawValue: self.ticketNext)
         self.ticketNext += 1
         let start = max(self.clock, self.clocks[download] ?? 0)
-        self.clocks[download] = start + Double(length) / (self.weights[download] ?? 0.5)
+        self.clocks[download] = start + Double(length) / (self.weights[download] ?? Self.weightDefault)
         self.waiting.append(
             Waiting(ticket: ticket, download: download, host: host, length: length, start: start))
         return ticket
@@ -109,23 +115,30 @@ package struct RateBudget: Hashable, Sendable {
     package mutating func withdraw(_ ticket: Ticket) {
         guard let index = self.waiting.firstIndex(where: { $0.ticket == ticket }) else { return }
         let waiting = self.waiting.remove(at: index)
-        if let clock = self.clocks[waiting.download] {
-            self.clocks[waiting.download] = clock - Double(waiting.length) / (self.weights[waiting.download] ?? 0.5)
-        }
+        self.giveBack(waiting.length, to: waiting.download)
     }
 
+    private mutating func giveBack(_ length: Int, to download: DownloadID) {
+        guard let clock = self.clocks[download] else { return }
+        self.clocks[download] = clock - Double(length) / (self.weights[download] ?? Self.weightDefault)
+    }
+
+    private static let weightDefault = 0.5
+
     /// Lets through whatever may pass now, in the order of fairness.
-    package mutating func grant(now: Duration) -> [Ticket] {
-        var granted: [Ticket] = []
+    package mutating func grant(now: Duration) -> [Grant] {
+        var granted: [Grant] = []
         while let index = self.next(now: now) {
             let waiting = self.waiting.remove(at: index)
-            self.total?.take(waiting.length, now: now)
-            self.files[waiting.download]?.take(waiting.length, now: now)
+            let length = min(waiting.length, self.pieceLength(waiting.download, host: waiting.host))
+            self.total?.take(length, now: now)
+            self.files[waiting.download]?.take(length, now: now)
             if let rate = self.limits.perHost {
-                self.hosts[waiting.host, default: RateBucket(rate: rate, now: now)].take(waiting.length, now: now)
+                self.hosts[waiting.host, default: RateBucket(rate: rate, now: now)].take(length, now: now)
             }
             self.clock = max(self.clock, waiting.start)
-            granted.append(waiting.ticket)
+            self.giveBack(waiting.length - length, to: waiting.download)
+            granted.append(Grant(ticket: waiting.ticket, length: length))
         }
         return granted
     }

@@ -25,7 +25,6 @@ package struct SharingWorld {
         var responseEnd: Int64 = 0
         var isRevoked = false
         var ticket: RateBudget.Ticket?
-        var pieceLength: Int64 = 0
 
         var observation: LeaseObservation {
             LeaseObservation(
@@ -174,7 +173,6 @@ package struct SharingWorld {
                 self.receive(index, Int64(Double(self.connectionRate) * Self.step.inSeconds))
             } else if connection.ticket == nil {
                 let length = self.rates.pieceLength(connection.download, host: connection.host)
-                self.connections[index].pieceLength = Int64(length)
                 self.connections[index].ticket = self.rates.request(
                     length, for: connection.download, host: connection.host)
             }
@@ -185,10 +183,10 @@ package struct SharingWorld {
 
     private mutating func grant() {
         // As often as pieces are granted, the next ones are asked for at once: what comes is limited by nothing else.
-        for ticket in self.rates.grant(now: self.now) {
-            guard let index = self.connections.firstIndex(where: { $0.ticket == ticket }) else { continue }
+        for grant in self.rates.grant(now: self.now) {
+            guard let index = self.connections.firstIndex(where: { $0.ticket == grant.ticket }) else { continue }
             self.connections[index].ticket = nil
-            if !self.connections[index].isRevoked { self.receive(index, self.connections[index].pieceLength) }
+            if !self.connections[index].isRevoked { self.receive(index, Int64(grant.length)) }
         }
     }
 
