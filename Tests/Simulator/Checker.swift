@@ -47,7 +47,8 @@ final class Checker: @unchecked Sendable {
     func hold(to limits: DownloadLimits) {
         let now = self.disk.clock.now
         let allowed = min(limits.connections, limits.connectionsPerHost)
-        self.connectionsBefore = self.heldSince == now ? max(self.connectionsBefore, self.connectionsMax) : self.connectionsMax
+        self.connectionsBefore =
+            self.heldSince == now ? max(self.connectionsBefore, self.connectionsMax) : self.connectionsMax
         self.connectionsMax = allowed
         self.heldSince = now
         self.rate = [limits.bytesPerSecond, limits.bytesPerSecondPerHost].compactMap { $0 }.min()

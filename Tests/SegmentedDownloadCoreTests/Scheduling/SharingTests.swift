@@ -50,33 +50,11 @@ struct SharingTests {
         #expect(world.violations == [])
     }
 
-    @Test("Whatever the weights, all have what is due to them two seconds after a change", arguments: UInt64(0)..<40)
+    @Test("Whatever the weights, all have what is due to them two seconds after a change", arguments: UInt64(0)..<20)
     func anyWeights(seed: UInt64) {
-        var generator = SplitMix64(seed: seed)
-        let levels = [0.25, 0.5, 0.75, 1]
-        var weights = (0..<Int.random(in: 2...6, using: &generator)).map { _ in
-            levels.randomElement(using: &generator) ?? 1
-        }
-        // So many that every share is two connections or more: what is less cannot be divided fairly.
-        let connections = Int((2 * weights.reduce(0, +) / 0.25).rounded(.up)) + Int.random(in: 0...16, using: &generator)
-        var world = SharingWorld(seed: seed, limits: Self.limits(connections))
-        for weight in weights {
-            world.add(100 * Self.gibibyte, priority: weight, segments: .exactly(connections))
-            world.run(for: .milliseconds(Int.random(in: 10...3000, using: &generator)))
-        }
-        for _ in 0..<3 {
-            let changed = Int.random(in: 0..<weights.count, using: &generator)
-            weights[changed] = levels.randomElement(using: &generator) ?? 1
-            world.update(changed, priority: weights[changed])
-            world.run(for: .seconds(2))
-            var worst = 1.0
-            world.run(for: .seconds(3)) { world in
-                let shares = weights.indices.map { Double(world.connections($0)) }
-                worst = min(worst, SharingWorld.fairness(shares, weights: weights))
-            }
-            #expect(worst >= 0.95, "replay with \(seed)")
-        }
-        #expect(world.violations == [], "replay with \(seed)")
+        var trial = SharingTrial(seed: seed)
+        let violations = trial.run()
+        #expect(violations == [], "replay with \(seed)")
     }
 
     @Test("While nothing changes hardly a connection is moved", arguments: UInt64(0)..<20)

@@ -196,10 +196,12 @@ package struct SharingWorld {
         let request = connection.order.request
         let range = request.lowerBound..<(request.upperBound ?? download.length)
         let resource = RemoteResource(
-            completeLength: download.length, validator: Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil))
+            completeLength: download.length,
+            validator: Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil))
         self.connections[index].phase = .waiting
         self.connections[index].responseEnd = range.upperBound
-        self.tell(connection, .responded(connection.order.lease, .partial(ByteRange(range), resource), suggestedName: nil))
+        self.tell(
+            connection, .responded(connection.order.lease, .partial(ByteRange(range), resource), suggestedName: nil))
     }
 
     private mutating func receive(_ index: Int, _ count: Int64) {
