@@ -32,8 +32,6 @@ package struct RateBudget: Hashable, Sendable {
         let download: DownloadID
         let host: String
         let length: Int
-        /// Where its download's clock stood when it came.
-        let start: Double
     }
 
     private var limits = Limits()
@@ -45,7 +43,7 @@ package struct RateBudget: Hashable, Sendable {
     private var clocks: [DownloadID: Double] = [:]
     /// In the order they came; as many as there are connections.
     private var waiting: [Waiting] = []
-    /// The clock of the piece that passed last. Who comes after a rest starts here, and has saved up nothing.
+    /// Where the clock stood of the download whose piece passed last.
     private var clock = 0.0
     private var filesLimited = 0
     private var ticketNext = 0
@@ -104,23 +102,17 @@ package struct RateBudget: Hashable, Sendable {
     package mutating func request(_ length: Int, for download: DownloadID, host: String) -> Ticket {
         let ticket = Ticket(rawValue: self.ticketNext)
         self.ticketNext += 1
-        let start = max(self.clock, self.clocks[download] ?? 0)
-        self.clocks[download] = start + Double(length) / (self.weights[download] ?? Self.weightDefault)
-        self.waiting.append(
-            Waiting(ticket: ticket, download: download, host: host, length: length, start: start))
+        // Who comes after a rest starts with the others, and has saved up nothing.
+        if !self.waiting.contains(where: { $0.download == download }) {
+            self.clocks[download] = max(self.clock, self.clocks[download] ?? 0)
+        }
+        self.waiting.append(Waiting(ticket: ticket, download: download, host: host, length: length))
         return ticket
     }
 
-    /// Waits no longer. What it would have taken is given back to its download.
+    /// Waits no longer.
     package mutating func withdraw(_ ticket: Ticket) {
-        guard let index = self.waiting.firstIndex(where: { $0.ticket == ticket }) else { return }
-        let waiting = self.waiting.remove(at: index)
-        self.giveBack(waiting.length, to: waiting.download)
-    }
-
-    private mutating func giveBack(_ length: Int, to download: DownloadID) {
-        guard let clock = self.clocks[download] else { return }
-        self.clocks[download] = clock - Double(length) / (self.weights[download] ?? Self.weightDefault)
+        self.waiting.removeAll { $0.ticket == ticket }
     }
 
     private static let weightDefault = 0.5
@@ -136,8 +128,11 @@ package struct RateBudget: Hashable, Sendable {
             if let rate = self.limits.perHost {
                 self.hosts[waiting.host, default: RateBucket(rate: rate, now: now)].take(length, now: now)
             }
-            self.clock = max(self.clock, waiting.start)
-            self.giveBack(waiting.length - length, to: waiting.download)
+            // Counted as it passes, not as it comes, so that another weight takes effect at once.
+            let clock = self.clocks[waiting.download] ?? self.clock
+            self.clock = max(self.clock, clock)
+            self.clocks[waiting.download] =
+                clock + Double(length) / (self.weights[waiting.download] ?? Self.weightDefault)
             granted.append(Grant(ticket: waiting.ticket, length: length))
         }
         return granted
@@ -145,8 +140,10 @@ package struct RateBudget: Hashable, Sendable {
 
     private func next(now: Duration) -> Int? {
         self.waiting.indices.filter { self.passesAt(self.waiting[$0], now: now) <= now }
-            .min { (self.waiting[$0].start, $0) < (self.waiting[$1].start, $1) }
+            .min { (self.clock(of: $0), $0) < (self.clock(of: $1), $1) }
     }
+
+    private func clock(of index: Int) -> Double { self.clocks[self.waiting[index].download] ?? self.clock }
 
     /// When the first of those that wait may pass, if anybody waits.
     package func grantsAt(now: Duration) -> Duration? {

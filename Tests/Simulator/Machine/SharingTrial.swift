@@ -1,4 +1,4 @@
-package import SegmentedDownloadCore
+import SegmentedDownloadCore
 
 /// Downloads of random weights that come, and whose weights and limits change: two seconds after each change all have what is
 /// due to them.
