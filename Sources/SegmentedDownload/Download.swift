@@ -12,7 +12,7 @@ public struct Download: Sendable, Identifiable {
     }
 
     let job: DownloadJob
-    private let engine: DownloadEngine
+    let engine: DownloadEngine
 
     init(job: DownloadJob, engine: DownloadEngine) {
         self.job = job

@@ -32,7 +32,7 @@ public func withDownloadClient<Answer: Sendable>(
     transport.connectTimeout = configuration.connectTimeout
     transport.certificateAuthorityFile = configuration.certificateAuthorityFile
     transport.verifiesCertificates = configuration.verifiesCertificates
-    transport.connectionsPerHost = max(configuration.limits.connectionsPerHost, 1)
+    transport.receiveLengthMax = configuration.limits.receiveLengthMax
     do {
         return try await EngineThreads.withThreads { threads in
             try await AsyncHTTPClientTransport.withTransport(transport) { transport in
@@ -112,8 +112,8 @@ public struct DownloadClient: Sendable {
             }
         }
         let engine = DownloadEngine(
-            storage: self.storage, clock: self.clock, limits: (limits ?? self.configuration.limits).group,
-            seed: self.seed, threads: self.threads)
+            storage: self.storage, clock: self.clock, limits: limits ?? self.configuration.limits, seed: self.seed,
+            threads: self.threads)
         var policy = RedirectFollower.Policy()
         policy.allowsDowngrade = self.configuration.allowsDowngrade
         policy.redirectsMax = self.configuration.redirectsMax

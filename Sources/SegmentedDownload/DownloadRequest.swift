@@ -17,6 +17,13 @@ public struct DownloadRequest: Sendable {
         case automatic
         /// Exactly so many, at least one, while that much work is left.
         case exactly(Int)
+
+        var setting: DownloadSettings.Segments {
+            switch self {
+            case .automatic: .automatic
+            case .exactly(let count): .exactly(max(count, 1))
+            }
+        }
     }
 
     /// What to do about what an earlier run left.
@@ -98,10 +105,8 @@ public struct DownloadRequest: Sendable {
 
     var settings: DownloadSettings {
         var settings = DownloadSettings()
-        switch self.segments {
-        case .automatic: settings.segments = .automatic
-        case .exactly(let count): settings.segments = .exactly(max(count, 1))
-        }
+        settings.segments = self.segments.setting
+        settings.priority = self.priority
         settings.splitLengthMinimum = max(self.splitLengthMinimum, 1)
         switch self.continuation {
         case .auto: settings.continuation = .auto

@@ -110,8 +110,9 @@ package struct Simulation {
         self.configuration.limits.connections = Int.random(in: 1...12, using: &self.generator)
         self.configuration.limits.connectionsPerHost = Int.random(in: 1...12, using: &self.generator)
         self.configuration.limits.downloads = Int.random(in: 1...3, using: &self.generator)
-        self.checker.connectionsMax = min(
-            self.configuration.limits.connections, self.configuration.limits.connectionsPerHost)
+        if Int.random(in: 0..<4, using: &self.generator) == 0 {
+            self.configuration.limits.bytesPerSecond = 1 << Int64.random(in: 16...23, using: &self.generator)
+        }
         for number in self.network.origins.indices {
             var request = DownloadRequest(
                 try SourceURL("http://origin/file\(number)"), to: .file("file\(number)"))
@@ -122,6 +123,7 @@ package struct Simulation {
             request.stallTimeout = .seconds(5)
             request.headTimeout = .seconds(4)
             request.allocates = Bool.random(using: &self.generator)
+            request.priority = Double.random(in: 0.01...1, using: &self.generator)
             self.requests.append(request)
             self.checker.segments.append(count == 0 ? nil : count)
         }
@@ -166,12 +168,14 @@ package struct Simulation {
         let crash = isCalm ? nil : self.drawCrash()
         let crashAt = crash == nil ? Int.max : self.drawMoment()
         let outcome = Outcome(isLogged: self.isLogged)
+        self.checker.hold(to: self.configuration.limits)
         let session = Session(
             client: DownloadClient(
                 configuration: self.configuration, transport: self.network, storage: self.disk.storage(),
                 clock: self.clock, seed: self.generator.next()),
             requests: self.requests, clock: self.clock,
-            pauses: !isCalm && self.faults.contains(.user) ? self.drawPauses() : [])
+            pauses: !isCalm && self.faults.contains(.user) ? self.drawPauses() : [],
+            changes: !isCalm && self.faults.contains(.user) ? self.drawChanges() : [], checker: self.checker)
         let task = Task(executorPreference: self.executor) { await session.run(outcome) }
         let deadline = self.clock.now + Self.patience
         var jobs = 0
@@ -222,6 +226,23 @@ package struct Simulation {
         self.checker.checkAfterCrash()
     }
 
+    /// Limits the user changes to, and how long after the one before.
+    private mutating func drawChanges() -> [(after: Duration, limits: DownloadLimits)] {
+        (0..<Int.random(in: 0...4, using: &self.generator)).map { _ in
+            var limits = DownloadLimits()
+            limits.connections = Int.random(in: 1...12, using: &self.generator)
+            limits.connectionsPerHost = Int.random(in: 1...12, using: &self.generator)
+            limits.downloads = Int.random(in: 1...3, using: &self.generator)
+            if Bool.random(using: &self.generator) {
+                limits.bytesPerSecond = 1 << Int64.random(in: 14...23, using: &self.generator)
+            }
+            if Int.random(in: 0..<4, using: &self.generator) == 0 {
+                limits.bytesPerSecondPerHost = 1 << Int64.random(in: 14...23, using: &self.generator)
+            }
+            return (.milliseconds(Int.random(in: 0...10_000, using: &self.generator)), limits)
+        }
+    }
+
     private mutating func drawPauses() -> [Duration] {
         (0..<Int.random(in: 0...2, using: &self.generator)).map { _ in
             .milliseconds(Int.random(in: 0...20_000, using: &self.generator))
@@ -246,6 +267,8 @@ private struct Session: Sendable {
     let requests: [DownloadRequest]
     let clock: SimulatedClock
     let pauses: [Duration]
+    let changes: [(after: Duration, limits: DownloadLimits)]
+    let checker: Checker
 
     func run(_ outcome: Outcome) async {
         defer { outcome.isOver = true }
@@ -260,6 +283,7 @@ private struct Session: Sendable {
                     for pause in self.pauses {
                         tasks.addTask { await self.pauseAndResume(group, after: pause) }
                     }
+                    tasks.addTask { await self.change(group) }
                     await tasks.waitForAll()
                 }
                 for download in downloads {
@@ -276,6 +300,17 @@ private struct Session: Sendable {
             guard outcome.isLogged else { continue }
             if case .progress = event { continue }
             outcome.log.append("\(self.clock.now) \(download.id.rawValue): \(event)")
+        }
+    }
+
+    private func change(_ group: DownloadGroup) async {
+        for change in self.changes {
+            guard (try? await self.clock.sleep(until: self.clock.now + change.after)) != nil else { return }
+            self.checker.hold(to: change.limits)
+            group.update(change.limits)
+            for (number, download) in group.downloads.enumerated() {
+                download.update(priority: Double(change.limits.connections + number) / 16)
+            }
         }
     }
 

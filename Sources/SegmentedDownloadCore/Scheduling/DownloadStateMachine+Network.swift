@@ -138,6 +138,10 @@ extension DownloadStateMachine {
             case .failed(let failure), .storageFailed(let failure):
                 let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
                 return self.conclude(probing, verdict, suggestedName: nil)
+            case .revoked where probing.lease?.revocation == .yielding:
+                probing.lease = nil
+                self.state = .probing(probing)
+                return []
             case .revoked:
                 let waited = self.settings.headTimeout.inSeconds
                 let failure = Failure(

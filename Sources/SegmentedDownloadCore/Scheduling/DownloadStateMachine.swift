@@ -51,7 +51,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// How long anything written may stay unsynced.
     package static let checkpointInterval: Duration = .seconds(5)
 
-    package let settings: DownloadSettings
+    package internal(set) var settings: DownloadSettings
     var state: State = .queued
     var generator: SplitMix64
     var leaseNext = 0
