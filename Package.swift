@@ -87,7 +87,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "segdl-simulate",
-            dependencies: ["Simulator", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: [
+                "SegmentedDownloadCore", "Simulator",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             path: "Tests/Simulate",
             swiftSettings: strict
         ),

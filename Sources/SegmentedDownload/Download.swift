@@ -11,17 +11,20 @@ public struct Download: Sendable, Identifiable {
         public var description: String { self.rawValue }
     }
 
-    private let job: DownloadJob
-    private let engine: DownloadEngine
+    let job: DownloadJob
+    let engine: DownloadEngine
 
     init(job: DownloadJob, engine: DownloadEngine) {
         self.job = job
         self.engine = engine
     }
 
-    public var id: ID { self.request.id ?? ID(rawValue: "\(self.job.id.rawValue)") }
+    public var id: ID { self.job.name }
+    /// As the group took it: with its destination as the group resolved it.
     public var request: DownloadRequest { self.job.request }
     public var state: DownloadState { self.job.state }
+
+    var number: Int { self.job.id.rawValue }
 
     /// How far it has come.
     public var snapshot: DownloadProgress { self.job.progress }
@@ -29,14 +32,24 @@ public struct Download: Sendable, Identifiable {
     /// The destination's path, as far as it is known: a response may still name another.
     public var path: String { self.job.path }
 
+    /// What it can be taken up from later, as it stands now; ``pause()`` returns one that is durable.
+    public var resumeState: ResumeState { ResumeState(self) }
+
     /// The events from now on. Any number of observers may listen, each at its own pace; each sequence ends after a
     /// terminal event, which is also what a late observer of an ended download gets.
     public var events: AsyncStream<DownloadEvent> { self.job.broadcaster.events() }
 
-    /// Stops for now. Returns when all that was fetched is durable, or the download has ended otherwise. Idempotent.
-    public func pause() async {
-        self.requestPause()
-        _ = await self.rest()
+    // MARK: Control
+
+    /// Stops for now. Returns when all that was fetched is on disk and recorded, or the download has ended otherwise.
+    /// Idempotent.
+    ///
+    /// - Returns: What it can be taken up from, also by another process; absent if it is not paused, because it had ended
+    ///   before or was resumed meanwhile.
+    @discardableResult
+    public func pause() async -> ResumeState? {
+        await Self.wait(for: self.ask(.pause))
+        return self.state == .paused ? self.resumeState : nil
     }
 
     /// Asks to be paused without waiting for it.
@@ -44,17 +57,50 @@ public struct Download: Sendable, Identifiable {
         self.engine.post(.event(self.job.id, .pause))
     }
 
-    /// Goes on after a pause or a failure. Idempotent.
+    /// Goes on after a pause or a failure. Idempotent: one that is under way or over is left alone. Whether there is something
+    /// to go on with is looked at when its turn comes; ``DownloadRequest/continuation`` says what if there is not.
     public func resume() {
         self.job.broadcaster.reopen()
         self.engine.post(.event(self.job.id, .resume))
     }
 
-    /// Stops for good, and deletes what was fetched unless told to keep it.
-    public func cancel(keepingPartial: Bool) async {
-        self.engine.post(.event(self.job.id, .cancel(keepingPartial: keepingPartial)))
-        _ = await self.rest()
+    /// Pauses it if it is under way, resumes it if it rests.
+    public func toggle() async {
+        if self.job.broadcaster.isAtRest {
+            self.resume()
+        } else {
+            await self.pause()
+        }
     }
+
+    /// Stops for good, and deletes what was fetched unless told to keep it. Returns when that is done. Idempotent.
+    public func cancel(keepingPartial: Bool) async {
+        await Self.wait(for: self.ask(.cancel(keepingPartial: keepingPartial)))
+    }
+
+    /// Has its turn come before that of all others that wait. One whose turn has come already is left alone.
+    public func moveToFront() {
+        self.engine.post(.move(self.job.id, before: nil))
+    }
+
+    /// Has its turn come just before another's. One whose turn has come already is left alone.
+    public func move(before other: Download) {
+        self.engine.post(.move(self.job.id, before: other.job.id))
+    }
+
+    /// Asks for something; the sequence ends once it is carried out.
+    func ask(_ event: MachineEvent) -> AsyncStream<Void> {
+        let isPause = if case .pause = event { true } else { false }
+        let (ticket, answer) = self.job.broadcaster.wish(isPause: isPause)
+        self.engine.post(.ask(self.job, event, ticket: ticket))
+        return answer
+    }
+
+    static func wait(for answer: AsyncStream<Void>) async {
+        for await _ in answer {}
+    }
+
+    // MARK: The end
 
     /// Waits for the next terminal event.
     @discardableResult
@@ -71,7 +117,7 @@ public struct Download: Sendable, Identifiable {
         case .completed(let result): return result
         case .failed(let error, _): throw error
         case .paused: throw DownloadError(.cancelled, "the download was paused")
-        case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note:
+        case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note, .state:
             throw DownloadError(.cancelled, "the download was cancelled")
         }
     }

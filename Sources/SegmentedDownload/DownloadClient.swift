@@ -15,6 +15,8 @@ public struct DownloadConfiguration: Sendable {
     public var allowsDowngrade = false
     /// Redirects followed for one request.
     public var redirectsMax = 20
+    /// What becomes of downloads that are over.
+    public var history = HistoryPolicy()
 
     public init() {}
 }
@@ -30,7 +32,7 @@ public func withDownloadClient<Answer: Sendable>(
     transport.connectTimeout = configuration.connectTimeout
     transport.certificateAuthorityFile = configuration.certificateAuthorityFile
     transport.verifiesCertificates = configuration.verifiesCertificates
-    transport.connectionsPerHost = max(configuration.limits.connectionsPerHost, 1)
+    transport.receiveLengthMax = configuration.limits.receiveLengthMax
     do {
         return try await EngineThreads.withThreads { threads in
             try await AsyncHTTPClientTransport.withTransport(transport) { transport in
@@ -94,15 +96,36 @@ public struct DownloadClient: Sendable {
     public func withGroup<Answer: Sendable>(
         _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {
+        try await self.withGroup(
+            name: nil, directory: ".", limits: nil, history: self.configuration.history, makesDirectory: false, body)
+    }
+
+    func withGroup<Answer: Sendable>(
+        name: String?, directory: String, limits: DownloadLimits?, history: HistoryPolicy, makesDirectory: Bool,
+        _ body: (DownloadGroup) async throws -> Answer
+    ) async throws -> Answer {
+        if makesDirectory {
+            do throws(StorageError) {
+                try self.storage.makeDirectory(directory)
+            } catch {
+                throw DownloadError(error.failure)
+            }
+        }
         let engine = DownloadEngine(
-            storage: self.storage, clock: self.clock, limits: self.configuration.limits.group, seed: self.seed,
+            storage: self.storage, clock: self.clock, limits: limits ?? self.configuration.limits, seed: self.seed,
             threads: self.threads)
         var policy = RedirectFollower.Policy()
         policy.allowsDowngrade = self.configuration.allowsDowngrade
         policy.redirectsMax = self.configuration.redirectsMax
-        let group = DownloadGroup(engine: engine, transport: self.transport, storage: self.storage, policy: policy)
+        let group = DownloadGroup(
+            engine: engine, transport: self.transport, storage: self.storage, policy: policy, name: name,
+            directory: directory, history: history)
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { await engine.run() }
+            tasks.addTask {
+                await engine.run()
+                // Also where the task was cancelled: nobody may wait for what cannot come.
+                group.close()
+            }
             let answer: Result<Answer, any Error>
             do {
                 answer = .success(try await body(group))

@@ -10,6 +10,8 @@ public enum DownloadEvent: Hashable, Sendable {
     case checkpoint(bytesDurable: Int64)
     /// Something worth knowing that is no failure.
     case note(String)
+    /// It stands elsewhere than before. What it ended with, if it did, is the next event.
+    case state(DownloadState)
     /// Stopped for now; everything fetched is durable.
     case paused(DownloadProgress)
     case completed(DownloadResult)
@@ -47,7 +49,17 @@ public enum DownloadEvent: Hashable, Sendable {
     public var isTerminal: Bool {
         switch self {
         case .paused, .completed, .failed, .cancelled: true
-        case .started, .progress, .segment, .retrying, .checkpoint, .note: false
+        case .started, .progress, .segment, .retrying, .checkpoint, .note, .state: false
+        }
+    }
+}
+
+extension DownloadEvent {
+    /// Whether it is the last there will ever be.
+    var isOver: Bool {
+        switch self {
+        case .completed, .cancelled: true
+        case .started, .progress, .segment, .retrying, .checkpoint, .note, .state, .paused, .failed: false
         }
     }
 }
@@ -109,6 +121,37 @@ public struct DownloadResult: Hashable, Sendable {
 }
 
 /// Where a download stands.
-public enum DownloadState: String, Hashable, Sendable {
-    case queued, probing, running, retrying, verifying, paused, completed, failed, cancelled
+public enum DownloadState: String, Hashable, Sendable, CaseIterable {
+    /// Waits for its turn.
+    case queued
+    /// Looks at the disk and asks the origin what there is.
+    case probing
+    /// Bytes are being fetched.
+    case running
+    /// Every connection has failed, and the next attempt is not due yet: ``DownloadEvent/retrying(_:attempt:delay:)`` says
+    /// when it is.
+    case retrying
+    /// All bytes are there and are being checked.
+    case verifying
+    /// Stopped for now.
+    case paused
+    case completed
+    case failed
+    case cancelled
+
+    /// Whether it rests: nothing happens until someone asks for it, if it ever does.
+    public var isAtRest: Bool {
+        switch self {
+        case .paused, .completed, .failed, .cancelled: true
+        case .queued, .probing, .running, .retrying, .verifying: false
+        }
+    }
+
+    /// Whether it is over: it cannot be resumed, and adding its request again begins a new download.
+    public var isOver: Bool {
+        switch self {
+        case .completed, .cancelled: true
+        case .queued, .probing, .running, .retrying, .verifying, .paused, .failed: false
+        }
+    }
 }

@@ -6,8 +6,9 @@ public struct DownloadRequest: Sendable {
     public enum Destination: Hashable, Sendable {
         /// This path; missing directories are created.
         case file(String)
-        /// Into this directory, under the name the response suggests (`Content-Disposition`, else the URL's last component).
-        case directory(String)
+        /// Into this directory, under the name the response suggests (`Content-Disposition`, else the URL's last component),
+        /// or one made by a template.
+        case directory(String, name: NameTemplate? = nil)
     }
 
     /// How many connections fetch the file.
@@ -16,6 +17,13 @@ public struct DownloadRequest: Sendable {
         case automatic
         /// Exactly so many, at least one, while that much work is left.
         case exactly(Int)
+
+        var setting: DownloadSettings.Segments {
+            switch self {
+            case .automatic: .automatic
+            case .exactly(let count): .exactly(max(count, 1))
+            }
+        }
     }
 
     /// What to do about what an earlier run left.
@@ -87,6 +95,9 @@ public struct DownloadRequest: Sendable {
     /// Whether space for the whole file is reserved before its first byte is written.
     public var allocates = true
 
+    /// Whether it rests until it is resumed.
+    var startsPaused = false
+
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
         self.source = source
         self.destination = destination
@@ -104,10 +115,8 @@ public struct DownloadRequest: Sendable {
 
     var settings: DownloadSettings {
         var settings = DownloadSettings()
-        switch self.segments {
-        case .automatic: settings.segments = .automatic
-        case .exactly(let count): settings.segments = .exactly(max(count, 1))
-        }
+        settings.segments = self.segments.setting
+        settings.priority = self.priority
         settings.splitLengthMinimum = max(self.splitLengthMinimum, 1)
         switch self.continuation {
         case .auto: settings.continuation = .auto
@@ -134,6 +143,7 @@ public struct DownloadRequest: Sendable {
         settings.lengthMaximum = self.lengthMaximum
         settings.hosts = self.sources.map(\.host)
         settings.hasDigests = !self.digests.isEmpty
+        settings.startsPaused = self.startsPaused
         return settings
     }
 }

@@ -14,6 +14,11 @@ public struct SavedDownload: Hashable, Sendable {
     /// Safe to show; absent if the origin offered none.
     public let validator: String?
     public let digests: [ExpectedDigest]
+    /// The name the caller gave it, if any.
+    public let id: Download.ID?
+    /// Above 0, up to 1.
+    public let priority: Double
+    public let userInfo: [String: String]
 
     /// Reads the manifest of a destination; the path may also be the part's or the manifest's own.
     ///
@@ -51,6 +56,9 @@ public struct SavedDownload: Hashable, Sendable {
         let validator = manifest.header.resource.validator
         self.validator = validator == Validator.none ? nil : "\(validator)"
         self.digests = manifest.header.digests.compactMap { ExpectedDigest($0) }
+        self.id = manifest.header.label.id.map { Download.ID(rawValue: $0) }
+        self.priority = manifest.header.label.priority
+        self.userInfo = manifest.header.label.userInfo
     }
 
     /// The destinations in a directory that have a manifest, by name.

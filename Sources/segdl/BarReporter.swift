@@ -63,7 +63,7 @@ final class BarReporter: ProgressReporter {
             case .paused, .completed, .failed, .cancelled:
                 state.progress[id] = Self.ended(state.progress[id] ?? DownloadProgress(), by: event)
                 state.endedCount += 1
-            case .segment, .checkpoint, .note:
+            case .segment, .checkpoint, .note, .state:
                 return
             }
             let isRecent = state.drawnAt.map { self.elapsed() - $0 < Self.intervalMin } ?? false
@@ -119,7 +119,7 @@ final class BarReporter: ProgressReporter {
         case .failed, .paused, .cancelled:
             // What will not come is not waited for.
             ended.bytesTotal = ended.bytesDone
-        case .started, .progress, .segment, .retrying, .checkpoint, .note:
+        case .started, .progress, .segment, .retrying, .checkpoint, .note, .state:
             break
         }
         return ended

@@ -22,7 +22,7 @@ enum DuplicateDestinations {
         switch request.destination {
         case .file(let path):
             return path
-        case .directory(let directory):
+        case .directory(let directory, _):
             let url = request.source.string
             let name = url.lastPathComponent
             return url.contains("?") || name.isEmpty ? url : "\(directory)/\(name)"

@@ -38,6 +38,9 @@ extension EventRecord {
         case .note(let text):
             self.init("note", id: file.id, time: time)
             self.message = text
+        case .state(let state):
+            self.init("state", id: file.id, time: time)
+            self.state = state.rawValue
         case .paused(let progress):
             self.init("paused", id: file.id, time: time)
             self.path = file.path

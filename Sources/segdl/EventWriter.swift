@@ -17,7 +17,7 @@ struct EventWriter: ProgressReporter {
     /// A reader who sleeps may miss how it went, but not how it began or ended.
     private static func isSpare(_ event: DownloadEvent) -> Bool {
         switch event {
-        case .progress, .segment, .retrying, .checkpoint, .note: true
+        case .progress, .segment, .retrying, .checkpoint, .note, .state: true
         case .started, .paused, .completed, .failed, .cancelled: false
         }
     }

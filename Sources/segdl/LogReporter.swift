@@ -31,7 +31,7 @@ final class LogReporter: ProgressReporter {
             self.console.write(Self.line(start))
         case .progress(let progress):
             if self.isDue(progress, id: id) { self.console.write("\(file.path.shown): \(ProgressText(progress).line)") }
-        case .segment, .retrying, .checkpoint, .note, .paused, .completed, .failed, .cancelled:
+        case .segment, .retrying, .checkpoint, .note, .state, .paused, .completed, .failed, .cancelled:
             break
         }
     }

@@ -24,7 +24,7 @@ struct MessageReporter: ProgressReporter {
             let range = "\(change.start)..<\(end)"
             let line = "\(file.path.shown): segment \(change.segment) \(change.state.rawValue), bytes \(range)"
             self.write(line, at: .verbose)
-        case .started, .progress, .checkpoint:
+        case .started, .progress, .checkpoint, .state:
             break
         }
     }

@@ -47,7 +47,7 @@ extension Transfer {
             case .failed(let error, _): return .failed(error)
             case .paused: return .paused
             case .cancelled: return .failed(DownloadError(.internal, "the download was cancelled"))
-            case .started, .progress, .segment, .retrying, .checkpoint, .note: continue
+            case .started, .progress, .segment, .retrying, .checkpoint, .note, .state: continue
             }
         }
         return .failed(DownloadError(.internal, "the download ended without saying how"))

@@ -14,8 +14,11 @@ enum ManifestProperties {
             return
         }
         let damage = kind % 4 == 1 ? nil : (place: program.byte(), mask: program.byte(), cut: program.byte())
-        let body = kind & 0x80 == 0 ? Self.header(&program) : program.bytes(Int(program.byte()))
-        var written = Self.withChecksum(of: body)
+        // Version 1 has no label and is read for ever; 3 is nobody's yet.
+        let version: UInt16 = kind & 0x10 != 0 ? 3 : kind & 0x20 != 0 ? 1 : 2
+        let body =
+            kind & 0x80 == 0 ? Self.header(&program, version: version) : program.bytes(Int(program.byte()))
+        var written = Self.withChecksum(of: body, version: version)
         let headerLength = written.count
         let header = (try? ManifestCodec.decode(written))?.header
         var log = ManifestModel(completeLength: header?.completeLength ?? 0)
@@ -28,9 +31,13 @@ enum ManifestProperties {
             sequence += 1
         }
         guard let header else {
+            let isNeeded = kind & 0x80 == 0 && version != 3
+            try require(!isNeeded, "a well-formed header of version \(version) is not read")
             try Self.check(onDisk: written)
             return
         }
+        try require(version != 3, "a version nobody wrote is read")
+        try require(version != 1 || header.label == .init(), "version 1 has no \(header.label)")
         let manifest = try Self.decode(written)
         try require(manifest.header == header, "the log changed the header \(header)")
         try require(manifest.durable == log.durable, "durable are \(manifest.durable) and not \(log.durable)")
@@ -115,8 +122,8 @@ enum ManifestProperties {
         (0..<MemoryLayout.size(ofValue: value)).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
     }
 
-    private static func withChecksum(of body: [UInt8]) -> [UInt8] {
-        let bytes = Self.magic + Self.bytes(UInt16(1)) + Self.bytes(UInt32(8 + 2 + 4 + body.count + 4)) + body
+    private static func withChecksum(of body: [UInt8], version: UInt16) -> [UInt8] {
+        let bytes = Self.magic + Self.bytes(version) + Self.bytes(UInt32(8 + 2 + 4 + body.count + 4)) + body
         return bytes + Self.bytes(CRC32(of: bytes).value)
     }
 
@@ -130,7 +137,7 @@ enum ManifestProperties {
     }
 
     /// A header's body that is well formed, so that what follows is read.
-    private static func header(_ program: inout ByteProgram) -> [UInt8] {
+    private static func header(_ program: inout ByteProgram, version: UInt16) -> [UInt8] {
         let shape = program.byte()
         let blocks: Int64 = shape & 4 == 0 ? 4 << 20 : .max - 1
         let length = 1 + program.number(upTo: blocks)
@@ -139,7 +146,19 @@ enum ManifestProperties {
         body += Self.bytes(UInt64(2)) + Self.bytes(UInt64(3)) + text("boot")
         body += shape & 1 == 0 ? [0] : [1] + text("\"tag\"")
         body += shape & 2 == 0 ? [0] : [1] + text("Sun, 06 Nov 1994 08:49:37 GMT")
-        return body + [0] + Self.bytes(UInt32(1)) + text("http://host/") + Self.bytes(UInt32(0))
+        body += [0] + Self.bytes(UInt32(1)) + text("http://host/") + Self.bytes(UInt32(0))
+        return version == 1 ? body : body + Self.label(shape)
+    }
+
+    /// A label that is well formed: with and without a name, and none to three keys in order.
+    private static func label(_ shape: UInt8) -> [UInt8] {
+        func text(_ text: String) -> [UInt8] { Self.bytes(UInt32(text.utf8.count)) + Array(text.utf8) }
+        var label = shape & 8 == 0 ? [0] : [1] + text("name")
+        label += Self.bytes((Double(1 + shape >> 6) / 4).bitPattern)
+        let keys = ["", "a", "b"].prefix(Int(shape >> 4 & 3))
+        label += Self.bytes(UInt32(keys.count * 2))
+        for key in keys { label += text(key) + text("value of " + key) }
+        return label
     }
 
     private static func record(_ program: inout ByteProgram, completeLength: Int64) -> ManifestModel.Record {

@@ -9,7 +9,7 @@ struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-simulate",
         abstract: "Runs the engine against simulated networks, origins and disks.",
-        subcommands: [Run.self, Machine.self, Replay.self, Explore.self, Crashes.self],
+        subcommands: [Run.self, Machine.self, Replay.self, Explore.self, Crashes.self, Share.self, Scale.self],
         defaultSubcommand: Run.self)
 }
 

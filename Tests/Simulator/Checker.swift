@@ -6,7 +6,13 @@ final class Checker: @unchecked Sendable {
     // Unchecked, as all of the simulation: one thread.
     private let disk: SimulatedDisk
     private let network: SimulatedNetwork
-    var connectionsMax = Int.max
+    private var connectionsMax = Int.max
+    /// What was allowed until this moment: what is under way in it may have been begun before.
+    private var connectionsBefore = Int.max
+    private var heldSince: Duration = .zero
+    private var rate: Int64?
+    private var deliveredBefore = 0
+    private var requestsBefore = 0
     /// Connections each file asked for, if a number.
     var segments: [Int?] = []
     private(set) var violations: [String] = []
@@ -34,11 +40,42 @@ final class Checker: @unchecked Sendable {
         if self.network.chunksOut > self.network.connections {
             self.violate("\(self.network.chunksOut) pieces are held by \(self.network.connections) connections")
         }
+        self.checkRate()
+    }
+
+    /// From now on there may be so many connections, and bytes so fast.
+    func hold(to limits: DownloadLimits) {
+        let now = self.disk.clock.now
+        let isOneHost = self.network.others.isEmpty
+        let allowed = isOneHost ? min(limits.connections, limits.connectionsPerHost) : limits.connections
+        self.connectionsBefore =
+            self.heldSince == now ? max(self.connectionsBefore, self.connectionsMax) : self.connectionsMax
+        self.connectionsMax = allowed
+        self.heldSince = now
+        self.rate = [limits.bytesPerSecond, isOneHost ? limits.bytesPerSecondPerHost : nil].compactMap { $0 }.min()
+        self.deliveredBefore = self.network.bytesDelivered
+        // Those that are open have a piece in hand.
+        self.requestsBefore = self.network.requests - self.network.connections
+    }
+
+    /// No more has come than the rate allows, but for a burst and for what each connection had in hand when it ended.
+    private func checkRate() {
+        guard let rate else { return }
+        let seconds = (self.disk.clock.now - self.heldSince).inSeconds
+        // Pieces of 50 ms, one for each bucket, and 100 ms of credit.
+        let allowed = Int(Double(rate) * (seconds + 0.2)) + 2048
+        let inHand = (self.network.requests - self.requestsBefore) * self.network.chunkMax
+        let delivered = self.network.bytesDelivered - self.deliveredBefore
+        if delivered > allowed + inHand {
+            self.violate("\(delivered) bytes in \(seconds) s at \(rate) a second")
+        }
     }
 
     private func opened(_ file: Int) {
-        if self.network.connections > self.connectionsMax {
-            self.violate("\(self.network.connections) connections of \(self.connectionsMax)")
+        let isChanging = self.heldSince == self.disk.clock.now
+        let allowed = isChanging ? max(self.connectionsMax, self.connectionsBefore) : self.connectionsMax
+        if self.network.connections > allowed {
+            self.violate("\(self.network.connections) connections of \(allowed)")
         }
         if let count = self.segments[file], self.network.connectionsByFile[file] ?? 0 > count {
             self.violate("file \(file) has more than \(count) connections")

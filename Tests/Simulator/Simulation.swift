@@ -101,7 +101,9 @@ package struct Simulation {
     private static func others(
         _ origin: SimulatedOrigin, _ faults: Faults, _ generator: inout SplitMix64
     ) -> [SimulatedOrigin] {
-        (1...Int.random(in: 1...2, using: &generator)).map { number in
+        // One place for all: of two that differ between two places samples at the ends tell nothing.
+        let offset = Int.random(in: 0...origin.current.bytes.count, using: &generator)
+        return (1...Int.random(in: 1...2, using: &generator)).map { number in
             var other = origin
             other.redirects = false
             let bytes = origin.current.bytes
@@ -112,7 +114,6 @@ package struct Simulation {
             case 1: version = .init(number: 10 + number, bytes: bytes)
             case 2: version = .init(number: 10 + number, bytes: bytes.map { ~$0 })
             case 3:
-                let offset = Int.random(in: 0...bytes.count, using: &generator)
                 version = .init(number: 10 + number, bytes: bytes[..<offset] + bytes[offset...].map { ~$0 })
             default:
                 version = .init(number: 10 + number, bytes: bytes + [0])
@@ -141,9 +142,9 @@ package struct Simulation {
         self.configuration.limits.connections = Int.random(in: 1...12, using: &self.generator)
         self.configuration.limits.connectionsPerHost = Int.random(in: 1...12, using: &self.generator)
         self.configuration.limits.downloads = Int.random(in: 1...3, using: &self.generator)
-        let limits = self.configuration.limits
-        self.checker.connectionsMax =
-            self.network.others.isEmpty ? min(limits.connections, limits.connectionsPerHost) : limits.connections
+        if Int.random(in: 0..<4, using: &self.generator) == 0 {
+            self.configuration.limits.bytesPerSecond = 1 << Int64.random(in: 16...23, using: &self.generator)
+        }
         for number in self.network.origins.indices {
             var request = DownloadRequest(
                 try SourceURL("http://origin/file\(number)"), to: .file("file\(number)"))
@@ -159,6 +160,7 @@ package struct Simulation {
             request.stallTimeout = .seconds(5)
             request.headTimeout = .seconds(4)
             request.allocates = Bool.random(using: &self.generator)
+            request.priority = Double.random(in: 0.01...1, using: &self.generator)
             self.requests.append(request)
             self.checker.segments.append(count == 0 ? nil : count)
         }
@@ -218,12 +220,14 @@ package struct Simulation {
         let crashAt = crash == nil ? Int.max : self.drawMoment()
         let outcome = Outcome(isLogged: self.isLogged)
         if self.isLogged { self.network.log = { outcome.log.append($0) } }
+        self.checker.hold(to: self.configuration.limits)
         let session = Session(
             client: DownloadClient(
                 configuration: self.configuration, transport: self.network, storage: self.disk.storage(),
                 clock: self.clock, seed: self.generator.next()),
             requests: self.requests, clock: self.clock,
-            pauses: !isCalm && self.faults.contains(.user) ? self.drawPauses() : [])
+            pauses: !isCalm && self.faults.contains(.user) ? self.drawPauses() : [],
+            changes: !isCalm && self.faults.contains(.user) ? self.drawChanges() : [], checker: self.checker)
         let task = Task(executorPreference: self.executor) { await session.run(outcome) }
         let deadline = self.clock.now + Self.patience
         var jobs = 0
@@ -274,6 +278,23 @@ package struct Simulation {
         self.checker.checkAfterCrash()
     }
 
+    /// Limits the user changes to, and how long after the one before.
+    private mutating func drawChanges() -> [(after: Duration, limits: DownloadLimits)] {
+        (0..<Int.random(in: 0...4, using: &self.generator)).map { _ in
+            var limits = DownloadLimits()
+            limits.connections = Int.random(in: 1...12, using: &self.generator)
+            limits.connectionsPerHost = Int.random(in: 1...12, using: &self.generator)
+            limits.downloads = Int.random(in: 1...3, using: &self.generator)
+            if Bool.random(using: &self.generator) {
+                limits.bytesPerSecond = 1 << Int64.random(in: 14...23, using: &self.generator)
+            }
+            if Int.random(in: 0..<4, using: &self.generator) == 0 {
+                limits.bytesPerSecondPerHost = 1 << Int64.random(in: 14...23, using: &self.generator)
+            }
+            return (.milliseconds(Int.random(in: 0...10_000, using: &self.generator)), limits)
+        }
+    }
+
     private mutating func drawPauses() -> [Duration] {
         (0..<Int.random(in: 0...2, using: &self.generator)).map { _ in
             .milliseconds(Int.random(in: 0...20_000, using: &self.generator))
@@ -298,6 +319,8 @@ private struct Session: Sendable {
     let requests: [DownloadRequest]
     let clock: SimulatedClock
     let pauses: [Duration]
+    let changes: [(after: Duration, limits: DownloadLimits)]
+    let checker: Checker
 
     func run(_ outcome: Outcome) async {
         defer { outcome.isOver = true }
@@ -312,10 +335,15 @@ private struct Session: Sendable {
                     for pause in self.pauses {
                         tasks.addTask { await self.pauseAndResume(group, after: pause) }
                     }
+                    tasks.addTask { await self.change(group) }
                     await tasks.waitForAll()
                 }
                 for download in downloads {
-                    outcome.endings.append(Self.word(await download.rest()))
+                    let end = await download.rest()
+                    outcome.endings.append(Self.word(end))
+                    if outcome.isLogged {
+                        outcome.log.append("\(self.clock.now) \(download.id.rawValue) rests: \(end)")
+                    }
                 }
             }
         } catch {
@@ -331,6 +359,17 @@ private struct Session: Sendable {
         }
     }
 
+    private func change(_ group: DownloadGroup) async {
+        for change in self.changes {
+            guard (try? await self.clock.sleep(until: self.clock.now + change.after)) != nil else { return }
+            self.checker.hold(to: change.limits)
+            group.update(change.limits)
+            for (number, download) in group.downloads.enumerated() {
+                download.update(priority: Double(change.limits.connections + number) / 16)
+            }
+        }
+    }
+
     private func pauseAndResume(_ group: DownloadGroup, after time: Duration) async {
         guard (try? await self.clock.sleep(until: self.clock.now + time)) != nil else { return }
         await group.pauseAll()
@@ -342,7 +381,7 @@ private struct Session: Sendable {
         case .completed(let result): result.wasAlreadyComplete ? "already" : "completed"
         case .failed(let error, _): error.code.rawValue
         case .paused: "paused"
-        case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note: "cancelled"
+        case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note, .state: "cancelled"
         }
     }
 }

@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+import Synchronization
 
 /// Runs a group of downloads: one loop that hears events, asks the state machine, and has its actions done by child tasks.
 ///
@@ -7,7 +8,19 @@ final class DownloadEngine: Sendable {
     enum Message: Sendable {
         case add(DownloadJob)
         case event(DownloadID, MachineEvent)
+        /// Let the first one's turn come before the other's, or first of all.
+        case move(DownloadID, before: DownloadID?)
+        /// Forget a download that rests.
+        case remove(DownloadID)
+        /// As an event, and whoever holds the ticket waits to see it carried out.
+        case ask(DownloadJob, MachineEvent, ticket: Int)
         case tick
+        /// The user wants the group to use more or less.
+        case limits(DownloadLimits)
+        /// The user wants a download to use more or less.
+        case adjust(GroupEvent)
+        /// The user limits one file to so many bytes a second, or takes the limit back.
+        case limit(DownloadID, bytesPerSecond: Int64?)
         /// No more downloads will be added; run until all rest.
         case close
     }
@@ -20,7 +33,8 @@ final class DownloadEngine: Sendable {
 
     private let storage: any Storage
     private let clock: any EngineClock
-    private let limits: GroupStateMachine.Limits
+    private let limits: Mutex<DownloadLimits>
+    let gate: RateGate
     private let seed: UInt64
     private let threads: EngineThreads
     /// Unbounded, for its writers are few: each child posts a handful of messages and ends, and ticks are paced by time.
@@ -28,15 +42,28 @@ final class DownloadEngine: Sendable {
     private let outbox: AsyncStream<Message>.Continuation
 
     init(
-        storage: any Storage, clock: any EngineClock, limits: GroupStateMachine.Limits, seed: UInt64,
+        storage: any Storage, clock: any EngineClock, limits: DownloadLimits, seed: UInt64,
         threads: EngineThreads
     ) {
         self.storage = storage
         self.clock = clock
-        self.limits = limits
+        self.limits = Mutex(limits)
+        self.gate = RateGate(clock: clock)
         self.seed = seed
         self.threads = threads
         (self.inbox, self.outbox) = AsyncStream.makeStream(of: Message.self)
+        self.gate.update(limits.rates)
+    }
+
+    /// What the group may use together.
+    var currentLimits: DownloadLimits { self.limits.withLock { $0 } }
+
+    func update(_ limits: DownloadLimits) {
+        // Posted within the lock, so that of two updates the same one is the last everywhere.
+        self.limits.withLock { current in
+            current = limits
+            self.post(.limits(limits))
+        }
     }
 
     func post(_ message: Message) {
@@ -45,10 +72,13 @@ final class DownloadEngine: Sendable {
 
     /// Runs until the group is closed and every download rests, or the task is cancelled.
     func run() async {
-        var desk = EngineDesk(machine: GroupStateMachine(limits: self.limits), seed: self.seed)
+        // An update since it was made is in the inbox, too.
+        var desk = EngineDesk(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
+            group.addTask { await self.gate.run() }
             for await message in self.inbox {
+                self.adjustGate(after: message)
                 var actions = desk.take(message, now: self.clock.now)
                 while !actions.isEmpty {
                     let action = actions.removeFirst()
@@ -60,6 +90,18 @@ final class DownloadEngine: Sendable {
             group.cancelAll()
         }
         desk.closeAll()
+    }
+
+    private func adjustGate(after message: Message) {
+        switch message {
+        case .add(let job):
+            if let rate = job.request.bytesPerSecond { self.gate.update(job.id, bytesPerSecond: rate) }
+        case .limits(let limits): self.gate.update(limits.rates)
+        case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
+        case .adjust(.priority(let id, let priority)):
+            self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
+        case .event, .move, .remove, .ask, .tick, .adjust, .close: break
+        }
     }
 
     private func tickForever() async {
@@ -102,7 +144,9 @@ final class DownloadEngine: Sendable {
                 case .limitReached:
                     self.post(.event(job.id, .limitReached(lease.order.lease)))
                 }
-            })
+            },
+            pass: RatePass(
+                gate: self.gate, download: job.id, host: job.request.sources[lease.order.source.rawValue].host))
     }
 
     private func perform(
@@ -118,6 +162,7 @@ final class DownloadEngine: Sendable {
             desk.lease(lease, of: job.id)?.revoke()
         case .survey:
             desk.noteStart(of: job, now: self.clock.now)
+            self.gate.update(job.id, weight: desk.weight(of: job.id))
             self.spawn(job, in: &group) {
                 let finding = try job.survey()
                 if let note = finding.note { job.broadcaster.send(.note(note)) }
@@ -153,6 +198,10 @@ final class DownloadEngine: Sendable {
         case .report(let report):
             desk.tell(report, job)
         case .conclude(let conclusion):
+            switch conclusion {
+            case .completed, .alreadyComplete, .cancelled: self.gate.forget(job.id)
+            case .failed, .paused: break
+            }
             desk.conclude(job, conclusion, now: self.clock.now)
         }
         return []
@@ -184,7 +233,7 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = desk.job(id), let step = desk.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
-        case .add, .event, .tick, .close: break
+        case .add, .event, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .close: break
         }
     }
 

@@ -72,7 +72,20 @@ final class DownloadJob: Sendable {
     var bytesFetched: Int64 { self.shared.withLock { $0.bytesFetched } }
 
     func update(state: DownloadState) {
-        self.shared.withLock { $0.state = state }
+        let isNew = self.shared.withLock { shared in
+            defer { shared.state = state }
+            return shared.state != state
+        }
+        if isNew { self.broadcaster.send(.state(state)) }
+    }
+
+    /// Has it look like one that was paused, before anybody watches.
+    func rest(as progress: DownloadProgress) {
+        self.shared.withLock { shared in
+            shared.state = .paused
+            shared.progress = progress
+        }
+        self.broadcaster.send(.paused(progress))
     }
 
     func update(progress: DownloadProgress) {
@@ -171,7 +184,7 @@ final class DownloadJob: Sendable {
     private var firstPaths: DestinationPaths {
         switch self.request.destination {
         case .file(let path): DestinationPaths(path: path)
-        case .directory(let directory):
+        case .directory(let directory, _):
             DestinationPaths(directory: Self.trimmed(directory), name: self.suggestedName(for: nil).value)
         }
     }
@@ -182,10 +195,18 @@ final class DownloadJob: Sendable {
     }
 
     private func suggestedName(for head: ResponseHead?) -> SafeFilename {
-        SafeFilename.choose(
+        let suggested = SafeFilename.choose(
             contentDisposition: head?.fields[values: .contentDisposition].first, urlPath: self.request.source.path,
             host: self.request.source.origin.host)
+        guard case .directory(_, let template?) = self.request.destination else { return suggested }
+        return template.filename(suggested: suggested, source: self.request.source, id: self.name) ?? suggested
     }
+
+    /// Whether the destination's name is settled.
+    var hasName: Bool { self.shared.withLock { $0.isNamed } }
+
+    /// The caller's name for it, or its number.
+    var name: Download.ID { self.request.id ?? Download.ID(rawValue: "\(self.id.rawValue)") }
 
     /// What a response says of the file: keeps its type, and returns the name it suggests, if one may still be chosen.
     func learn(from head: ResponseHead) -> String? {
@@ -251,6 +272,7 @@ final class DownloadJob: Sendable {
             shared.isNamed = true
             return (shared.paths ?? self.firstPaths, shared.part)
         }
+        surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
         let source = self.recorded(preparation.source)
         let digests = self.shared.withLock { $0.digests }.map(\.description)
         switch (preparation.mode, surveyed) {
@@ -269,6 +291,7 @@ final class DownloadJob: Sendable {
             let part = try surveyed ?? self.createPart(paths)
             do {
                 try self.checkSpace(for: preparation.resource, part: part)
+                if isNew { part.describe(self.request.label(inheriting: nil)) }
                 try await part.begin(
                     preparation.resource, id: id, sources: source, digests: digests, allocates: self.request.allocates)
             } catch {
@@ -339,7 +362,8 @@ final class DownloadJob: Sendable {
             return shared.part
         }
         try await part?.revise(
-            withdrawing: revision.withdrawn, resource: revision.resource, sources: self.recorded(revision.reference),
+            withdrawing: revision.withdrawn,
+            record: revision.keepsRecord ? nil : (revision.resource, self.recorded(revision.reference)),
             remarks: revision.remarks)
     }
 

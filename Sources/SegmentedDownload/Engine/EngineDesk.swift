@@ -12,11 +12,17 @@ struct EngineDesk {
         /// Bytes received by leases that are over.
         var bytesBefore: Int64 = 0
         var isReported = false
+        /// Whether an attempt has failed since the last one began.
+        var awaitsRetry = false
     }
 
     private var machine: GroupStateMachine
     private var generator: SplitMix64
     private var entries: [Entry] = []
+    /// Where each download's entry is, by its number: numbers are given in sequence, though they may come out of it.
+    private var indices: [Int] = []
+    /// Entries of downloads that have been started and not been concluded since, in order: the others cost nothing.
+    private var active: [Int] = []
     private var isClosed = false
     private var ticks = 0
 
@@ -35,27 +41,62 @@ struct EngineDesk {
     mutating func take(_ message: DownloadEngine.Message, now: Duration) -> [GroupAction] {
         switch message {
         case .add(let job):
-            self.entries.append(Entry(job: job))
+            self.append(job)
             return self.machine.handle(.added(job.id, job.request.settings, seed: self.generator.next()), now: now)
+        case .move(let id, let other):
+            return self.machine.handle(.moved(id, before: other), now: now)
+        case .remove(let id):
+            let actions = self.machine.handle(.removed(id), now: now)
+            if self.machine.machine(id) == nil { self.forget(id) }
+            return actions
+        case .ask(let job, let event, let ticket):
+            let actions = self.take(.event(job.id, event), now: now)
+            // What concludes just now is told by the action that does it.
+            let concludes = actions.contains { action in
+                if case .download(job.id, .conclude) = action { true } else { false }
+            }
+            let rests = self.machine.machine(job.id).map { $0.conclusion != nil } ?? true
+            job.broadcaster.hear(ticket, isDone: rests && !concludes)
+            return actions
         case .close:
             self.isClosed = true
             return []
         case .tick:
-            for index in self.entries.indices { self.observe(index, now: now) }
+            for index in self.active { self.observe(index, now: now) }
             let actions = self.machine.handle(.tick, now: now)
             self.ticks += 1
             if self.ticks % DownloadEngine.ticksPerProgress == 0 {
-                for index in self.entries.indices { self.reportProgress(index) }
+                for index in self.active { self.reportProgress(index) }
             }
             return actions
+        case .limits(let limits):
+            for index in self.active { self.observe(index, now: now) }
+            return self.machine.handle(.limits(limits.group), now: now) + self.machine.handle(.rateChanged, now: now)
+        case .adjust(let event):
+            for index in self.active { self.observe(index, now: now) }
+            return self.machine.handle(event, now: now)
+        case .limit:
+            return self.machine.handle(.rateChanged, now: now)
         case .event(let id, let event):
-            guard let index = self.index(id) else { return [] }
+            guard let index = self.index(id) else { return self.machine.handle(.download(id, event), now: now) }
             self.observe(index, now: now)
             let actions = self.machine.handle(.download(id, event), now: now)
-            if case .ended(let lease, _) = event { self.close(lease, index) }
+            if case .ended(let lease, _) = event {
+                self.close(lease, index)
+                self.noteRetrying(index)
+            }
+            if case .resume = event { self.resumed(self.entries[index].job) }
             self.entries[index].job.count(connections: self.machine.connections(id))
             return actions
         }
+    }
+
+    /// A pause that is still waited for was taken back, and what rested waits for its turn or has begun already.
+    private func resumed(_ job: DownloadJob) {
+        guard let machine = self.machine.machine(job.id), machine.conclusion == nil else { return }
+        job.broadcaster.reopen()
+        job.broadcaster.withdrawPauses()
+        if machine.isQueued || machine.isSurveying { job.update(state: .queued) }
     }
 
     private mutating func observe(_ index: Int, now: Duration) {
@@ -70,7 +111,36 @@ struct EngineDesk {
 
     // MARK: Leases
 
-    private func index(_ id: DownloadID) -> Int? { self.entries.firstIndex { $0.job.id == id } }
+    private func index(_ id: DownloadID) -> Int? {
+        guard self.indices.indices.contains(id.rawValue), self.indices[id.rawValue] >= 0 else { return nil }
+        return self.indices[id.rawValue]
+    }
+
+    private mutating func append(_ job: DownloadJob) {
+        let number = job.id.rawValue
+        if self.indices.count <= number {
+            self.indices += Array(repeating: -1, count: number + 1 - self.indices.count)
+        }
+        self.indices[number] = self.entries.count
+        self.entries.append(Entry(job: job))
+    }
+
+    /// The last entry takes the place of the one that goes.
+    private mutating func forget(_ id: DownloadID) {
+        guard let index = self.index(id) else { return }
+        let last = self.entries.count - 1
+        self.active.removeAll { $0 == index }
+        self.entries.swapAt(index, last)
+        self.entries.removeLast()
+        self.indices[id.rawValue] = -1
+        guard index != last else { return }
+        self.indices[self.entries[index].job.id.rawValue] = index
+        guard self.active.last == last else { return }
+        self.active.removeLast()
+        self.active.insert(index, at: self.active.firstIndex { $0 > index } ?? self.active.endIndex)
+    }
+
+    func weight(of id: DownloadID) -> Double { self.machine.weight(id) }
 
     func job(_ id: DownloadID) -> DownloadJob? { self.index(id).map { self.entries[$0].job } }
 
@@ -82,6 +152,9 @@ struct EngineDesk {
         let lease = SegmentLease(order)
         if let index = self.index(id) {
             self.entries[index].leases.append(lease)
+            self.entries[index].awaitsRetry = false
+            let job = self.entries[index].job
+            if job.state == .retrying { job.update(state: self.entries[index].isReported ? .running : .probing) }
             self.entries[index].job.count(requests: 1, connections: self.machine.connections(id))
         }
         return lease
@@ -127,7 +200,20 @@ struct EngineDesk {
     mutating func noteStart(of job: DownloadJob, now: Duration) {
         guard let index = self.index(job.id) else { return }
         self.entries[index].startedAt = now
+        if !self.active.contains(index) {
+            self.active.append(index)
+            self.active.sort()
+        }
         job.update(state: .probing)
+    }
+
+    /// While other connections go on, the download does; it is retrying once there is none.
+    private func noteRetrying(_ index: Int) {
+        let entry = self.entries[index]
+        guard entry.awaitsRetry, self.machine.connections(entry.job.id) == 0,
+            let machine = self.machine.machine(entry.job.id), machine.isProbing || machine.plan != nil
+        else { return }
+        entry.job.update(state: .retrying)
     }
 
     private func progress(_ entry: Entry) -> DownloadProgress {
@@ -182,6 +268,10 @@ struct EngineDesk {
         case .segmentDone(let id, let range, let source): self.tell(.done, id, range, source, job)
         case .segmentRetry(let id, let range, let source): self.tell(.retry, id, range, source, job)
         case .retrying(let failure, let attempt, let delay):
+            if let index = self.index(job.id) {
+                self.entries[index].awaitsRetry = true
+                self.noteRetrying(index)
+            }
             job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
         case .note(let text): job.broadcaster.send(.note(text))
         case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))
@@ -205,6 +295,7 @@ struct EngineDesk {
     mutating func conclude(_ job: DownloadJob, _ conclusion: DownloadConclusion, now: Duration) {
         guard let index = self.index(job.id) else { return }
         let entry = self.entries[index]
+        self.active.removeAll { $0 == index }
         var progress = self.progress(entry)
         progress.connections = 0
         if case .completed = conclusion, let length = job.finishedLength {

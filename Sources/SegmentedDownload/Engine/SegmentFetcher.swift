@@ -16,6 +16,8 @@ package struct SegmentFetcher: Sendable {
     let part: @Sendable () -> PartialFile?
     let suggestName: @Sendable (ResponseHead) -> String?
     let ask: @Sendable (Question) -> Void
+    /// Where it waits when bytes come faster than they may.
+    let pass: RatePass
 
     /// Runs until the lease is over; a revoked lease's connection is closed at once.
     package func run() async -> LeaseEnd {
@@ -88,8 +90,12 @@ package struct SegmentFetcher: Sendable {
                 }
                 if let difference { return .differs(at: difference) }
             }
+            if taken > 0 { try await self.pass(all: taken, of: self.lease) }
+            // What may be taken without asking the gate again.
+            var free = 0
             while taken < chunk.count {
-                let granted = self.lease.reserve(chunk.count - taken)
+                if free == 0 { free = try await self.pass(chunk.count - taken, of: self.lease) }
+                let granted = self.lease.reserve(free)
                 if granted == 0 {
                     self.ask(.limitReached)
                     guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
@@ -100,6 +106,7 @@ package struct SegmentFetcher: Sendable {
                 }
                 self.lease.commit()
                 taken += granted
+                free -= granted
                 // Where the network outruns the disk the next piece is always there already, and reading it would suspend
                 // nothing: other fetches and the end of this one wait for the same thread.
                 await Task.yield()

@@ -17,6 +17,9 @@ package final class SegmentLease: Sendable {
         var reserved: Int64
         var limit: Int64
         var bytesReceived: Int64 = 0
+        /// Since when it is held back by a rate limit, and how long it was before.
+        var heldSince: Duration?
+        var held: Duration = .zero
         var answer: LeaseDecision?
         var waiting = Waiting.nobody
         var isRevoked = false
@@ -79,6 +82,18 @@ package final class SegmentLease: Sendable {
         self.state.withLock { $0.position = $0.reserved }
     }
 
+    /// A rate limit holds it back from now on.
+    package func beginHolding(now: Duration) {
+        self.state.withLock { $0.heldSince = now }
+    }
+
+    package func endHolding(now: Duration) {
+        self.state.withLock { state in
+            state.held += now - (state.heldSince ?? now)
+            state.heldSince = nil
+        }
+    }
+
     /// Returns when the lease is revoked or over.
     package func awaitRevocation() async {
         await withTaskCancellationHandler {
@@ -132,7 +147,7 @@ package final class SegmentLease: Sendable {
         self.state.withLock { state in
             LeaseObservation(
                 lease: self.order.lease, position: state.position, bytesReceived: state.bytesReceived,
-                isWriting: state.reserved > state.position)
+                isWriting: state.reserved > state.position, isHeld: state.heldSince != nil, held: state.held)
         }
     }
 

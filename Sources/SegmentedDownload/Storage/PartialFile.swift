@@ -61,6 +61,12 @@ package final class PartialFile: Sendable {
 
     // MARK: Making ready
 
+    /// Keeps what the caller said; to be called before ``begin(_:id:sources:digests:allocates:)`` or
+    /// ``adopt(id:resource:limit:sources:digests:)``, which write it.
+    func describe(_ label: Manifest.Label) {
+        self.journal.withLock { $0.header.label = label }
+    }
+
     /// Begins anew in this part file: what it held is given up.
     package func begin(
         _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool
@@ -90,7 +96,8 @@ package final class PartialFile: Sendable {
         self.journal.withLock { journal in
             journal.header = Manifest.Header(
                 id: id, resource: resource, completeLength: resource.completeLength ?? 0, device: status.device,
-                inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests)
+                inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
+                label: journal.header.label)
         }
         if let length = resource.completeLength, length > Self.immediateManifestLength {
             try await self.writeManifest(durableCount: 0)
@@ -116,7 +123,7 @@ package final class PartialFile: Sendable {
             journal.header = Manifest.Header(
                 id: id, resource: keepsRecord ? journal.header.resource : resource, completeLength: length,
                 device: status.device, inode: status.inode, bootID: self.storage.bootID,
-                sources: keepsRecord ? journal.header.sources : sources, digests: digests)
+                sources: keepsRecord ? journal.header.sources : sources, digests: digests, label: journal.header.label)
             return journal.claims.count
         }
         // Some of these claims were read back from the page cache only.
@@ -146,14 +153,16 @@ package final class PartialFile: Sendable {
     /// - Parameter remarks: whether what was claimed without a mark is of another source than that, of which only samples
     ///   were compared.
     func revise(
-        withdrawing ranges: [Range<Int64>], resource: RemoteResource, sources: [String], remarks: Bool
+        withdrawing ranges: [Range<Int64>], record: (resource: RemoteResource, sources: [String])?, remarks: Bool
     ) async throws(StorageError) {
         let (isRecorded, durableCount) = self.journal.withLock { journal in
             journal.durableCount = journal.claims.withdraw(ranges, durableCount: journal.durableCount)
             journal.generation += 1
             if remarks { journal.claims.markUnmarked() }
-            journal.header.resource = resource
-            journal.header.sources = sources
+            if let record {
+                journal.header.resource = record.resource
+                journal.header.sources = record.sources
+            }
             return (journal.file != nil, journal.durableCount)
         }
         // Without a manifest a crash leaves nothing that would have to be withdrawn.

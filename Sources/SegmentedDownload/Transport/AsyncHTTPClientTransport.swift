@@ -22,8 +22,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         package var certificateAuthorityFile: String?
         /// Whether certificates are checked.
         package var verifiesCertificates = true
-        /// Connections kept per host: what the budget allows at most, for it alone decides.
-        package var connectionsPerHost = 64
+        /// Connections kept per host: more than any budget, which alone decides and may be raised while all runs.
+        package var connectionsPerHost = 1 << 16
+        /// The longest receive buffer of a connection, in bytes.
+        package var receiveLengthMax = ReceiveBuffers.lengthMax
 
         package init() {}
     }
@@ -43,7 +45,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         settings.timeout = .init(connect: .nanoseconds(configuration.connectTimeout.inNanoseconds), read: nil)
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connectionsPerHost
         settings.connectionPool.retryConnectionEstablishment = false
-        let buffers = ReceiveBuffers()
+        let buffers = ReceiveBuffers(lengthMax: configuration.receiveLengthMax)
         settings.http1_1ConnectionDebugInitializer = { channel in
             let isTLS = (try? channel.pipeline.syncOperations.handler(type: NIOSSLClientHandler.self)) != nil
             let buffer = FixedSizeRecvByteBufferAllocator(capacity: buffers.take(isTLS: isTLS))

@@ -17,7 +17,13 @@ final class ReceiveBuffers: Sendable {
     /// Decryption holds the same bytes several times over, and gains little from more at once.
     static let copiesTLS = 8
 
+    private let lengthMax: Int
     private let openCount = Mutex(0)
+
+    /// - Parameter lengthMax: no buffer is larger: where a rate is limited, a large one would come in jerks.
+    init(lengthMax: Int = ReceiveBuffers.lengthMax) {
+        self.lengthMax = lengthMax
+    }
 
     /// The length in bytes of one more connection's buffer.
     func take(isTLS: Bool) -> Int {
@@ -25,7 +31,7 @@ final class ReceiveBuffers: Sendable {
             count += 1
             return count
         }
-        var length = Self.lengthMax
+        var length = self.lengthMax
         while length > Self.lengthMin, length * count * (isTLS ? Self.copiesTLS : 1) > Self.totalMax { length /= 2 }
         return length
     }

@@ -14,10 +14,12 @@ package struct Manifest: Hashable, Sendable {
         package var sources: [String]
         /// `algorithm=hex`, as the user gave them: a resumed download is held to them too.
         package var digests: [String]
+        /// What the caller wants to find again.
+        package var label: Label
 
         package init(
             id: UInt64, resource: RemoteResource, completeLength: Int64, device: UInt64, inode: UInt64, bootID: String,
-            sources: [String], digests: [String]
+            sources: [String], digests: [String], label: Label = Label()
         ) {
             self.id = id
             self.resource = resource
@@ -27,6 +29,30 @@ package struct Manifest: Hashable, Sendable {
             self.bootID = bootID
             self.sources = sources
             self.digests = digests
+            self.label = label
+        }
+    }
+
+    /// What the caller said of a download, for the run that finds it again; nothing in it is sent or believed.
+    package struct Label: Hashable, Sendable {
+        /// The caller's name for the download, if there was one.
+        package var id: String?
+        /// Above 0, up to 1.
+        package var priority: Double
+        package var userInfo: [String: String]
+
+        /// 64 KiB as it is written: a quarter of what a header may be long.
+        package static let lengthMaximum = 64 << 10
+
+        package init(id: String? = nil, priority: Double = 0.5, userInfo: [String: String] = [:]) {
+            self.id = id
+            self.priority = priority
+            self.userInfo = userInfo
+        }
+
+        /// How long it is written, the lengths before its texts included.
+        package var length: Int {
+            self.userInfo.reduce(self.id?.utf8.count ?? 0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 8 }
         }
     }
 

@@ -11,7 +11,8 @@ package enum ManifestCodec {
         case headerDamaged
     }
 
-    package static let version: UInt16 = 1
+    /// What is written. Version 1, which had no label, is read too.
+    package static let version: UInt16 = 2
     package static let recordLength = 32
 
     /// 256 KiB: many times what sources and validators need; a longer header is damage.
@@ -35,6 +36,7 @@ package enum ManifestCodec {
         body.write(header.resource.contentEncoding)
         body.write(header.sources)
         body.write(header.digests)
+        body.write(header.label)
         var bytes = ByteWriter()
         bytes.bytes = Self.magic
         bytes.write(Self.version)
@@ -82,21 +84,21 @@ package enum ManifestCodec {
         guard bytes.starts(with: Self.magic), reader.skip(Self.magic.count), let version: UInt16 = reader.read() else {
             throw .notAManifest
         }
-        guard version == Self.version else { throw .versionUnknown(version) }
+        guard (1...Self.version).contains(version) else { throw .versionUnknown(version) }
         guard let length: UInt32 = reader.read(), length <= Self.headerLengthMaximum,
             Int(length) >= Self.prefixLength + 4, bytes.count >= Int(length)
         else { throw .headerDamaged }
         let end = Int(length)
         var trailer = ByteReader(bytes[(end - 4)..<end])
         guard let checksum: UInt32 = trailer.read(), CRC32(of: bytes[..<(end - 4)]).value == checksum,
-            let header = Self.header(ByteReader(bytes[Self.prefixLength..<(end - 4)]))
+            let header = Self.header(ByteReader(bytes[Self.prefixLength..<(end - 4)]), version: version)
         else { throw .headerDamaged }
         var manifest = Manifest(header: header, durable: [], pending: [])
         Self.replay(bytes[end...], into: &manifest)
         return manifest
     }
 
-    private static func header(_ fields: ByteReader) -> Manifest.Header? {
+    private static func header(_ fields: ByteReader, version: UInt16) -> Manifest.Header? {
         var reader = fields
         guard let id: UInt64 = reader.read(), let completeLength: UInt64 = reader.read(),
             let length = Int64(exactly: completeLength), length > 0, let blockLength: UInt32 = reader.read(),
@@ -104,7 +106,8 @@ package enum ManifestCodec {
             let inode: UInt64 = reader.read(), let bootID = reader.readString(),
             let entityTag = reader.readOptionalString(), let lastModified = reader.readOptionalString(),
             let contentEncoding = reader.readOptionalString(), let sources = reader.readStrings(),
-            let digests = reader.readStrings(), reader.isAtEnd
+            let digests = reader.readStrings(),
+            let label = version == 1 ? Manifest.Label() : reader.readLabel(), reader.isAtEnd
         else { return nil }
         let validator = Validator(
             entityTag: entityTag.flatMap { EntityTag(fieldValue: $0) },
@@ -113,7 +116,8 @@ package enum ManifestCodec {
         return Manifest.Header(
             id: id,
             resource: RemoteResource(completeLength: length, validator: validator, contentEncoding: contentEncoding),
-            completeLength: length, device: device, inode: inode, bootID: bootID, sources: sources, digests: digests
+            completeLength: length, device: device, inode: inode, bootID: bootID, sources: sources, digests: digests,
+            label: label
         )
     }
 

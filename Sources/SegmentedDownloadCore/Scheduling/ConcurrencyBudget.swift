@@ -5,8 +5,8 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         var active = 0
         /// Of those, the ones the origin has accepted.
         var accepted = 0
-        /// How many the origin is believed to allow.
-        var ceiling: Int
+        /// How many the origin is believed to allow, absent while it refused none.
+        var ceiling: Int?
         /// No request before this time.
         var closedUntil: Duration = .zero
         /// One connection above the ceiling may be tried from this time on.
@@ -27,13 +27,21 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// the others must not wait for ever.
     package static let retryAfterMax: Duration = .seconds(600)
 
-    private let connectionsMax: Int
-    private let connectionsPerHostMax: Int
+    package private(set) var connectionsMax: Int
+    package private(set) var connectionsPerHostMax: Int
     private var active = 0
     /// Looked up by key only, never iterated.
     private var hosts: [String: Host] = [:]
 
     package init(connectionsMax: Int, connectionsPerHostMax: Int) {
+        precondition(connectionsMax > 0 && connectionsPerHostMax > 0)
+        self.connectionsMax = connectionsMax
+        self.connectionsPerHostMax = connectionsPerHostMax
+    }
+
+    /// Allows more, or fewer. What is open beyond the new limits is not forgotten: nothing is allowed until enough of it is
+    /// given back.
+    package mutating func update(connectionsMax: Int, connectionsPerHostMax: Int) {
         precondition(connectionsMax > 0 && connectionsPerHostMax > 0)
         self.connectionsMax = connectionsMax
         self.connectionsPerHostMax = connectionsPerHostMax
@@ -45,28 +53,57 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// Whether a connection may be opened within what the host is known to allow: no trial of one more.
     package func allowsWithoutTrial(_ name: String, now: Duration) -> Bool {
         guard self.allows(name, now: now) else { return false }
-        return self.hosts[name].map { $0.active < $0.ceiling } ?? true
+        return self.hosts[name].map { $0.active < self.allowance($0) } ?? true
     }
+
+    /// Why no connection to a host may be opened.
+    package enum Shortage: Hashable, Sendable {
+        /// All there are, are in use.
+        case total
+        /// All that the host allows, or may be asked for, are in use.
+        case host
+        /// The host is left alone for a while.
+        case closed
+    }
+
+    /// What stands against a connection to the host, if anything does.
+    package func shortage(_ name: String, now: Duration) -> Shortage? {
+        guard !self.allows(name, now: now) else { return nil }
+        guard let host = self.hosts[name] else { return .total }
+        if now < host.closedUntil { return .closed }
+        return host.active >= self.allowance(host) ? .host : .total
+    }
+
+    /// How many more connections there may be in all.
+    package var free: Int { max(self.connectionsMax - self.active, 0) }
+
+    /// How many more connections there may be to a host, as far as its own limits go.
+    package func free(_ name: String) -> Int {
+        self.hosts[name].map { max(self.allowance($0) - $0.active, 0) } ?? self.connectionsPerHostMax
+    }
+
+    /// How many connections a host may have, no trial among them.
+    private func allowance(_ host: Host) -> Int { min(host.ceiling ?? .max, self.connectionsPerHostMax) }
 
     /// Whether a connection to the host may be opened now.
     package func allows(_ name: String, now: Duration) -> Bool {
         guard self.active < self.connectionsMax else { return false }
         guard let host = self.hosts[name] else { return true }
         guard now >= host.closedUntil else { return false }
-        return host.active < host.ceiling || self.mayTryOneMore(host, now: now)
+        return host.active < self.allowance(host) || self.mayTryOneMore(host, now: now)
     }
 
     private func mayTryOneMore(_ host: Host, now: Duration) -> Bool {
-        guard host.active == host.ceiling, host.ceiling < self.connectionsPerHostMax, let probeAt = host.probeAt else {
-            return false
-        }
+        guard let ceiling = host.ceiling, host.active == ceiling, ceiling < self.connectionsPerHostMax,
+            let probeAt = host.probeAt
+        else { return false }
         return now >= probeAt
     }
 
     /// Takes a connection that ``allows(_:now:)`` granted.
     package mutating func reserve(_ name: String) {
-        var host = self.hosts[name] ?? Host(ceiling: self.connectionsPerHostMax)
-        if host.active >= host.ceiling {
+        var host = self.hosts[name] ?? Host()
+        if host.active >= self.allowance(host) {
             // One at a time: the next trial waits for this one's answer.
             host.probeAt = nil
             host.isTrying = true
@@ -80,16 +117,20 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     package mutating func accepted(_ name: String, now: Duration) {
         guard var host = self.hosts[name] else { return }
         host.accepted += 1
-        if host.accepted > host.ceiling {
-            host.ceiling = host.accepted
+        if let ceiling = host.ceiling, host.accepted > ceiling {
+            // One that allows all we may ask for has refused us nothing, should we come to ask for more.
+            host.ceiling = host.accepted < self.connectionsPerHostMax ? host.accepted : nil
             host.refusals = 0
             host.isTrying = false
         }
-        if host.ceiling < self.connectionsPerHostMax, host.probeAt == nil {
+        if host.ceiling != nil, host.probeAt == nil {
             host.probeAt = now + Self.probeDelay
         }
         self.hosts[name] = host
     }
+
+    /// Whether the host allows fewer than we may ask for.
+    private func hasLearned(_ host: Host) -> Bool { self.allowance(host) < self.connectionsPerHostMax }
 
     /// The origin refused one connection more than it already serves, or all of them.
     ///
@@ -119,7 +160,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
             preconditionFailure("released a connection that was not reserved")
         }
         host.active -= 1
-        if wasCut, host.ceiling < self.connectionsPerHostMax {
+        if wasCut, self.hasLearned(host) {
             host.closedUntil = max(host.closedUntil, now + Self.closingDelay)
         }
         if wasAccepted {

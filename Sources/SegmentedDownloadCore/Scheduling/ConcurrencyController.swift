@@ -12,7 +12,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     package static let automaticMaximum = 16
 
     package private(set) var target: Int
-    private let isAutomatic: Bool
+    private var isAutomatic: Bool
     private var isSettled = false
     private var rateBefore: Double = 0
     private var observedSince: Duration?
@@ -28,6 +28,26 @@ package struct ConcurrencyController: Hashable, Sendable {
             self.target = count
             self.isAutomatic = false
         }
+    }
+
+    /// Takes another wish of the user. Where the number is to be found, it is looked for from the present one.
+    package mutating func update(_ segments: DownloadSettings.Segments) {
+        switch segments {
+        case .automatic:
+            self.isAutomatic = true
+            self.reopen()
+        case .exactly(let count):
+            precondition(count > 0, "a file needs a connection")
+            self.target = count
+            self.isAutomatic = false
+        }
+    }
+
+    /// What more connections pay is to be found out once more, for what limited them has changed.
+    package mutating func reopen() {
+        self.isSettled = false
+        self.rateBefore = 0
+        self.observedSince = nil
     }
 
     /// Notes at a tick how many bytes have come in all, and over how many receiving connections.

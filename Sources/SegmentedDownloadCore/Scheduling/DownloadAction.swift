@@ -60,6 +60,8 @@ package struct Revision: Hashable, Sendable {
     package let resource: RemoteResource
     /// Whether what is claimed without a mark is another source's now.
     package let remarks: Bool
+    /// Whether the manifest keeps saying what it said of resource and sources.
+    package let keepsRecord: Bool
 }
 
 /// What a waiting fetch is told.

@@ -18,6 +18,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package enum ExistingFilePolicy: Hashable, Sendable { case verify, skip, rename, overwrite, fail }
 
     package var segments: Segments = .automatic
+    /// Above 0, up to 1: its share beside others is in proportion to it.
+    package var priority = 0.5
     /// 1 MiB: below this a request costs more than it saves on a 50 ms path.
     package var splitLengthMinimum: Int64 = 1 << 20
     package var continuation: Continuation = .auto
@@ -34,6 +36,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var hosts: [String] = [""]
     /// Whether the file's digest is known beforehand: then it tells what samples of the sources cannot.
     package var hasDigests = false
+    /// Whether it rests until it is resumed, like one that was paused.
+    package var startsPaused = false
 
     /// The first source's host.
     package var host: String {

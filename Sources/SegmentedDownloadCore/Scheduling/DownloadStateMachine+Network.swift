@@ -166,6 +166,10 @@ extension DownloadStateMachine {
             case .failed(let failure), .storageFailed(let failure):
                 let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
                 return self.conclude(probing, verdict, suggestedName: nil, now: now)
+            case .revoked where probing.lease?.revocation == .yielding:
+                probing.lease = nil
+                self.state = .probing(probing)
+                return []
             case .revoked:
                 let waited = self.settings.headTimeout.inSeconds
                 let failure = Failure(

@@ -18,7 +18,7 @@ extension DownloadStateMachine {
             self.state = .probing(Probing(.fresh, replaces: false, source: self.sources.firstAsked))
             return []
         case .partial(let saved):
-            guard self.settings.continuation != .no, !self.mustBeginAnew else {
+            guard self.settings.continuation != .no || self.hasBegun, !self.mustBeginAnew else {
                 self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
                 return []
             }
@@ -91,6 +91,7 @@ extension DownloadStateMachine {
         guard case .preparing(let preparing) = self.state else { return [] }
         // From here on what lies on disk is of the resource that was accepted.
         self.mustBeginAnew = false
+        self.hasBegun = true
         self.adoptsUpTo = nil
         let probing = preparing.probing
         if let stop = self.takePendingStop() {

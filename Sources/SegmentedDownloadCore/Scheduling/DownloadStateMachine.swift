@@ -63,7 +63,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// How long anything written may stay unsynced.
     package static let checkpointInterval: Duration = .seconds(5)
 
-    package let settings: DownloadSettings
+    package internal(set) var settings: DownloadSettings
     var state: State = .queued
     var sources: SourceBook
     /// What was fetched before it was verified, in case it has to be fetched from another source.
@@ -76,6 +76,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
     var pendingStop: Stop?
     var isSurveyed = false
     var mustBeginAnew = false
+    /// Whether this run has made the part what it is: from then on it goes on with it, whatever it was told to begin with.
+    var hasBegun = false
     /// Of an adopted part only what lies before this is believed.
     var adoptsUpTo: Int64?
     var restarts = 0
@@ -92,6 +94,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         self.settings = settings
         self.sources = SourceBook(hosts: settings.hosts)
         self.generator = SplitMix64(seed: seed)
+        if settings.startsPaused { self.state = .resting(.paused) }
     }
 
     // MARK: What others may know
@@ -108,6 +111,10 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     package var isQueued: Bool { self.state == .queued }
+
+    /// Whether its turn has come and nothing is known yet.
+    package var isSurveying: Bool { self.state == .surveying }
+
     package var plan: SegmentPlan? {
         if case .fetching(let fetching) = self.state { return fetching.plan }
         return nil

@@ -115,7 +115,7 @@ extension Fetching {
         }
         // The response runs on into what nobody has taken: that saves a request.
         if let current = self.plan[segment], current.position >= current.upperBound,
-            lease.responseEnd > current.upperBound,
+            lease.responseEnd > current.upperBound, lease.yieldsBy == nil,
             let upperBound = self.plan.absorbSuccessor(of: segment)
         {
             return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
@@ -203,7 +203,7 @@ extension Fetching {
             return [
                 .report(.segmentRetry(segment.id, segment.position..<segment.upperBound, lease.order.source))
             ]
-        case .stopping, .none:
+        case .stopping, .yielding, .none:
             return []
         }
     }

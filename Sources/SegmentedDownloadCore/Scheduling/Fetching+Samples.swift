@@ -169,7 +169,9 @@ extension Fetching {
             }
         case .differs(let offset):
             if let dispute {
-                actions += self.discard(dispute.accused)
+                let discarded = self.discard(dispute.accused)
+                // Who is quarantined already has nothing left here: then it is the other one that is wrong.
+                actions += discarded.isEmpty ? self.quarantine(dispute.accuser) : discarded
             } else {
                 actions += self.differs(offset, at: source)
             }

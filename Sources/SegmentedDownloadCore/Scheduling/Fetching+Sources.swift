@@ -87,6 +87,7 @@ extension Fetching {
         // One proved equal by its tag brings the same bytes as the one before.
         let isEqual = self.sources[next].standing == .proven && self.plan.bytesDone > 0
         if isEqual { self.sources.reference = next } else { self.sources.replaceReference(by: next) }
+        self.owesRecord = false
         return self.revise(withdrawing: [], remarks: !isEqual)
     }
 
@@ -167,6 +168,7 @@ extension Fetching {
         self.sources[source].standing = .quarantined
         self.culprits.append(source)
         self.audits.removeAll { $0.contributor == .source(source) }
+        if source == self.sources.reference { self.withdrawals += self.sources.takeKept() }
         var actions: [DownloadAction] = [
             .report(
                 .note(
@@ -195,13 +197,17 @@ extension Fetching {
         self.withdrawals = []
         let usable = self.sources.ids.first { self.sources[$0].isUsable && self.sources[$0].resource != nil }
         let isReplaced = self.sources[self.sources.reference].isGone && usable != nil
-        if isReplaced, let usable { self.sources.replaceReference(by: usable) }
+        if isReplaced, let usable {
+            self.sources.replaceReference(by: usable)
+            self.owesRecord = false
+        }
         return self.revise(withdrawing: withdrawn, remarks: isReplaced)
     }
 
     mutating func revise(withdrawing ranges: [Range<Int64>], remarks: Bool = false) -> [DownloadAction] {
         let revision = Revision(
-            withdrawn: ranges, reference: self.sources.reference, resource: self.resource, remarks: remarks)
+            withdrawn: ranges, reference: self.sources.reference, resource: self.resource, remarks: remarks,
+            keepsRecord: self.owesRecord)
         self.revision = revision
         return [.revise(revision)]
     }

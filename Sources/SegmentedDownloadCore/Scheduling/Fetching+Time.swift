@@ -5,18 +5,24 @@ extension Fetching {
         for seen in observations {
             guard let index = self.leases.firstIndex(where: { $0.id == seen.lease }) else { continue }
             let lease = self.leases[index]
-            if seen.position > lease.position || seen.isWriting || seen.bytesReceived > lease.bytesReceived {
+            if seen.position > lease.position || seen.isWriting || seen.isHeld
+                || seen.bytesReceived > lease.bytesReceived
+            {
                 self.leases[index].progressAt = now
             }
+            if seen.isHeld { self.leases[index].heldAt = now }
             if seen.position > lease.order.writesFrom, lease.order.request.lowerBound < lease.order.writesFrom {
                 self.awaitsProof = false
             }
-            if seen.bytesReceived > lease.bytesReceived { self.servedAt = now }
+            if seen.bytesReceived > lease.bytesReceived || seen.isHeld { self.servedAt = now }
             self.bytesReceived += seen.bytesReceived - lease.bytesReceived
             if seen.bytesReceived > lease.bytesReceived { self.sources[lease.order.source].failures = 0 }
             self.leases[index].bytesReceived = seen.bytesReceived
             self.leases[index].position = max(lease.position, seen.position)
-            self.leases[index].meter.record(lease.order.writesFrom + seen.bytesReceived, at: now)
+            // What it waited for a limit of ours says nothing about its speed.
+            if !seen.isHeld {
+                self.leases[index].meter.record(lease.order.writesFrom + seen.bytesReceived, at: now - seen.held)
+            }
             self.plan.advance(lease.order.segment, to: seen.position)
         }
     }
@@ -35,7 +41,7 @@ extension Fetching {
             case .requested, .receiving, .ending: break
             }
         }
-        actions += self.replaceLaggard(now: now)
+        actions += self.endPatience(now: now) + self.replaceLaggard(now: now)
         actions += self.replaceReference() + self.settleDispute()
         if self.owesRecord, !self.awaitsProof, self.revision == nil {
             self.owesRecord = false
@@ -62,6 +68,7 @@ extension Fetching {
             guard let rate = lease.meter.rate, let segment = self.plan[lease.order.segment] else { return false }
             let left = Double(segment.remaining)
             return now - lease.startedAt > Self.replacementPatience
+                && lease.heldAt.map { now - $0 >= ThroughputMeter.window } ?? true
                 && now - lease.progressAt < self.settings.stallTimeout
                 && rate * Self.laggardFactor < middle && left > rate * 2 * Self.replacementPatience.inSeconds
         }

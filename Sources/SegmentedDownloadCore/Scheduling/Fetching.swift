@@ -19,7 +19,7 @@ struct Fetching: Hashable, Sendable {
     /// Between two attempts to take work from others, so that a tight race does not spin.
     static let stealSpacing: Duration = .milliseconds(100)
 
-    let settings: DownloadSettings
+    var settings: DownloadSettings
     /// Where bytes come from, and how far each place is believed.
     var sources: SourceBook
     let isSegmented: Bool

@@ -1,6 +1,7 @@
 /// Shares one budget of connections among many downloads. One file is a group of one.
 ///
-/// Work is pulled: while the budget allows, each download in turn is asked for its next segment.
+/// Work is pulled: while the budget allows, the download that has least for its priority is asked for its next segment.
+/// What waits for its turn costs nothing: only downloads that have been started are looked at.
 package struct GroupStateMachine: Hashable, Sendable {
     package struct Limits: Hashable, Sendable {
         /// Connections open at once, over all hosts.
@@ -13,25 +14,54 @@ package struct GroupStateMachine: Hashable, Sendable {
         package init() {}
     }
 
-    private struct Entry: Hashable {
+    /// Where a download stands, as far as it matters to the others.
+    enum Standing: Hashable {
+        case queued
+        /// It is looked up what there is to fetch.
+        case starting
+        case fetching
+        /// It needs no connection any more.
+        case ending
+        case resting
+    }
+
+    struct Entry: Hashable {
         let id: DownloadID
         var machine: DownloadStateMachine
+        /// Its share beside others is in proportion to it.
+        var weight: Double
+        /// Connections it has, those that are being closed among them.
+        var held = 0
+        /// Whether it is being put into place and was so short that the next one's turn comes at once.
+        var isBrief = false
     }
 
     /// A connection taken from the budget.
-    private struct Holding: Hashable {
+    struct Holding: Hashable {
         let download: DownloadID
         let lease: LeaseID
         let host: String
         var wasAccepted = false
+        /// Whether it is being given up.
+        var isEnding = false
     }
 
-    private let limits: Limits
-    private var entries: [Entry] = []
-    private var holdings: [Holding] = []
-    private var budget: ConcurrencyBudget
+    var limits: Limits
+    var entries: [Entry] = []
+    /// Where each download's entry is, by its number: numbers are given in sequence, though they may come out of it.
+    private var indices: [Int] = []
+    /// Entries of downloads that are neither waiting for their turn nor at rest, in order.
+    private(set) var active: [Int] = []
+    var queue = StartQueue()
+    private var resting = 0
+    /// As many as the budget allows, or did when they were taken.
+    var holdings: [Holding] = []
+    var budget: ConcurrencyBudget
     /// Actions made while scheduling, in order.
-    private var outbox: [GroupAction] = []
+    var outbox: [GroupAction] = []
+    /// Until then shares are brought up to what they should be, afterwards changed reluctantly.
+    var settlesAt: Duration = .zero
+    var rebalanceAt: Duration = .zero
 
     package init(limits: Limits) {
         self.limits = limits
@@ -40,33 +70,64 @@ package struct GroupStateMachine: Hashable, Sendable {
     }
 
     /// Whether every download rests: nothing happens any more unless someone asks for it.
-    package var isIdle: Bool {
-        self.holdings.isEmpty && self.entries.allSatisfy { $0.machine.conclusion != nil }
-    }
+    package var isIdle: Bool { self.holdings.isEmpty && self.resting == self.entries.count }
 
     package func machine(_ id: DownloadID) -> DownloadStateMachine? {
-        self.entries.first { $0.id == id }?.machine
+        self.index(id).map { self.entries[$0].machine }
     }
 
     /// Connections in use for one download.
     package func connections(_ id: DownloadID) -> Int {
-        self.holdings.count { $0.download == id }
+        self.index(id).map { self.entries[$0].held } ?? 0
+    }
+
+    /// A download's share beside others is in proportion to it.
+    package func weight(_ id: DownloadID) -> Double {
+        self.index(id).map { self.entries[$0].weight } ?? Self.weight(of: 0.5)
+    }
+
+    func index(_ id: DownloadID) -> Int? {
+        guard self.indices.indices.contains(id.rawValue), self.indices[id.rawValue] >= 0 else { return nil }
+        return self.indices[id.rawValue]
     }
 
     /// Takes an event and returns what should happen.
     package mutating func handle(_ event: GroupEvent, now: Duration) -> [GroupAction] {
         switch event {
-        case .added(let id, let settings, let seed):
-            precondition(!self.entries.contains { $0.id == id }, "a download is added once")
-            self.entries.append(Entry(id: id, machine: DownloadStateMachine(settings: settings, seed: seed)))
+        case .added(let id, let settings, let seed): self.add(id, settings, seed: seed)
         case .tick:
-            for index in self.entries.indices {
-                self.update(index) { $0.tick(now: now) }
+            for index in self.active {
+                self.update(index, now: now) { $0.tick(now: now) }
             }
+            self.shed(now: now)
+            self.rebalance(now: now)
+        case .moved(let id, let other):
+            guard let index = self.index(id) else { return [] }
+            self.queue.move(index, before: other.map { self.index($0) ?? index })
+        case .removed(let id): self.remove(id)
         case .download(let id, let event):
-            guard let index = self.entries.firstIndex(where: { $0.id == id }) else { return [] }
+            // The connections of a download that was removed are still to be given back.
             self.account(for: event, of: id, now: now)
-            self.update(index) { $0.handle(event, now: now) }
+            guard let index = self.index(id) else { break }
+            self.update(index, now: now) { $0.handle(event, now: now) }
+        case .limits(let limits):
+            self.limits = limits
+            self.budget.update(
+                connectionsMax: limits.connections, connectionsPerHostMax: limits.connectionsPerHost)
+            self.noteChange(now: now)
+            self.shed(now: now)
+        case .priority(let id, let priority):
+            guard let index = self.index(id) else { return [] }
+            self.entries[index].weight = Self.weight(of: priority)
+            if self.entries[index].machine.isQueued { self.queue.add(index, priority: self.entries[index].weight) }
+            self.noteChange(now: now)
+        case .segments(let id, let segments):
+            guard let index = self.index(id) else { return [] }
+            self.update(index, now: now) { $0.update(segments: segments) }
+            self.noteChange(now: now)
+            self.shed(now: now)
+        case .rateChanged:
+            for index in self.active { self.update(index, now: now) { $0.reconsiderConnections() } }
         }
         self.schedule(now: now)
         defer { self.outbox = [] }
@@ -75,13 +136,83 @@ package struct GroupStateMachine: Hashable, Sendable {
 
     /// Notes how far a download's leases have come, just before an event.
     package mutating func observe(_ id: DownloadID, _ observations: [LeaseObservation], now: Duration) {
-        guard let index = self.entries.firstIndex(where: { $0.id == id }) else { return }
+        guard let index = self.index(id) else { return }
         self.entries[index].machine.observe(observations, now: now)
     }
 
-    private mutating func update(_ index: Int, _ body: (inout DownloadStateMachine) -> [DownloadAction]) {
+    private mutating func add(_ id: DownloadID, _ settings: DownloadSettings, seed: UInt64) {
+        precondition(self.index(id) == nil, "a download is added once")
+        if self.indices.count <= id.rawValue {
+            self.indices += Array(repeating: -1, count: id.rawValue + 1 - self.indices.count)
+        }
+        let index = self.entries.count
+        self.indices[id.rawValue] = index
+        self.entries.append(
+            Entry(
+                id: id, machine: DownloadStateMachine(settings: settings, seed: seed),
+                weight: Self.weight(of: settings.priority)))
+        if self.entries[index].machine.isQueued {
+            self.queue.add(index, priority: self.entries[index].weight)
+        } else {
+            self.resting += 1
+        }
+    }
+
+    /// Forgets a download that rests. Its place stays, empty, for the others' are counted from it.
+    private mutating func remove(_ id: DownloadID) {
+        guard let index = self.index(id), self.entries[index].machine.conclusion != nil else { return }
+        self.indices[id.rawValue] = -1
+        var settings = DownloadSettings()
+        settings.startsPaused = true
+        self.entries[index].machine = DownloadStateMachine(settings: settings, seed: 0)
+    }
+
+    /// 1/1000: a share so small that it is none; a download of no weight at all could not be compared with others.
+    private static let weightMin = 0.001
+
+    package static func weight(of priority: Double) -> Double {
+        // What is no number is not above anything.
+        priority > Self.weightMin ? min(priority, 1) : Self.weightMin
+    }
+
+    /// Has one download do something, and keeps account of where it stands.
+    mutating func update(_ index: Int, now: Duration, _ body: (inout DownloadStateMachine) -> [DownloadAction]) {
         let id = self.entries[index].id
-        self.outbox += body(&self.entries[index].machine).map { .download(id, $0) }
+        let before = self.entries[index].machine.standing
+        let actions = body(&self.entries[index].machine)
+        for action in actions {
+            switch action {
+            case .revoke(let lease), .answer(let lease, .stop):
+                if let holding = self.holding(id, lease) { self.holdings[holding].isEnding = true }
+            case .place(let length): self.entries[index].isBrief = length <= Self.briefLength
+            case .survey, .prepare, .answer(_, .proceed), .narrow, .checkpoint, .revise, .interruptPlacing, .discard,
+                .report,
+                .conclude:
+                break
+            }
+            self.outbox.append(.download(id, action))
+        }
+        self.move(index, from: before, to: self.entries[index].machine.standing, now: now)
+    }
+
+    private mutating func move(_ index: Int, from before: Standing, to after: Standing, now: Duration) {
+        guard before != after else { return }
+        self.noteChange(now: now)
+        switch before {
+        case .queued: self.queue.remove(index)
+        case .resting: self.resting -= 1
+        case .starting, .fetching, .ending: break
+        }
+        let place = self.active.partitioningIndex { $0 >= index }
+        let isActive = place < self.active.count && self.active[place] == index
+        switch after {
+        case .queued: self.queue.add(index, priority: self.entries[index].weight)
+        case .resting: self.resting += 1
+        case .starting, .fetching, .ending:
+            if !isActive { self.active.insert(index, at: place) }
+            return
+        }
+        if isActive { self.active.remove(at: place) }
     }
 
     /// What an event teaches about the host, and the connections it frees.
@@ -100,6 +231,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         case .ended(let lease, let end):
             guard let index = self.holding(id, lease) else { return }
             let holding = self.holdings.remove(at: index)
+            if let index = self.index(id) { self.entries[index].held -= 1 }
             self.budget.release(holding.host, wasAccepted: holding.wasAccepted, wasCut: end != .finished, now: now)
             // Reset before the head while others are served: an origin that counts connections, not requests.
             if case .failed(let failure) = end, failure.code == .network, !holding.wasAccepted,
@@ -114,111 +246,32 @@ package struct GroupStateMachine: Hashable, Sendable {
         }
     }
 
-    private func holding(_ id: DownloadID, _ lease: LeaseID) -> Int? {
+    func holding(_ id: DownloadID, _ lease: LeaseID) -> Int? {
         self.holdings.firstIndex { $0.download == id && $0.lease == lease }
     }
-
-    private mutating func schedule(now: Duration) {
-        var running = self.entries.count { !$0.machine.isQueued && $0.machine.conclusion == nil }
-        for index in self.entries.indices where self.entries[index].machine.isQueued && running < self.limits.downloads
-        {
-            running += 1
-            self.update(index) { $0.start() }
-        }
-        for index in self.entries.indices {
-            let id = self.entries[index].id
-            let hosts = self.entries[index].machine.settings.hosts
-            // A probe told to stop may not have hung up yet: the next one would be a second connection.
-            if self.entries[index].machine.isProbing, self.connections(id) > 0 { continue }
-            while hosts.contains(where: { self.budget.allows($0, now: now) }) {
-                let budget = self.budget
-                guard
-                    let order = self.entries[index].machine.nextFetch(
-                        now: now, isOpen: { budget.allows($0, now: now) })
-                else {
-                    // To cut a running response only to try whether one more is allowed would cost more than it teaches.
-                    if hosts.contains(where: { self.budget.allowsWithoutTrial($0, now: now) }) {
-                        self.update(index) { $0.steal(now: now) }
-                    }
-                    break
-                }
-                let host = hosts[order.source.rawValue]
-                self.budget.reserve(host)
-                self.holdings.append(Holding(download: id, lease: order.lease, host: host))
-                self.outbox.append(.fetch(id, order))
-            }
-        }
-    }
-}
-
-/// Names one download of a group.
-package struct DownloadID: Hashable, Comparable, Sendable {
-    package let rawValue: Int
-
-    package init(_ rawValue: Int) {
-        self.rawValue = rawValue
-    }
-
-    package static func < (left: DownloadID, right: DownloadID) -> Bool {
-        left.rawValue < right.rawValue
-    }
-}
-
-/// What happens to a group.
-package enum GroupEvent: Sendable {
-    case added(DownloadID, DownloadSettings, seed: UInt64)
-    case tick
-    case download(DownloadID, MachineEvent)
-}
-
-/// What a group wants done.
-package enum GroupAction: Hashable, Sendable {
-    /// Make this request in a task of its own.
-    case fetch(DownloadID, FetchOrder)
-    case download(DownloadID, DownloadAction)
-}
-
-/// What happens to one download.
-package enum MachineEvent: Hashable, Sendable {
-    case surveyed(Survey)
-    case found(Survey)
-    case prepared
-    case storageFailed(Failure)
-    case checkpointed(bytes: Int64)
-    case checkpointFailed(Failure)
-    case revised
-    case placed
-    case discarded
-    case responded(LeaseID, RangeResponse, suggestedName: String?)
-    case narrowed(LeaseID, to: Int64)
-    case limitReached(LeaseID)
-    case ended(LeaseID, LeaseEnd)
-    case pause
-    case resume
-    case cancel(keepingPartial: Bool)
 }
 
 extension DownloadStateMachine {
-    /// Takes an event and returns what should happen.
-    mutating func handle(_ event: MachineEvent, now: Duration) -> [DownloadAction] {
-        switch event {
-        case .surveyed(let survey): self.surveyed(survey, now: now)
-        case .found(let survey): self.found(survey, now: now)
-        case .prepared: self.prepared(now: now)
-        case .storageFailed(let failure): self.storageFailed(failure)
-        case .checkpointed(let bytes): self.checkpointed(bytes: bytes)
-        case .checkpointFailed(let failure): self.checkpointFailed(failure)
-        case .revised: self.revised()
-        case .placed: self.placed()
-        case .discarded: self.discarded()
-        case .responded(let lease, let response, let name):
-            self.responded(lease, response, suggestedName: name, now: now)
-        case .narrowed(let lease, let limit): self.narrowed(lease, to: limit, now: now)
-        case .limitReached(let lease): self.limitReached(lease)
-        case .ended(let lease, let end): self.ended(lease, end, now: now)
-        case .pause: self.pause()
-        case .resume: self.resume()
-        case .cancel(let keepingPartial): self.cancel(keepingPartial: keepingPartial)
+    /// Where it stands, as far as it matters to the others.
+    var standing: GroupStateMachine.Standing {
+        switch self.state {
+        case .queued: .queued
+        case .surveying, .probing, .preparing: .starting
+        case .fetching, .settling: .fetching
+        case .placing, .discarding: .ending
+        case .resting: .resting
         }
+    }
+}
+
+extension Array {
+    /// The index of the first element that belongs to the second part, by binary search.
+    fileprivate func partitioningIndex(where belongsInSecond: (Element) -> Bool) -> Int {
+        var (low, high) = (0, self.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if belongsInSecond(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 }

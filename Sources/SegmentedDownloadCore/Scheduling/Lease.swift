@@ -12,12 +12,16 @@ struct Lease: Hashable, Sendable {
     /// Why we closed the connection.
     enum Revocation: Hashable {
         case stalled, headTooSlow, tooSlow, stopping
+        /// Another download is to have the connection, or there may be fewer than there were.
+        case yielding
     }
 
     let order: FetchOrder
     let startedAt: Duration
     var phase: Phase = .requested
     var revocation: Revocation?
+    /// Its connection is to be given up: it takes nothing beyond its segment, and is closed at this time at the latest.
+    var yieldsBy: Duration?
     /// The next byte it will write, as last observed.
     var position: Int64
     /// Where its response's body ends.
@@ -26,6 +30,8 @@ struct Lease: Hashable, Sendable {
     /// Bytes taken from the network, as last observed.
     var bytesReceived: Int64 = 0
     var progressAt: Duration
+    /// When it last waited for a rate limit of ours.
+    var heldAt: Duration?
     var meter: ThroughputMeter
 
     init(order: FetchOrder, now: Duration) {
@@ -65,11 +71,20 @@ package struct LeaseObservation: Hashable, Sendable {
     package let bytesReceived: Int64
     /// Whether it waits for our own disk, which is not the network's fault.
     package let isWriting: Bool
+    /// Whether it is held back by a rate limit of ours.
+    package let isHeld: Bool
+    /// How long it was held back in all, the present time not counted.
+    package let held: Duration
 
-    package init(lease: LeaseID, position: Int64, bytesReceived: Int64, isWriting: Bool) {
+    package init(
+        lease: LeaseID, position: Int64, bytesReceived: Int64, isWriting: Bool, isHeld: Bool = false,
+        held: Duration = .zero
+    ) {
         self.lease = lease
         self.position = position
         self.bytesReceived = bytesReceived
         self.isWriting = isWriting
+        self.isHeld = isHeld
+        self.held = held
     }
 }

@@ -162,9 +162,15 @@ struct SourceBook: Hashable, Sendable {
         self.reference = id
     }
 
+    /// What an earlier run left of the reference's bytes, which are not believed any more.
+    mutating func takeKept() -> [Range<Int64>] {
+        defer { self.kept = [] }
+        return self.kept
+    }
+
     /// The mark for what a source writes, see ``Claim/mark``.
     func mark(of id: SourceID) -> UInt8 {
-        self[id].standing == .sampled ? UInt8(clamping: id.rawValue + 1) : 0
+        self[id].standing == .proven ? 0 : UInt8(clamping: id.rawValue + 1)
     }
 
     /// What of the file somebody else than this source brought, or an earlier run.

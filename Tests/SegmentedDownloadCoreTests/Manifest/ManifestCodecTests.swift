@@ -15,7 +15,8 @@ struct ManifestCodecTests {
                     lastModified: HTTPDate(secondsSinceEpoch: 1_700_000_000)),
                 contentEncoding: "gzip"),
             completeLength: length, device: .max, inode: 0, bootID: "boot", sources: ["https://a/ü", ""],
-            digests: ["sha-256=00"])
+            digests: ["sha-256=00"],
+            label: Manifest.Label(id: "ü 1", priority: 0.25, userInfo: ["title": "A\u{0}\n", "": "", "é": "x"]))
     }
 
     private static func claim(_ offset: Int64, _ length: Int64) -> Claim {
@@ -71,6 +72,51 @@ struct ManifestCodecTests {
             id: .max, resource: RemoteResource(completeLength: 1), completeLength: 1, device: 0, inode: .max,
             bootID: "",
             sources: [], digests: [])
+        #expect(try ManifestCodec.decode(ManifestCodec.encode(header)).header == header)
+    }
+
+    /// The header of ``header(id:length:)`` as version 1 wrote it: everything before the label.
+    private static var firstVersion: [UInt8] {
+        var header = Self.header()
+        header.label = .init()
+        // No name, eight bytes of priority, no keys; then the checksum.
+        var bytes = Array(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 4))
+        bytes[8] = 1
+        let length = UInt32(bytes.count + 4)
+        for index in 0..<4 { bytes[10 + index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }
+        let checksum = CRC32(of: bytes).value
+        return bytes + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * UInt32($0))) }
+    }
+
+    @Test("Version 1, which had no label, is read as before, records included")
+    func versionOne() throws {
+        let records = Self.records.enumerated().reduce(into: [UInt8]()) {
+            $0 += ManifestCodec.encode($1.element, sequence: UInt32($1.offset), of: 7)
+        }
+        let manifest = try ManifestCodec.decode(Self.firstVersion + records)
+        var header = Self.header()
+        header.label = Manifest.Label(id: nil, priority: 0.5, userInfo: [:])
+        #expect(manifest.header == header)
+        #expect(manifest.durable.count == 3 && manifest.pending.count == 2)
+    }
+
+    @Test("A label no caller can have is damage", arguments: [0, -1, 2, Double.nan, .infinity])
+    func impossibleLabel(priority: Double) {
+        var header = Self.header()
+        header.label.priority = priority
+        #expect(throws: ManifestCodec.Damage.headerDamaged) {
+            try ManifestCodec.decode(ManifestCodec.encode(header))
+        }
+    }
+
+    @Test("The longest label allowed leaves the header readable")
+    func longestLabel() throws {
+        var header = Self.header()
+        header.label.userInfo = [:]
+        for number in 0..<4000 { header.label.userInfo["\(number)"] = "" }
+        header.label.userInfo["rest"] = String(
+            repeating: "x", count: Manifest.Label.lengthMaximum - header.label.length - 12)
+        #expect(header.label.length == Manifest.Label.lengthMaximum)
         #expect(try ManifestCodec.decode(ManifestCodec.encode(header)).header == header)
     }
 
@@ -184,8 +230,8 @@ struct ManifestCodecTests {
     @Test("A newer version, or something else altogether, is told apart from damage")
     func versions() {
         var bytes = Self.bytes(Self.records)
-        bytes[8] = 2
-        #expect(throws: ManifestCodec.Damage.versionUnknown(2)) { try ManifestCodec.decode(bytes) }
+        bytes[8] = 3
+        #expect(throws: ManifestCodec.Damage.versionUnknown(3)) { try ManifestCodec.decode(bytes) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode([]) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode(Array("{}".utf8)) }
         bytes = Self.bytes(Self.records)

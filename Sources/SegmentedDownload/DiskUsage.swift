@@ -1,0 +1,82 @@
+import SegmentedDownloadCore
+
+/// Bytes on disk that are provably downloads of this program's.
+public struct DiskUsage: Hashable, Sendable {
+    /// Of finished files that know themselves by their extended attribute and are unaltered.
+    public var finished: Int64 = 0
+    /// Reserved for parts that a manifest is of.
+    public var parts: Int64 = 0
+    public var manifests: Int64 = 0
+    /// Finished files and interrupted downloads.
+    public var files = 0
+
+    public init() {}
+
+    public var total: Int64 { self.finished + self.parts + self.manifests }
+
+    /// What a directory holds, and those within it; symbolic links are not followed.
+    ///
+    /// - Throws: ``DownloadError`` with code `file` if it cannot be read.
+    public init(of directory: String) throws(DownloadError) {
+        self.init()
+        do throws(StorageError) {
+            for item in try Belongings(storage: POSIXStorage()).items(in: directory) { self.count(item) }
+        } catch {
+            throw DownloadError(error.failure)
+        }
+    }
+
+    mutating func count(_ item: Belongings.Item) {
+        self.files += 1
+        switch item {
+        case .finished(_, let length): self.finished += length
+        case .interrupted(_, let part, let manifest):
+            self.parts += part
+            self.manifests += manifest
+        }
+    }
+}
+
+extension DownloadGroup {
+    /// What the group's directory holds.
+    ///
+    /// - Throws: ``DownloadError`` with code `file` if it cannot be read.
+    public func diskUsage() throws(DownloadError) -> DiskUsage { try DiskUsage(of: self.directory) }
+
+    /// Bytes this process may still write to the group's directory.
+    ///
+    /// - Throws: ``DownloadError`` with code `file` if the system does not say.
+    public func freeSpace() throws(DownloadError) -> Int64 {
+        do throws(StorageError) {
+            return try self.storage.freeSpace(in: self.directory)
+        } catch {
+            throw DownloadError(error.failure)
+        }
+    }
+
+    /// Cancels and forgets every download, and deletes what they made. In a named group that is everything in its directory which
+    /// is provably ours; in others the files of the downloads listed. What is altered, locked by another process or not ours stays.
+    ///
+    /// - Returns: What was deleted.
+    /// - Throws: ``DownloadError`` with code `file` if something could not be.
+    @discardableResult
+    public func removeAll() async throws(DownloadError) -> DiskUsage {
+        let downloads = self.downloads
+        let belongings = Belongings(storage: self.storage)
+        var deleted = DiskUsage()
+        do throws(StorageError) {
+            // Before they are cancelled: that deletes the parts of those under way.
+            await self.pauseAll()
+            var items = self.name == nil ? [] : try belongings.items(in: self.directory)
+            for download in downloads { items += try belongings.items(at: download.path) }
+            var seen: Set<Belongings.Item> = []
+            for item in items where seen.insert(item).inserted {
+                if try belongings.delete(item) { deleted.count(item) }
+            }
+        } catch {
+            throw DownloadError(error.failure)
+        }
+        for download in downloads { await self.remove(download) }
+        return deleted
+    }
+}

@@ -1,0 +1,84 @@
+import SegmentedDownloadCore
+
+/// The downloads of a group in the order they were added, found by name, by source and by what they make.
+///
+/// Every look-up that is given a key is one step, however many downloads there are.
+struct DownloadRegistry {
+    /// The same URL and destination are the same download.
+    private struct Target: Hashable {
+        let source: String
+        let destination: DownloadRequest.Destination
+        /// Where the destination is named by it.
+        let id: Download.ID?
+
+        init(_ request: DownloadRequest) {
+            self.source = request.source.string
+            self.destination = request.destination.normalized
+            let usesID = if case .directory(_, let name?) = self.destination { name.usesID } else { false }
+            self.id = usesID ? request.id : nil
+        }
+    }
+
+    /// In order; a removed one leaves a gap, which is closed once half of them are gaps.
+    private var slots: [DownloadJob?] = []
+    private var positions: [DownloadID: Int] = [:]
+    private var names: [Download.ID: DownloadJob] = [:]
+    private var targets: [Target: DownloadJob] = [:]
+    private var sources: [String: [DownloadJob]] = [:]
+    private var numberNext = 0
+
+    var jobs: [DownloadJob] { self.slots.compactMap { $0 } }
+    var count: Int { self.positions.count }
+
+    func job(_ name: Download.ID) -> DownloadJob? { self.names[name] }
+
+    /// All that have this source, oldest first.
+    func jobs(_ source: SourceURL) -> [DownloadJob] { self.sources[source.string] ?? [] }
+
+    /// The one that a request names or describes, if it is not over.
+    func job(_ request: DownloadRequest) -> DownloadJob? {
+        [request.id.flatMap { self.names[$0] }, self.targets[Target(request)]].lazy
+            .compactMap { $0 }.first { !$0.state.isOver }
+    }
+
+    /// A number that is nobody's name.
+    mutating func number() -> DownloadID {
+        while self.names[Download.ID(rawValue: "\(self.numberNext)")] != nil { self.numberNext += 1 }
+        defer { self.numberNext += 1 }
+        return DownloadID(self.numberNext)
+    }
+
+    /// Adds a job, in the place of one that is over and has its name or makes the same; returns those it replaced.
+    mutating func add(_ job: DownloadJob) -> [DownloadJob] {
+        var replaced: [DownloadJob] = []
+        for old in [self.names[job.name], self.targets[Target(job.request)]].compactMap({ $0 })
+        where self.remove(old) { replaced.append(old) }
+        self.positions[job.id] = self.slots.count
+        self.slots.append(job)
+        self.names[job.name] = job
+        self.targets[Target(job.request)] = job
+        self.sources[job.request.source.string, default: []].append(job)
+        return replaced
+    }
+
+    /// Whether it was there.
+    @discardableResult
+    mutating func remove(_ job: DownloadJob) -> Bool {
+        guard let position = self.positions.removeValue(forKey: job.id) else { return false }
+        self.slots[position] = nil
+        if self.names[job.name] === job { self.names[job.name] = nil }
+        let target = Target(job.request)
+        if self.targets[target] === job { self.targets[target] = nil }
+        self.sources[target.source]?.removeAll { $0 === job }
+        if self.sources[target.source]?.isEmpty == true { self.sources[target.source] = nil }
+        if self.slots.count > 2 * self.positions.count + 16 { self.closeGaps() }
+        return true
+    }
+
+    private mutating func closeGaps() {
+        self.slots.removeAll { $0 == nil }
+        for (position, job) in self.slots.enumerated() {
+            if let job { self.positions[job.id] = position }
+        }
+    }
+}

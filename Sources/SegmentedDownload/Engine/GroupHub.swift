@@ -1,0 +1,111 @@
+import Synchronization
+
+/// What everybody who watches a group as a whole is told: its events, and when nothing is under way any more.
+final class GroupHub: Sendable {
+    private struct Observer {
+        /// Weak: the observer's sequence owns it, and with the sequence it goes.
+        weak var buffer: EventBuffer?
+    }
+
+    private struct State {
+        var tally = GroupTally()
+        var observers: [Observer] = []
+        var waiters: [(id: Int, continuation: AsyncStream<GroupSummary>.Continuation)] = []
+        var idNext = 0
+        var isOver = false
+    }
+
+    private let state = Mutex(State())
+
+    var summary: GroupSummary { self.state.withLock { $0.tally.summary } }
+
+    // MARK: Watching
+
+    func events() -> AsyncStream<DownloadGroup.Event> {
+        let (buffer, stream) = EventBuffer.stream()
+        let isOver = self.state.withLock { state in
+            if !state.isOver { state.observers.append(Observer(buffer: buffer)) }
+            return state.isOver
+        }
+        if isOver { buffer.finish() }
+        return stream
+    }
+
+    /// Waits until nothing is under way; returns how matters stood then.
+    func waitForAll() async -> GroupSummary {
+        let (stream, continuation) = AsyncStream.makeStream(of: GroupSummary.self)
+        let id: Int? = self.state.withLock { state in
+            guard !state.isOver, !state.tally.isIdle else { return nil }
+            state.idNext += 1
+            state.waiters.append((state.idNext, continuation))
+            return state.idNext
+        }
+        guard let id else { return self.summary }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { $0.waiters.removeAll { $0.id == id } }
+        }
+        for await summary in stream { return summary }
+        return self.summary
+    }
+
+    // MARK: Telling
+
+    func added(_ download: Download, isPaused: Bool) {
+        self.tell { tally in
+            isPaused ? tally.addedPaused(download.number) : tally.added(download.number)
+            return ([.added(download)], false)
+        }
+    }
+
+    func reopened(_ download: Download) {
+        self.tell { tally in
+            tally.reopened(download.number)
+            return ([], false)
+        }
+    }
+
+    func happened(_ event: DownloadEvent, to download: Download, isDelisted: Bool) {
+        self.tell { tally in
+            var events = [DownloadGroup.Event.download(download, event)]
+            let isLast = event.isTerminal && tally.ended(download.number, event)
+            if isDelisted { events.append(.removed(download)) }
+            return (events, isLast)
+        }
+    }
+
+    func removed(_ download: Download) {
+        self.tell { tally in
+            tally.removed(download.number)
+            return ([.removed(download)], false)
+        }
+    }
+
+    /// Nothing will happen any more.
+    func finish() {
+        let (observers, waiters) = self.state.withLock { state in
+            state.isOver = true
+            defer { (state.observers, state.waiters) = ([], []) }
+            return (state.observers, state.waiters)
+        }
+        for observer in observers { observer.buffer?.finish() }
+        for waiter in waiters { waiter.continuation.finish() }
+    }
+
+    /// Counts, then tells all observers in the order it happened in; the last word is for those who wait for the end.
+    private func tell(_ count: (inout GroupTally) -> (events: [DownloadGroup.Event], isLast: Bool)) {
+        let (wakeUps, waiters, summary) = self.state.withLock { state in
+            var (events, isLast) = count(&state.tally)
+            if isLast { events.append(.allCompleted(state.tally.summary)) }
+            state.observers.removeAll { $0.buffer == nil }
+            let wakeUps = events.flatMap { event in state.observers.compactMap { $0.buffer?.push(event) } }
+            let waiters = isLast ? state.waiters : []
+            if isLast { state.waiters = [] }
+            return (wakeUps, waiters, state.tally.summary)
+        }
+        for wakeUp in wakeUps { wakeUp() }
+        for waiter in waiters {
+            waiter.continuation.yield(summary)
+            waiter.continuation.finish()
+        }
+    }
+}

@@ -1,0 +1,70 @@
+/// Who is under way, and how the others have ended.
+struct GroupTally {
+    private enum Standing {
+        case active, paused, failed
+    }
+
+    /// Those that can still change; the others are only counted, so that memory does not grow with what is done.
+    private var standings: [Int: Standing] = [:]
+    private var activeCount = 0
+    private(set) var summary = GroupSummary()
+
+    var isIdle: Bool { self.activeCount == 0 }
+
+    mutating func added(_ number: Int) {
+        self.standings[number] = .active
+        self.activeCount += 1
+    }
+
+    mutating func addedPaused(_ number: Int) {
+        self.standings[number] = .paused
+        self.summary.paused += 1
+    }
+
+    /// It goes on. What is over for good does not.
+    mutating func reopened(_ number: Int) {
+        guard let standing = self.standings[number], standing != .active else { return }
+        self.leave(number)
+        self.standings[number] = .active
+        self.activeCount += 1
+    }
+
+    /// Takes a terminal event; whether the last active download ended with it.
+    mutating func ended(_ number: Int, _ event: DownloadEvent) -> Bool {
+        guard let before = self.standings[number] else { return false }
+        self.leave(number)
+        switch event {
+        case .paused:
+            self.standings[number] = .paused
+            self.summary.paused += 1
+        case .failed:
+            self.standings[number] = .failed
+            self.summary.failed += 1
+        case .completed(let result):
+            self.summary.completed += 1
+            self.summary.bytes += result.bytes
+            self.summary.bytesFetched += result.bytesFetched
+        case .cancelled:
+            self.summary.cancelled += 1
+        case .started, .progress, .segment, .retrying, .checkpoint, .note, .state:
+            self.standings[number] = before
+            if before == .active { self.activeCount += 1 }
+            return false
+        }
+        return before == .active && self.activeCount == 0
+    }
+
+    /// It is listed no more; one that paused or failed is not counted as that any longer.
+    mutating func removed(_ number: Int) {
+        self.leave(number)
+    }
+
+    private mutating func leave(_ number: Int) {
+        switch self.standings.removeValue(forKey: number) {
+        case .active: self.activeCount -= 1
+        case .paused: self.summary.paused -= 1
+        case .failed: self.summary.failed -= 1
+        case nil: break
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import SegmentedDownloadCore
+import Synchronization
+
+/// Holds fetches back so that no more bytes come in a second than may.
+///
+/// A fetch passes here with every piece it received, before it asks for the next: while it waits its connection's buffers fill,
+/// and TCP itself slows the sender down. ``RateBudget`` decides; this waits. Where nothing is limited nobody takes its lock.
+final class RateGate: Sendable {
+    private struct Waiter {
+        let ticket: RateBudget.Ticket
+        /// Resumed with how many bytes may be taken, or with nothing if none may.
+        let continuation: CheckedContinuation<Int?, Never>
+    }
+
+    private struct State {
+        var budget = RateBudget()
+        /// As many as there are connections.
+        var waiters: [Waiter] = []
+        /// Granted to those that had asked, and had not begun to wait yet.
+        var granted: [RateBudget.Grant] = []
+    }
+
+    /// Somebody with another host or file may come while the gate waits for those it knows, and may pass sooner: it looks
+    /// again so often. Well below the burst a bucket keeps, so that nothing is lost by it.
+    private static let look: Duration = .milliseconds(20)
+
+    private let clock: any EngineClock
+    private let state = Mutex(State())
+    private let isLimited = Atomic(false)
+    /// Told when somebody begins to wait.
+    private let arrivals: AsyncStream<Void>
+    private let arrival: AsyncStream<Void>.Continuation
+
+    init(clock: any EngineClock) {
+        self.clock = clock
+        (self.arrivals, self.arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    var now: Duration { self.clock.now }
+
+    // MARK: Adjusting
+
+    func update(_ limits: RateBudget.Limits) {
+        self.adjust { $0.update(limits, now: $1) }
+    }
+
+    func update(_ download: DownloadID, bytesPerSecond: Int64?) {
+        self.adjust { $0.update(download, bytesPerSecond: bytesPerSecond, now: $1) }
+    }
+
+    func update(_ download: DownloadID, weight: Double) {
+        self.adjust { budget, _ in budget.update(download, weight: weight) }
+    }
+
+    func forget(_ download: DownloadID) {
+        self.adjust { budget, _ in budget.forget(download) }
+    }
+
+    private func adjust(_ change: (inout RateBudget, Duration) -> Void) {
+        let now = self.clock.now
+        let released = self.state.withLock { state in
+            change(&state.budget, now)
+            self.isLimited.store(state.budget.isLimited, ordering: .relaxed)
+            return Self.release(&state, now: now)
+        }
+        for (waiter, length) in released { waiter.continuation.resume(returning: length) }
+    }
+
+    // MARK: The fetches' side
+
+    /// Whether a fetch may pass without asking.
+    var isOpen: Bool { !self.isLimited.load(ordering: .relaxed) }
+
+    /// How much of what a fetch has in hand it may ask for at once.
+    func pieceLength(_ download: DownloadID, host: String) -> Int {
+        self.state.withLock { $0.budget.pieceLength(download, host: host) }
+    }
+
+    /// Returns when a piece may be taken, or some of it; says how much.
+    ///
+    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    func pass(_ length: Int, for download: DownloadID, host: String) async throws -> Int {
+        let now = self.clock.now
+        let (ticket, released) = self.state.withLock { state in
+            let ticket = state.budget.request(length, for: download, host: host)
+            return (ticket, Self.release(&state, now: now))
+        }
+        for (waiter, length) in released { waiter.continuation.resume(returning: length) }
+        let granted = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let answer: Int?? = self.state.withLock { state in
+                    if let index = state.granted.firstIndex(where: { $0.ticket == ticket }) {
+                        return state.granted.remove(at: index).length
+                    }
+                    guard !Task.isCancelled else {
+                        state.budget.withdraw(ticket)
+                        return .some(nil)
+                    }
+                    state.waiters.append(Waiter(ticket: ticket, continuation: continuation))
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) } else { self.arrival.yield() }
+            }
+        } onCancel: {
+            let waiter = self.state.withLock { state -> Waiter? in
+                guard let index = state.waiters.firstIndex(where: { $0.ticket == ticket }) else { return nil }
+                state.budget.withdraw(ticket)
+                return state.waiters.remove(at: index)
+            }
+            waiter?.continuation.resume(returning: nil)
+        }
+        guard let granted else { throw CancellationError() }
+        return granted
+    }
+
+    // MARK: The engine's side
+
+    /// Lets through who waits, as time allows, until the task is cancelled.
+    func run() async {
+        for await _ in self.arrivals {
+            while let time = self.openUp() {
+                guard (try? await self.clock.sleep(until: time)) != nil else { return }
+            }
+        }
+    }
+
+    /// Lets through whoever may pass now; when to look again, if somebody still waits.
+    private func openUp() -> Duration? {
+        let now = self.clock.now
+        let (released, time) = self.state.withLock { state in
+            let released = Self.release(&state, now: now)
+            return (released, state.budget.grantsAt(now: now))
+        }
+        for (waiter, length) in released { waiter.continuation.resume(returning: length) }
+        return time.map { min($0, now + Self.look) }
+    }
+
+    /// Those that may pass now, and how far. Who does not wait yet will find it when it comes to.
+    private static func release(_ state: inout State, now: Duration) -> [(Waiter, Int)] {
+        var released: [(Waiter, Int)] = []
+        for grant in state.budget.grant(now: now) {
+            if let index = state.waiters.firstIndex(where: { $0.ticket == grant.ticket }) {
+                released.append((state.waiters.remove(at: index), grant.length))
+            } else {
+                state.granted.append(grant)
+            }
+        }
+        return released
+    }
+}
+
+/// One download's way through the gate, one piece at a time.
+struct RatePass: Sendable {
+    let gate: RateGate
+    let download: DownloadID
+    let host: String
+
+    /// Waits until all of the `count` bytes have been taken.
+    func callAsFunction(all count: Int, of lease: SegmentLease) async throws {
+        var left = count
+        while left > 0 { left -= try await self(left, of: lease) }
+    }
+
+    /// Waits until some of the `count` bytes in hand may be taken, and says how many.
+    func callAsFunction(_ count: Int, of lease: SegmentLease) async throws -> Int {
+        guard !self.gate.isOpen else { return count }
+        let length = min(count, self.gate.pieceLength(self.download, host: self.host))
+        lease.beginHolding(now: self.gate.now)
+        defer { lease.endHolding(now: self.gate.now) }
+        return try await self.gate.pass(length, for: self.download, host: self.host)
+    }
+}

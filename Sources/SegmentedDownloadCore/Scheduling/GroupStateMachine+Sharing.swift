@@ -1,0 +1,168 @@
+/// Who gives connections up: where there are more than may be, and where another has too few for its weight.
+///
+/// A connection moves from one download to another only if the giver, having one less, still has more for its weight than the
+/// taker has now. After it has moved the same cannot be said of the way back, so that nothing moves to and fro.
+extension GroupStateMachine {
+    /// How long after a change shares are brought up to what they should be as fast as may be.
+    static let settlingTime: Duration = .seconds(3)
+
+    /// Between two connections moved while nothing changes: what is left to gain then is less than they cost.
+    static let rebalanceSpacing: Duration = .seconds(2)
+
+    /// Of so many connections one may move at a tick, at least one: all are where they belong within two seconds.
+    static let connectionsPerMove = 8
+
+    mutating func noteChange(now: Duration) {
+        self.settlesAt = now + Self.settlingTime
+        self.rebalanceAt = now
+    }
+
+    // MARK: More than may be
+
+    /// Gives up what is above the budgets. A stream that could not be gone on with is left to end by itself: all it brought
+    /// would have to come again.
+    mutating func shed(now: Duration) {
+        for index in self.active {
+            for _ in 0..<max(self.entries[index].machine.surplus, 0) {
+                let mine = self.holdings.filter { $0.download == self.entries[index].id && !$0.isEnding }
+                guard self.giveUp(one: mine, of: index, now: now) else { break }
+            }
+        }
+        while self.holdings.count(where: { !$0.isEnding }) > self.limits.connections,
+            self.giveUpOne(host: nil, now: now)
+        {}
+        guard self.holdings.count > self.limits.connectionsPerHost else { return }
+        var hosts: [String] = []
+        for holding in self.holdings where !hosts.contains(holding.host) { hosts.append(holding.host) }
+        for host in hosts {
+            while self.holdings.count(where: { !$0.isEnding && $0.host == host }) > self.limits.connectionsPerHost,
+                self.giveUpOne(host: host, now: now)
+            {}
+        }
+    }
+
+    /// Has whoever has most for its weight give up one connection, to a host or to any.
+    private mutating func giveUpOne(host: String?, now: Duration) -> Bool {
+        let live = self.live()
+        let givers = self.active.indices.filter { live[$0] > 0 }.sorted { left, right in
+            let (left, right) = (self.rank(left, live), self.rank(right, live))
+            return left > right
+        }
+        for place in givers {
+            let index = self.active[place]
+            let mine = self.holdings.filter {
+                $0.download == self.entries[index].id && !$0.isEnding && (host == nil || $0.host == host)
+            }
+            if self.giveUp(one: mine, of: index, now: now) { return true }
+        }
+        return false
+    }
+
+    /// What it would still have for its weight; of those that would have nothing, one that has not begun goes first.
+    private func rank(_ place: Int, _ live: [Int]) -> (Double, Int, Int) {
+        let entry = self.entries[self.active[place]]
+        return (Double(live[place] - 1) / entry.weight, entry.machine.isProbing ? 1 : 0, place)
+    }
+
+    private mutating func giveUp(one holdings: [Holding], of index: Int, now: Duration) -> Bool {
+        var lease: LeaseID?
+        self.update(index, now: now) { machine in
+            guard let yielding = machine.yield(among: holdings.map(\.lease), now: now) else { return [] }
+            lease = yielding.lease
+            return yielding.actions
+        }
+        guard let lease, let holding = self.holding(self.entries[index].id, lease) else { return false }
+        self.holdings[holding].isEnding = true
+        return true
+    }
+
+    /// Connections that are not being given up, for each active download.
+    private func live() -> [Int] {
+        self.active.map { index in
+            let id = self.entries[index].id
+            return self.holdings.count { $0.download == id && !$0.isEnding }
+        }
+    }
+
+    // MARK: Fairness
+
+    /// Moves connections to those that have too few for their weight.
+    mutating func rebalance(now: Duration) {
+        guard self.active.count > 1, !self.holdings.isEmpty else { return }
+        var wishes = self.wishes(now: now)
+        guard !wishes.isEmpty else { return }
+        let isSettled = now >= self.settlesAt
+        let movesMax = isSettled ? 1 : max(self.limits.connections / Self.connectionsPerMove, 1)
+        var live = self.live()
+        // Those that are being given up will be had by the same who are thought of now.
+        var coming = self.holdings.count(where: \.isEnding)
+        var moves = 0
+        while let wish = self.firstWish(wishes, live) {
+            let taker = wishes[wish].place
+            if coming > 0 {
+                coming -= 1
+            } else {
+                guard moves < movesMax, !isSettled || now >= self.rebalanceAt || live[taker] == 0,
+                    let giver = self.giver(to: taker, wishes[wish].host, live, now: now)
+                else {
+                    wishes.remove(at: wish)
+                    continue
+                }
+                live[giver] -= 1
+                moves += 1
+                if isSettled { self.rebalanceAt = now + Self.rebalanceSpacing }
+            }
+            live[taker] += 1
+            wishes[wish].count -= 1
+            if wishes[wish].count == 0 { wishes.remove(at: wish) }
+        }
+    }
+
+    private struct Wish {
+        /// Of the download among the active.
+        let place: Int
+        /// The host whose connections are short, absent if all are.
+        let host: String?
+        var count: Int
+    }
+
+    private func wishes(now: Duration) -> [Wish] {
+        self.active.indices.compactMap { place in
+            let entry = self.entries[self.active[place]]
+            guard entry.machine.mayFetch, !(entry.machine.isProbing && entry.held > 0) else { return nil }
+            let host = entry.machine.settings.host
+            let isHostShort: Bool
+            switch self.budget.shortage(host, now: now) {
+            case .total: isHostShort = false
+            case .host: isHostShort = true
+            case .closed, nil: return nil
+            }
+            let count = entry.machine.appetite(max: Self.connectionsPerMove, now: now)
+            return count == 0 ? nil : Wish(place: place, host: isHostShort ? host : nil, count: count)
+        }
+    }
+
+    private func firstWish(_ wishes: [Wish], _ live: [Int]) -> Int? {
+        wishes.indices.min { self.has(wishes[$0].place, live) < self.has(wishes[$1].place, live) }
+    }
+
+    private func has(_ place: Int, _ live: [Int]) -> Double {
+        Double(live[place]) / self.entries[self.active[place]].weight
+    }
+
+    /// Has the download with most for its weight give up a connection, if it would still have more than the taker.
+    private mutating func giver(to taker: Int, _ host: String?, _ live: [Int], now: Duration) -> Int? {
+        let givers = self.active.indices.filter { place in
+            place != taker && live[place] > 1
+                && Double(live[place] - 1) / self.entries[self.active[place]].weight > self.has(taker, live)
+        }
+        for place in givers.sorted(by: { self.rank($0, live) > self.rank($1, live) }) {
+            let index = self.active[place]
+            let mine = self.holdings.filter {
+                $0.download == self.entries[index].id && !$0.isEnding && (host == nil || $0.host == host)
+            }
+            if self.giveUp(one: mine, of: index, now: now) { return place }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,89 @@
+import HTTPTypes
+import SegmentedDownloadCore
+import Testing
+
+/// Whose turn comes when, and what becomes of those that are forgotten.
+@Suite("Group order")
+struct GroupOrderTests {
+    /// A group that runs one download at a time, with so many added: the first one's turn has come.
+    private static func group(of count: Int) -> GroupStateMachine {
+        var limits = GroupStateMachine.Limits()
+        limits.downloads = 1
+        var machine = GroupStateMachine(limits: limits)
+        for number in 0..<count {
+            var settings = DownloadSettings()
+            settings.host = "host"
+            _ = machine.handle(.added(DownloadID(number), settings, seed: 1), now: .zero)
+        }
+        return machine
+    }
+
+    /// Ends whoever runs until nobody is left; returns in which order they ran.
+    private static func turns(_ machine: GroupStateMachine) -> [Int] {
+        var machine = machine
+        var waiting = Set(0..<9).filter { machine.machine(DownloadID($0)) != nil }
+        var order: [Int] = []
+        while let running = waiting.first(where: { machine.machine(DownloadID($0))?.isSurveying == true }) {
+            order.append(running)
+            waiting.remove(running)
+            let id = DownloadID(running)
+            _ = machine.handle(.download(id, .storageFailed(Failure(.file, "enough"))), now: .zero)
+        }
+        return order
+    }
+
+    @Test(
+        "A download that waits is taken to the front or before another; its turn comes then, and the others' as before")
+    func moved() {
+        var machine = Self.group(of: 5)
+        #expect(Self.turns(machine) == [0, 1, 2, 3, 4])
+        _ = machine.handle(.moved(DownloadID(3), before: nil), now: .zero)
+        #expect(Self.turns(machine) == [0, 3, 1, 2, 4])
+        _ = machine.handle(.moved(DownloadID(4), before: DownloadID(2)), now: .zero)
+        #expect(Self.turns(machine) == [0, 3, 1, 4, 2])
+        _ = machine.handle(.moved(DownloadID(3), before: DownloadID(2)), now: .zero)
+        #expect(Self.turns(machine) == [0, 1, 4, 3, 2])
+    }
+
+    @Test("To move one that runs, before itself, before nobody's or nobody's own changes nothing")
+    func movedInVain() {
+        var machine = Self.group(of: 4)
+        let before = machine
+        _ = machine.handle(.moved(DownloadID(0), before: DownloadID(3)), now: .zero)
+        _ = machine.handle(.moved(DownloadID(2), before: DownloadID(2)), now: .zero)
+        _ = machine.handle(.moved(DownloadID(2), before: DownloadID(7)), now: .zero)
+        _ = machine.handle(.moved(DownloadID(7), before: nil), now: .zero)
+        #expect(machine == before)
+    }
+
+    @Test("A download that rests is forgotten, one that does not is kept")
+    func removed() {
+        var machine = Self.group(of: 2)
+        _ = machine.handle(.removed(DownloadID(0)), now: .zero)
+        _ = machine.handle(.removed(DownloadID(1)), now: .zero)
+        #expect(Self.turns(machine) == [0, 1])
+        _ = machine.handle(.download(DownloadID(1), .pause), now: .zero)
+        _ = machine.handle(.removed(DownloadID(1)), now: .zero)
+        #expect(machine.machine(DownloadID(1)) == nil && Self.turns(machine) == [0])
+    }
+
+    @Test("The connections of a download that is forgotten are given back when they close")
+    func connectionsOfRemoved() {
+        var machine = Self.group(of: 1)
+        let id = DownloadID(0)
+        let actions = machine.handle(.download(id, .surveyed(.nothing)), now: .zero)
+        let leases = actions.compactMap { if case .fetch(_, let order) = $0 { order.lease } else { nil } }
+        #expect(leases.count == 1 && machine.connections(id) == 1)
+        // A disk that fails where the response is about to be written: the fetch is told, and still has its connection.
+        let resource = RangeResponse(
+            request: RangeRequest(),
+            head: ResponseHead(status: 200, fields: [.contentLength: "5"]))
+        _ = machine.handle(.download(id, .responded(leases[0], resource, suggestedName: nil)), now: .zero)
+        _ = machine.handle(.download(id, .storageFailed(Failure(.file, "full"))), now: .zero)
+        #expect(machine.machine(id)?.conclusion != nil)
+        _ = machine.handle(.removed(id), now: .zero)
+        #expect(machine.machine(id) == nil && !machine.isIdle)
+        _ = machine.handle(.download(id, .ended(leases[0], .stopped)), now: .zero)
+        #expect(machine.isIdle)
+    }
+}

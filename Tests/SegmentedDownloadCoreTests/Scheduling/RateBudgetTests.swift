@@ -1,0 +1,196 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Rate limits")
+struct RateBudgetTests {
+    /// Some connections of each download that always have something in hand, and a gate that opens late now and then.
+    private struct Flow {
+        var budget = RateBudget()
+        var now: Duration = .zero
+        var generator: SplitMix64
+        /// What passed, and when.
+        var passed: [(at: Duration, download: Int, length: Int)] = []
+        private var waiting: [(ticket: RateBudget.Ticket, download: Int)] = []
+        let lateness: Int
+
+        init(seed: UInt64, lateness: Int = 0) {
+            self.generator = SplitMix64(seed: seed)
+            self.lateness = lateness
+        }
+
+        static func host(_ download: Int) -> String { download % 2 == 0 ? "even" : "odd" }
+
+        mutating func ask(_ download: Int) {
+            let id = DownloadID(download)
+            let length = min(self.budget.pieceLength(id, host: Self.host(download)), 1 << 20)
+            let ticket = self.budget.request(length, for: id, host: Self.host(download))
+            self.waiting.append((ticket, download))
+        }
+
+        /// Lets time pass; whoever is let through asks again at once.
+        mutating func run(for time: Duration) {
+            let end = self.now + time
+            while self.now < end {
+                for grant in self.budget.grant(now: self.now) {
+                    guard let index = self.waiting.firstIndex(where: { $0.ticket == grant.ticket }) else { continue }
+                    let piece = self.waiting.remove(at: index)
+                    self.passed.append((self.now, piece.download, grant.length))
+                    self.ask(piece.download)
+                }
+                let late = Duration.milliseconds(Int.random(in: 0...self.lateness, using: &self.generator))
+                let next = self.budget.grantsAt(now: self.now) ?? end
+                self.now = min(max(next, self.now) + late, end)
+            }
+        }
+
+        func bytes(_ download: Int? = nil, from start: Duration = .zero, to end: Duration = .seconds(1 << 20)) -> Int {
+            self.passed.reduce(0) { sum, piece in
+                let counts = piece.at >= start && piece.at < end && (download == nil || piece.download == download)
+                return sum + (counts ? piece.length : 0)
+            }
+        }
+
+        /// The largest deviation from `rate` over any span of five seconds, as a part of it.
+        func deviation(from rate: Int64, in range: Range<Int>) -> Double {
+            var worst = 0.0
+            for start in stride(from: range.lowerBound, through: range.upperBound - 5000, by: 100) {
+                let bytes = self.bytes(from: .milliseconds(start), to: .milliseconds(start + 5000))
+                worst = max(worst, abs(Double(bytes) / (5 * Double(rate)) - 1))
+            }
+            return worst
+        }
+    }
+
+    @Test(
+        "Over any five seconds the rate is kept within five percent",
+        arguments: [100 << 10, 1 << 20, 10_000_000, 100 << 20] as [Int64], [1, 8])
+    func accuracy(rate: Int64, files: Int) {
+        // 20 ms: as late as a timer is on a busy machine.
+        var flow = Flow(seed: UInt64(rate), lateness: 20)
+        flow.budget.update(.init(total: rate), now: .zero)
+        for file in 0..<files {
+            for _ in 0..<4 { flow.ask(file) }
+        }
+        flow.run(for: .seconds(15))
+        let deviation = flow.deviation(from: rate, in: 0..<15_000)
+        #expect(deviation < 0.05)
+    }
+
+    @Test("What is not used is lost, but for a tenth of a second")
+    func burst() {
+        let rate: Int64 = 1 << 20
+        var flow = Flow(seed: 1)
+        flow.budget.update(.init(total: rate), now: .zero)
+        flow.ask(0)
+        flow.run(for: .seconds(1))
+        let before = flow.bytes()
+        flow.now += .seconds(3600)
+        flow.run(for: .milliseconds(1))
+        #expect(flow.bytes() - before <= Int(Double(rate) * 0.25))
+    }
+
+    @Test("Downloads share a limit in proportion to their weights", arguments: UInt64(0)..<20)
+    func fairness(seed: UInt64) {
+        var flow = Flow(seed: seed, lateness: 5)
+        flow.budget.update(.init(total: 1 << 20), now: .zero)
+        let weights = (0..<Int.random(in: 2...8, using: &flow.generator)).map { _ in
+            Double(Int.random(in: 1...20, using: &flow.generator)) / 20
+        }
+        for (file, weight) in weights.enumerated() {
+            flow.budget.update(DownloadID(file), weight: weight)
+            // The number of connections must not matter.
+            for _ in 0..<Int.random(in: 1...8, using: &flow.generator) { flow.ask(file) }
+        }
+        flow.run(for: .seconds(20))
+        let total = Double(flow.bytes())
+        for (file, weight) in weights.enumerated() {
+            let share = Double(flow.bytes(file)) / total
+            let due = weight / weights.reduce(0, +)
+            #expect(abs(share - due) < 0.02, "replay with \(seed)")
+        }
+    }
+
+    @Test("Who comes later gets a share, not what it missed")
+    func latecomer() {
+        var flow = Flow(seed: 1)
+        flow.budget.update(.init(total: 1 << 20), now: .zero)
+        flow.ask(0)
+        flow.run(for: .seconds(60))
+        flow.ask(1)
+        flow.run(for: .seconds(10))
+        let (first, second) = (flow.bytes(0, from: .seconds(60)), flow.bytes(1, from: .seconds(60)))
+        #expect(abs(Double(first) / Double(second) - 1) < 0.05)
+    }
+
+    @Test("Each host and each file has a limit of its own, beside the one of all")
+    func layers() {
+        var flow = Flow(seed: 1)
+        flow.budget.update(.init(total: 10 << 20, perHost: 4 << 20), now: .zero)
+        flow.budget.update(DownloadID(1), bytesPerSecond: 1 << 20, now: .zero)
+        for file in 0..<4 { flow.ask(file) }
+        flow.run(for: .seconds(10))
+        let (even, odd) = (flow.bytes(0) + flow.bytes(2), flow.bytes(1) + flow.bytes(3))
+        #expect(abs(Double(even) / Double(40 << 20) - 1) < 0.03)
+        #expect(abs(Double(odd) / Double(40 << 20) - 1) < 0.03)
+        #expect(abs(Double(flow.bytes(1)) / Double(10 << 20) - 1) < 0.03)
+    }
+
+    @Test("A limit that is changed holds from then on", arguments: [(10 << 20, 100 << 10), (100 << 10, 10 << 20)])
+    func change(before: Int, after: Int) {
+        var flow = Flow(seed: 1)
+        flow.budget.update(.init(total: Int64(before)), now: .zero)
+        for file in 0..<3 { flow.ask(file) }
+        flow.run(for: .seconds(5))
+        flow.budget.update(.init(total: Int64(after)), now: flow.now)
+        // Pieces that were asked for under the old rate are cut to what the new one allows.
+        flow.run(for: .seconds(15))
+        let deviation = flow.deviation(from: Int64(after), in: 5000..<20_000)
+        #expect(deviation < 0.05)
+    }
+
+    @Test("Without a limit everything passes at once, and so does what waits when the last limit is lifted")
+    func lifted() {
+        var budget = RateBudget()
+        let free = budget.request(1 << 30, for: DownloadID(0), host: "a")
+        #expect(budget.grant(now: .zero).map(\.ticket) == [free])
+        budget.update(.init(total: 1), now: .zero)
+        budget.update(DownloadID(0), bytesPerSecond: 1, now: .zero)
+        #expect(budget.isLimited)
+        let first = budget.request(1000, for: DownloadID(0), host: "a")
+        let second = budget.request(1000, for: DownloadID(0), host: "a")
+        #expect(budget.grant(now: .zero).map(\.ticket) == [first])
+        budget.update(.init(), now: .zero)
+        #expect(budget.grant(now: .zero).map(\.ticket) == [])
+        budget.update(DownloadID(0), bytesPerSecond: nil, now: .zero)
+        #expect(budget.grant(now: .zero).map(\.ticket) == [second])
+        #expect(!budget.isLimited)
+    }
+
+    @Test("Who waits no longer is not let through, and costs its download nothing")
+    func withdrawn() {
+        var budget = RateBudget()
+        budget.update(.init(total: 1000), now: .zero)
+        let first = budget.request(1000, for: DownloadID(0), host: "a")
+        let second = budget.request(1000, for: DownloadID(0), host: "a")
+        let other = budget.request(1000, for: DownloadID(1), host: "a")
+        let third = budget.request(1000, for: DownloadID(1), host: "a")
+        #expect(budget.grant(now: .zero).map(\.ticket) == [first])
+        budget.withdraw(second)
+        #expect(!budget.isWaiting(second))
+        let again = budget.request(1000, for: DownloadID(0), host: "a")
+        // Each is let through as the one before it has been paid for: those of the two downloads by turns.
+        #expect(budget.grant(now: .milliseconds(999)).map(\.ticket) == [])
+        #expect(budget.grant(now: .milliseconds(1001)).map(\.ticket) == [other])
+        #expect(budget.grant(now: .milliseconds(2003)).map(\.ticket) == [third])
+        #expect(budget.grant(now: .milliseconds(3005)).map(\.ticket) == [again])
+    }
+
+    @Test("A download that has ended leaves no limit behind")
+    func forgotten() {
+        var budget = RateBudget()
+        budget.update(DownloadID(0), bytesPerSecond: 1, now: .zero)
+        budget.forget(DownloadID(0))
+        #expect(!budget.isLimited)
+        #expect(budget == RateBudget())
+    }
+}

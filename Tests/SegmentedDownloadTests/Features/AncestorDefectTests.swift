@@ -1,0 +1,124 @@
+import Foundation
+import Origin
+import Testing
+
+@testable import SegmentedDownload
+
+/// What was wrong with the five libraries this one descends from, and must not come back.
+@Suite struct AncestorDefectTests {
+    @Test("Not only the last observer is told: each of many hears every event of a download")
+    func manyObservers() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let download = try group.add(paused: harness.request("/4M/file.bin"))
+                download.resume()
+                let streams = (0..<8).map { _ in download.events }
+                _ = try await download.result()
+                var all: [[DownloadEvent]] = []
+                for stream in streams {
+                    var events: [DownloadEvent] = []
+                    for await event in stream { events.append(event) }
+                    all.append(events)
+                }
+                let endings = all.map { $0.filter(\.isTerminal).count }
+                #expect(endings == Array(repeating: 1, count: 8))
+                // Those that listened from the first on have heard the same.
+                #expect(Set(all.map(\.count)).count == 1 && all[0].count > 4)
+            }
+        }
+    }
+
+    @Test("Progress has no fraction and no time left where the length is unknown, never a negative one")
+    func unknownLength() async throws {
+        var progress = DownloadProgress()
+        progress.bytesDone = 1000
+        progress.rate = 10
+        #expect(progress.fraction == nil && progress.timeLeft == nil)
+        progress.bytesTotal = 0
+        #expect(progress.fraction == 1)
+        progress.bytesTotal = 4000
+        #expect(progress.fraction == 0.25 && progress.timeLeft == .seconds(300))
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let download = try group.add(harness.request("/2M/file.bin?ranges=no&length=none&rate=4M"))
+                var seen: [DownloadProgress] = []
+                for await event in download.events {
+                    if case .progress(let progress) = event { seen.append(progress) }
+                    if case .started(let start) = event { #expect(start.bytesTotal == nil) }
+                }
+                #expect(
+                    !seen.isEmpty
+                        && seen.allSatisfy { $0.fraction == nil && $0.timeLeft == nil && $0.bytesTotal == nil })
+                #expect(download.snapshot.bytesTotal == 2.mebibytes && download.snapshot.fraction == 1)
+            }
+        }
+    }
+
+    @Test("A download whose every source fails has failed once")
+    func failsOnce() async throws {
+        try await Harness.run { harness in
+            let events = try await harness.withGroup { group in
+                let events = group.events
+                var request = try harness.request("/1M/file.bin?fail=404:all")
+                for name in ["m", "n"] {
+                    request.mirrors.append(try SourceURL(harness.origin.url("/1M/\(name)?fail=404:all")))
+                }
+                await code { try await group.add(request).result() }
+                return events
+            }
+            var failures = 0
+            for await case .download(_, .failed) in events { failures += 1 }
+            #expect(failures == 1)
+        }
+    }
+
+    @Test("A file that takes longer than every time limit is fetched, as long as bytes keep coming")
+    func longerThanEveryTimeout() async throws {
+        try await Harness.run { harness in
+            let result = await harness.fetch("/2M/file.bin?rate=1M") {
+                $0.segments = .exactly(1)
+                $0.stallTimeout = .seconds(1)
+                $0.headTimeout = .seconds(1)
+            }
+            let value = try #require(result.value)
+            #expect(value.bytes == 2.mebibytes && value.duration > .seconds(1))
+            #expect(harness.contains(seed: 1, length: 2.mebibytes))
+        }
+    }
+
+    @Test("What can be resumed stays until something better is on disk, however the resumed transfer goes")
+    func resumeDataStays() async throws {
+        try await Harness.run { harness in
+            try await harness.interrupt(Harness.stuck, after: 1.mebibytes) { $0.stallTimeout = .seconds(3600) }
+            let part = try harness.bytes(harness.part)
+            let saved = try SavedDownload(at: harness.path)
+            for trouble in ["fail=500:all", "reset-after=0:all", "no-answer=1000", "redirect=302:/gone?fail=404:all"] {
+                let result = await harness.fetch("/8M/file.bin?\(trouble)") {
+                    $0.retries = 1
+                    $0.headTimeout = .seconds(1)
+                }
+                #expect(result.code != nil, "\(trouble)")
+                #expect(try harness.bytes(harness.part) == part, "\(trouble)")
+                #expect(try SavedDownload(at: harness.path).bytesDone == saved.bytesDone, "\(trouble)")
+            }
+            let result = await harness.fetch("/8M/file.bin") { $0.splitLengthMinimum = 8.mebibytes }
+            #expect(result.value?.bytesFetched == 8.mebibytes - saved.bytesDone, "\(result)")
+        }
+    }
+
+    @Test("A finished download that nobody holds is not kept for ever")
+    func finishedAreRemoved() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.history.listsFinished = false
+            try await harness.withGroup(configuration) { group in
+                for name in 0..<20 {
+                    try group.add(
+                        harness.request("/1/\(name)") { $0.destination = .file(harness.directory + "/\(name)") })
+                }
+                #expect(await group.waitForAll().completed == 20)
+                #expect(group.downloads.isEmpty)
+            }
+        }
+    }
+}

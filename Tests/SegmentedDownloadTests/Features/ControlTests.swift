@@ -1,0 +1,291 @@
+import Foundation
+import Origin
+import SegmentedDownload
+import Testing
+
+/// Pausing, resuming, cancelling, one or all; what each means and when it is done.
+@Suite struct ControlTests {
+    @Test("A pause returns what the download can be taken up from, and everything fetched is on disk by then")
+    func pauseIsDurable() async throws {
+        try await Harness.run { harness in
+            let stored = try await harness.withGroup { group in
+                let download = try group.add(
+                    harness.stuckRequest(cuts: "4") {
+                        $0.id = "film"
+                        $0.userInfo = ["title": "A"]
+                    })
+                await download.reached(1.mebibytes)
+                let state = try #require(await download.pause())
+                // The group still lives: nothing but the pause has made this durable.
+                let saved = try SavedDownload(at: harness.path)
+                #expect(saved.bytesDone == state.bytesDone && saved.bytesDone >= 1.mebibytes)
+                #expect(saved.bytesTotal == 8.mebibytes && state.bytesTotal == 8.mebibytes)
+                #expect(await download.pause() == state)
+                return try JSONEncoder().encode(state)
+            }
+            harness.origin.log.reset()
+            let state = try JSONDecoder().decode(ResumeState.self, from: stored)
+            #expect(state.id == "film" && state.userInfo == ["title": "A"] && state.path == harness.path)
+            let result = try await harness.withGroup { group in
+                let download = try group.add(resuming: state) { $0.splitLengthMinimum = 8.mebibytes }
+                #expect(download.id == "film")
+                return try await download.result()
+            }
+            // Nothing is split here, so every byte that comes is one that was missing.
+            #expect(result.bytesFetched == 8.mebibytes - state.bytesDone)
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+        }
+    }
+
+    @Test("A resume state holds no secret but the URL's own, and an altered one is refused")
+    func resumeStateIsSafe() async throws {
+        try await Harness.run { harness in
+            let state = try await harness.withGroup { group in
+                var request = DownloadRequest(
+                    try SourceURL("http://user:secret@127.0.0.1:1/file?token=1"), to: .directory(harness.directory))
+                request.fields = [("Authorization", "Bearer secret")]
+                return try group.add(paused: request).resumeState
+            }
+            let text = String(decoding: try JSONEncoder().encode(state), as: UTF8.self)
+            #expect(!text.contains("secret"))
+            #expect(try state.request().destination == .directory(harness.directory))
+            let altered = text.replacing("http:", with: "file:")
+            let read = try JSONDecoder().decode(ResumeState.self, from: Data(altered.utf8))
+            let refused = await code { try read.request() }
+            #expect(refused == .policy)
+        }
+    }
+
+    @Test("Pausing, resuming and cancelling twice is the same as once")
+    func idempotent() async throws {
+        try await Harness.run { harness in
+            let events = try await harness.withGroup { group in
+                let events = group.events
+                let download = try group.add(harness.stuckRequest())
+                await download.reached(1)
+                async let first = download.pause()
+                async let second = download.pause()
+                let states = await [first, second, download.pause()]
+                #expect(states.allSatisfy { $0 == states[0] && $0 != nil })
+                download.resume()
+                download.resume()
+                await download.reached(1)
+                async let cancelled: Void = download.cancel(keepingPartial: false)
+                await download.cancel(keepingPartial: false)
+                await cancelled
+                await download.cancel(keepingPartial: true)
+                #expect(await download.pause() == nil)
+                download.resume()
+                #expect(download.state == .cancelled)
+                return events
+            }
+            var endings: [String] = []
+            for await event in events {
+                guard case .download(_, let event) = event, event.isTerminal else { continue }
+                if case .paused = event { endings.append("paused") }
+                if case .cancelled = event { endings.append("cancelled") }
+            }
+            #expect(endings == ["paused", "cancelled"])
+            let left = try harness.names()
+            #expect(left == [])
+        }
+    }
+
+    @Test("Cancelling one that is paused returns when what was fetched is deleted")
+    func cancelPaused() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let download = try group.add(harness.stuckRequest())
+                await download.reached(1)
+                await download.pause()
+                #expect(harness.exists(harness.part) && harness.exists(harness.manifest))
+                await download.cancel(keepingPartial: false)
+                #expect(!harness.exists(harness.part) && !harness.exists(harness.manifest))
+                #expect(download.state == .cancelled)
+            }
+        }
+    }
+
+    @Test("A toggle pauses what is under way and resumes what rests")
+    func toggle() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let download = try group.add(harness.stuckRequest())
+                await download.reached(1)
+                await download.toggle()
+                #expect(download.state == .paused)
+                await download.toggle()
+                // Twice at once: the second one finds it under way, whatever the engine has heard by then.
+                await download.toggle()
+                #expect(download.state == .paused)
+                await download.toggle()
+                await download.reached(1)
+                #expect(download.state == .running)
+                await download.cancel(keepingPartial: false)
+                await download.toggle()
+                #expect(download.state == .cancelled)
+            }
+        }
+    }
+
+    @Test("A pause that is taken back while it settles lets go of whoever waits for it")
+    func pauseTakenBack() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let download = try group.add(harness.stuckRequest())
+                // Each round may bring 1.2 MB: not more of them than the file has.
+                for _ in 0..<5 {
+                    await download.reached(1)
+                    async let paused = download.pause()
+                    download.resume()
+                    _ = await paused
+                    download.resume()
+                }
+                await download.reached(1)
+                #expect(download.state == .running)
+                await download.cancel(keepingPartial: false)
+            }
+        }
+    }
+
+    @Test("All are paused, resumed and cancelled at once")
+    func all() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.limits.downloads = 2
+            try await harness.withGroup(configuration) { group in
+                let downloads = try ["a", "b", "c"].map { try group.add(harness.stuckRequest($0)) }
+                await downloads[0].reached(1)
+                await downloads[1].reached(1)
+                let states = await group.pauseAll()
+                #expect(states.map(\.path) == downloads.map(\.path))
+                #expect(downloads.allSatisfy { $0.state == .paused })
+                #expect(states[0].bytesDone > 0 && states[1].bytesDone > 0)
+                #expect(await group.pauseAll() == states)
+                #expect(await group.waitForAll().paused == 3)
+                group.resumeAll()
+                await downloads[0].reached(1)
+                await downloads[1].reached(1)
+                await group.cancelAll(keepingPartial: false)
+                #expect(downloads.allSatisfy { $0.state == .cancelled })
+                let left = try harness.names()
+                #expect(left == [])
+                group.resumeAll()
+                #expect(await group.waitForAll().cancelled == 3)
+            }
+        }
+    }
+
+    @Test("Resuming with nothing to resume starts over, or fails where it must continue; never both")
+    func nothingToResume() async throws {
+        for continuation in DownloadRequest.Continuation.allCases {
+            try await Harness.run { harness in
+                try await harness.interrupt(Harness.stuck, after: 1) { $0.stallTimeout = .seconds(3600) }
+                let (download, events) = try await harness.withGroup { group in
+                    let events = group.events
+                    let request = try harness.stuckRequest { $0.continuation = continuation }
+                    let download = try group.add(request)
+                    await download.reached(1)
+                    await download.pause()
+                    try harness.remove(harness.part)
+                    try harness.remove(harness.manifest)
+                    download.resume()
+                    if continuation == .must {
+                        await download.rest()
+                    } else {
+                        await download.reached(1)
+                        await download.cancel(keepingPartial: false)
+                    }
+                    return (download, events)
+                }
+                var afterwards: [DownloadEvent] = []
+                var hasPaused = false
+                for await case .download(_, let event) in events {
+                    if hasPaused { afterwards.append(event) }
+                    if case .paused = event { hasPaused = true }
+                }
+                let failures = afterwards.filter { if case .failed = $0 { true } else { false } }
+                let starts = afterwards.compactMap {
+                    if case .started(let start) = $0 { start.resumedFrom } else { nil }
+                }
+                #expect(failures.count == (continuation == .must ? 1 : 0), "\(continuation): \(afterwards)")
+                #expect(starts == (continuation == .must ? [] : [0]), "\(continuation)")
+                #expect(download.state == (continuation == .must ? .failed : .cancelled))
+            }
+        }
+    }
+
+    @Test("A download told to begin anew does so once: resumed, it goes on with what it has fetched itself")
+    func beginsAnewOnce() async throws {
+        try await Harness.run { harness in
+            try await harness.interrupt(Harness.stuck, after: 1.mebibytes) { $0.stallTimeout = .seconds(3600) }
+            try await harness.withGroup { group in
+                let download = try group.add(harness.stuckRequest { $0.continuation = .no })
+                await download.reached(1.mebibytes)
+                let state = try #require(await download.pause())
+                let events = download.events
+                download.resume()
+                let resumed = download.events
+                for await event in resumed {
+                    guard case .started(let start) = event else { continue }
+                    #expect(start.resumedFrom == state.bytesDone)
+                    await download.cancel(keepingPartial: false)
+                }
+                for await event in events { #expect(event.isTerminal, "an observer of the pause hears the pause") }
+            }
+        }
+    }
+
+    @Test("A download that waits is brought to the front, or before another")
+    func reorder() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.limits.downloads = 1
+            let events = try await harness.withGroup(configuration) { group in
+                let events = group.events
+                let first = try group.add(harness.stuckRequest("first"))
+                await first.reached(1)
+                let rest = try ["b", "c", "d"].map { name in
+                    try group.add(
+                        harness.request("/100/\(name)") { $0.destination = .file(harness.directory + "/" + name) })
+                }
+                rest[2].moveToFront()
+                rest[1].move(before: rest[0])
+                first.moveToFront()
+                await first.cancel(keepingPartial: false)
+                #expect(await group.waitForAll().completed == 3)
+                return events
+            }
+            var order: [String] = []
+            for await case .download(let download, .started) in events { order.append(String(download.path.suffix(1))) }
+            #expect(order == ["t", "d", "c", "b"])
+        }
+    }
+
+    @Test("Of many downloads no more run than allowed, and the next begins when one ends")
+    func downloadsAtOnce() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.limits.downloads = 2
+            let events = try await harness.withGroup(configuration) { group in
+                let events = group.events
+                for name in 0..<8 {
+                    try group.add(
+                        harness.request("/1M/\(name)") { $0.destination = .file(harness.directory + "/\(name)") })
+                }
+                #expect(await group.waitForAll().completed == 8)
+                return events
+            }
+            var running: Set<Download.ID> = []
+            var most = 0
+            for await case .download(let download, .state(let state)) in events {
+                switch state {
+                case .probing, .running, .retrying, .verifying: running.insert(download.id)
+                case .queued, .paused, .completed, .failed, .cancelled: running.remove(download.id)
+                }
+                most = max(most, running.count)
+            }
+            #expect(most == 2)
+        }
+    }
+}

@@ -1,0 +1,257 @@
+import Foundation
+import Origin
+import Testing
+
+@testable import SegmentedDownload
+
+/// What those hear who watch a group, or one download of it.
+@Suite struct GroupEventTests {
+    /// An event in a word, as far as every observer must hear it.
+    private static func word(_ event: DownloadGroup.Event) -> String? {
+        switch event {
+        case .added(let download): "added \(download.id)"
+        case .removed(let download): "removed \(download.id)"
+        case .allCompleted(let summary):
+            "all \(summary.completed)+\(summary.failed)+\(summary.paused)+\(summary.cancelled)"
+        case .download(let download, let event):
+            switch event {
+            case .state(let state): "\(download.id) \(state)"
+            case .started: "\(download.id) started"
+            case .paused: "\(download.id) has paused"
+            case .completed: "\(download.id) has completed"
+            case .failed: "\(download.id) has failed"
+            case .cancelled: "\(download.id) has been cancelled"
+            case .progress, .segment, .retrying, .checkpoint, .note: nil
+            }
+        }
+    }
+
+    private static func words(
+        _ events: AsyncStream<DownloadGroup.Event>, until last: String? = nil
+    ) async -> [String] {
+        var words: [String] = []
+        for await event in events {
+            guard let word = Self.word(event) else { continue }
+            words.append(word)
+            if word == last { break }
+        }
+        return words
+    }
+
+    @Test("Every observer of a group hears everything in one order, however late it listens")
+    func observersApart() async throws {
+        try await Harness.run { harness in
+            let (late, early, alsoEarly) =
+                try await harness.withGroup { group in
+                    let late = group.events
+                    async let early = Self.words(group.events, until: "removed 1")
+                    async let alsoEarly = Self.words(group.events, until: "removed 1")
+                    let one = try group.add(
+                        harness.request("/1M/a") { $0.destination = .file(harness.directory + "/a") })
+                    let two = try group.add(harness.stuckRequest("b"))
+                    await two.reached(1)
+                    _ = try await one.result()
+                    await two.pause()
+                    await group.remove(two)
+                    return (late, await early, await alsoEarly)
+                } as (AsyncStream<DownloadGroup.Event>, [String], [String])
+            let words = await Self.words(late)
+            #expect(words.last != nil && words.contains("all 1+0+1+0"))
+            #expect(
+                words.filter { $0.hasPrefix("1 ") || $0.hasSuffix(" 1") } == [
+                    "added 1", "1 probing", "1 running", "1 started", "1 paused", "1 has paused", "1 cancelled",
+                    "1 has been cancelled", "removed 1",
+                ])
+            #expect(early == words.suffix(early.count) && alsoEarly == words.suffix(alsoEarly.count))
+        }
+    }
+
+    @Test("An observer that does not listen loses progress, never a beginning or an end")
+    func slowObserver() async {
+        let (buffer, stream) = EventBuffer.stream()
+        let summary = GroupSummary()
+        await Harness.withPausedDownload { download in
+            for round in 0..<3 {
+                for _ in 0..<EventBuffer.lengthMaximum { _ = buffer.push(.download(download, .progress(.init()))) }
+                _ = buffer.push(.download(download, .note("\(round)")))
+            }
+            _ = buffer.push(.allCompleted(summary))
+            buffer.finish()
+        }
+        var progress = 0
+        var notes: [String] = []
+        var hasEnded = false
+        for await event in stream {
+            switch event {
+            case .download(_, .progress): progress += 1
+            case .download(_, .note(let text)): notes.append(text)
+            case .allCompleted(let last): hasEnded = last == summary
+            case .download, .added, .removed: Issue.record("nobody said that")
+            }
+        }
+        #expect(progress == EventBuffer.lengthMaximum && notes == ["0", "1", "2"] && hasEnded)
+    }
+
+    @Test("All-completed comes each time the last active one ends, with failed and paused ones counted apart")
+    func allCompleted() async throws {
+        try await Harness.run { harness in
+            let events = try await harness.withGroup { group in
+                let events = group.events
+                let paused = try group.add(harness.stuckRequest("a"))
+                await paused.reached(1)
+                let failed = try group.add(
+                    harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
+                await failed.rest()
+                let done = try group.add(harness.request("/1M/c") { $0.destination = .file(harness.directory + "/c") })
+                _ = try await done.result()
+                await paused.pause()
+                let summary = await group.waitForAll()
+                #expect(summary.completed == 1 && summary.failed == 1 && summary.paused == 1)
+                #expect(summary.bytes == 1.mebibytes && !summary.isComplete)
+                failed.resume()
+                await failed.rest()
+                return events
+            }
+            let summaries = await Self.words(events).filter { $0.hasPrefix("all") }
+            #expect(summaries == ["all 1+1+1+0", "all 1+1+1+0"])
+        }
+    }
+
+    @Test("Waiting for all returns at once where nothing is under way, and when the last has ended where something is")
+    func waitForAll() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                #expect(await group.waitForAll() == GroupSummary())
+                for name in 0..<5 {
+                    try group.add(
+                        harness.request("/1M/\(name)") { $0.destination = .file(harness.directory + "/\(name)") })
+                }
+                async let other = group.waitForAll()
+                let summary = await group.waitForAll()
+                #expect(summary.completed == 5 && summary.isComplete && summary.bytes == 5.mebibytes)
+                #expect(await other == summary)
+                let stuck = try group.add(harness.stuckRequest())
+                // Whoever no longer wants to wait is let go.
+                await withTaskGroup(of: GroupSummary.self) { tasks in
+                    tasks.addTask { await group.waitForAll() }
+                    tasks.cancelAll()
+                }
+                await stuck.cancel(keepingPartial: false)
+            }
+        }
+    }
+
+    @Test("Every state a download goes through is an event, in order, and the last one comes before the end")
+    func states() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let download = try group.add(harness.request("/1M/file.bin?fail=503:1") { $0.segments = .exactly(1) })
+                var states: [DownloadState] = []
+                for await event in download.events {
+                    if case .state(let state) = event { states.append(state) }
+                    if case .completed = event { #expect(states.last == .completed) }
+                }
+                #expect(states == [.probing, .retrying, .probing, .running, .verifying, .completed])
+                await group.remove(download)
+                let stuck = try group.add(harness.stuckRequest("b"))
+                let first = stuck.events
+                await stuck.reached(1)
+                await stuck.pause()
+                states = []
+                for await case .state(let state) in first { states.append(state) }
+                #expect(states == [.probing, .running, .paused])
+                stuck.resume()
+                let second = stuck.events
+                await stuck.reached(1)
+                await stuck.cancel(keepingPartial: false)
+                states = []
+                for await case .state(let state) in second { states.append(state) }
+                #expect(Array(states.suffix(3)) == [.probing, .running, .cancelled])
+                #expect(DownloadState.allCases.filter(\.isAtRest) == [.paused, .completed, .failed, .cancelled])
+                #expect(DownloadState.allCases.filter(\.isOver) == [.completed, .cancelled])
+            }
+        }
+    }
+
+    @Test("What the caller keeps with a download comes with each of its events, and never goes to the server")
+    func userInfo() async throws {
+        try await Harness.run { harness in
+            let events = try await harness.withGroup { group in
+                let events = group.events
+                let request = try harness.request("/1M/file.bin") {
+                    $0.userInfo = ["title": "needle", "image": "i.png"]
+                }
+                _ = try await group.add(request).result()
+                return events
+            }
+            var count = 0
+            for await event in events {
+                guard case .download(let download, _) = event else { continue }
+                count += 1
+                #expect(download.request.userInfo == ["title": "needle", "image": "i.png"])
+            }
+            #expect(count > 3)
+            let sent = harness.origin.log.snapshot().requests.flatMap { $0.headers.map(\.value) + [$0.path] }
+            #expect(!sent.isEmpty && sent.allSatisfy { !$0.contains("needle") })
+        }
+    }
+
+    @Test("Stopping a download oneself is no failure")
+    func abortIsNoFailure() async throws {
+        try await Harness.run { harness in
+            let summary = try await harness.withGroup { group in
+                let download = try group.add(harness.stuckRequest())
+                let events = download.events
+                await download.reached(1)
+                await download.cancel(keepingPartial: true)
+                for await event in events {
+                    if case .failed = event { Issue.record("it was stopped, and did not fail") }
+                }
+                #expect(await download.rest() == .cancelled && download.state == .cancelled)
+                return await group.waitForAll()
+            }
+            #expect(summary.cancelled == 1 && summary.failed == 0)
+        }
+    }
+
+    @Test("A download's events end with it, and what is removed or not listed when finished is let go of")
+    func nothingLeaks() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.history.listsFinished = false
+            try await harness.withGroup(configuration) { group in
+                weak var finished: DownloadJob?
+                weak var removed: DownloadJob?
+                do {
+                    let download = try group.add(
+                        harness.request("/1M/a") { $0.destination = .file(harness.directory + "/a") })
+                    finished = download.job
+                    for await _ in download.events {}
+                    let paused = try group.add(harness.stuckRequest("b"))
+                    removed = paused.job
+                    await paused.reached(1)
+                    await group.remove(paused)
+                    #expect(group.downloads.isEmpty)
+                }
+                // The engine lets go when it has heard of it, which is before it answers what is asked later.
+                let last = try group.add(paused: harness.stuckRequest("c"))
+                await last.cancel(keepingPartial: true)
+                await last.pause()
+                #expect(finished == nil && removed == nil)
+            }
+        }
+    }
+}
+
+extension Harness {
+    /// A download that has nothing to do with any origin.
+    fileprivate static func withPausedDownload(_ body: (Download) -> Void) async {
+        try? await withDownloadClient { client in
+            try await client.withGroup { group in
+                body(
+                    try group.add(
+                        paused: DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file("/dev/null/x"))))
+            }
+        }
+    }
+}

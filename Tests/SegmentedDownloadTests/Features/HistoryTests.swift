@@ -1,0 +1,143 @@
+import Foundation
+import Origin
+import Testing
+
+@testable import SegmentedDownload
+
+/// The record of downloads that ended.
+@Suite struct HistoryTests {
+    private static func entry(_ number: Int) -> HistoryEntry {
+        HistoryEntry(
+            time: 1_700_000_000, id: "\(number)", url: "http://host/\(number)", path: "ü\n", bytes: .max,
+            outcome: .failed,
+            code: "network", message: "no \"answer\"\n", userInfo: ["a": "b"])
+    }
+
+    @Test("Every download that ended has its line, without secrets, in this run and the next")
+    func lines() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.history = HistoryPolicy(path: harness.directory + "/history")
+            try await harness.withGroup(configuration) { group in
+                let secret = harness.origin.url("/1M/a?token=&seed=1").replacing("http://", with: "http://me:word@")
+                var request = DownloadRequest(try SourceURL(secret), to: .file(harness.directory + "/a"))
+                request.id = "film"
+                request.userInfo = ["title": "A"]
+                await code { try await group.add(request).result() }
+                let good = try harness.request("/1M/b?seed=3") { $0.destination = .file(harness.directory + "/b") }
+                _ = try await group.add(good).result()
+                let stuck = try group.add(harness.stuckRequest("c"))
+                await stuck.reached(1)
+                await stuck.pause()
+                #expect(try group.historyEntries().map(\.outcome) == [.failed, .completed], "a pause is no end")
+                await stuck.cancel(keepingPartial: false)
+            }
+            let entries = try await harness.withGroup(configuration) { try $0.historyEntries() }
+            #expect(entries.map(\.outcome) == [.failed, .completed, .cancelled])
+            #expect(entries[0].id == "film" && entries[0].userInfo == ["title": "A"] && entries[0].code != nil)
+            #expect(entries[1].bytes == 1.mebibytes && entries[1].path == harness.directory + "/b")
+            #expect(entries.allSatisfy { $0.time > 1_600_000_000 })
+            let text = String(decoding: try harness.bytes(harness.directory + "/history"), as: UTF8.self)
+            #expect(!text.contains("word") && !text.contains("token") && !text.contains("seed"))
+            let mode = try FileManager.default.attributesOfItem(atPath: harness.directory + "/history")[
+                .posixPermissions]
+            #expect(mode as? Int == 0o600)
+        }
+    }
+
+    @Test("A history that grows too long is begun anew, and the one before is kept")
+    func bounded() async throws {
+        try await withTemporaryDirectory { directory in
+            let file = HistoryFile(path: directory + "/history", lengthMaximum: 2000)
+            for number in 0..<100 { try file.append(Self.entry(number)) }
+            let numbers = try file.entries().compactMap { Int($0.id) }
+            #expect(numbers.last == 99 && numbers.count > 10 && numbers == Array((100 - numbers.count)..<100))
+            for path in [file.path, file.olderPath] {
+                let length = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
+                #expect((1...2000).contains(length ?? 0))
+            }
+        }
+    }
+
+    @Test("Lines that are damaged or torn cost themselves and no other")
+    func damaged() async throws {
+        try await withTemporaryDirectory { directory in
+            let file = HistoryFile(path: directory + "/history", lengthMaximum: .max)
+            try file.append(Self.entry(1))
+            #expect(try file.entries() == [Self.entry(1)])
+            let handle = try #require(FileHandle(forWritingAtPath: file.path))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: Data("\n{}\n[1]\n\u{0}\u{0}\n{\"time\":".utf8))
+            try handle.close()
+            try file.append(Self.entry(2))
+            #expect(try file.entries() == [Self.entry(1), Self.entry(2)])
+            let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: file.path)))
+            for index in bytes.indices {
+                var changed = bytes
+                changed[index] ^= 0x10
+                // A flipped bit may make two lines one, never touch a third.
+                #expect((0...2).contains(HistoryFile.entries(in: changed).count))
+                #expect(HistoryFile.entries(in: Array(bytes[..<index])).count <= 2)
+            }
+        }
+    }
+
+    @Test("Lines of many writers stay whole, also while the file is begun anew")
+    func manyWriters() async throws {
+        try await withTemporaryDirectory { directory in
+            let file = HistoryFile(path: directory + "/history", lengthMaximum: 40_000)
+            await withTaskGroup(of: Void.self) { tasks in
+                for writer in 0..<8 {
+                    tasks.addTask {
+                        for number in 0..<40 { try? file.append(Self.entry(writer * 100 + number)) }
+                    }
+                }
+            }
+            let ids = try file.entries().compactMap { Int($0.id) }
+            #expect(Set(ids).count == ids.count)
+            let lines = try [file.path, file.olderPath].flatMap {
+                try String(contentsOfFile: $0, encoding: .utf8).split(separator: "\n")
+            }
+            #expect(lines.count == ids.count && ids.count > 100)
+            for writer in 0..<8 {
+                let own = ids.filter { $0 / 100 == writer }
+                #expect(own == own.sorted(), "each writer's lines are in its order")
+            }
+        }
+    }
+
+    @Test("A symbolic link in the history's place is not followed, and fails no download")
+    func link() async throws {
+        try await Harness.run { harness in
+            let path = harness.directory + "/history"
+            try harness.write([1], to: harness.directory + "/victim")
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: harness.directory + "/victim")
+            var configuration = DownloadConfiguration()
+            configuration.history = HistoryPolicy(path: path)
+            let result = await harness.fetch("/1M/file.bin", configuration: configuration)
+            #expect(result.code == nil)
+            #expect(try harness.bytes(harness.directory + "/victim") == [1])
+        }
+    }
+
+    @Test("Finished downloads stay listed or leave, as the policy says")
+    func listing() async throws {
+        for stays in [true, false] {
+            try await Harness.run { harness in
+                var configuration = DownloadConfiguration()
+                configuration.history.listsFinished = stays
+                try await harness.withGroup(configuration) { group in
+                    let done = try group.add(harness.request("/1M/file.bin"))
+                    let failed = try group.add(
+                        harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
+                    _ = try await done.result()
+                    await failed.rest()
+                    await group.waitForAll()
+                    // One that failed can be resumed, so it stays.
+                    #expect(group.downloads.map(\.id) == (stays ? [done.id, failed.id] : [failed.id]))
+                    #expect(done.state == .completed, "whoever holds it reads its end from it")
+                }
+            }
+        }
+    }
+}

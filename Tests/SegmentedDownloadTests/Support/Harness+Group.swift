@@ -1,0 +1,49 @@
+import Foundation
+import SegmentedDownload
+import Testing
+
+extension Harness {
+    /// Every connection stops after 300,000 bytes and is waited for: a download of it runs until somebody stops it.
+    static let stuck = "/8M/file.bin?stall-after=300000:all"
+
+    /// Runs a group with a client of its own, as a process of its own would.
+    func withGroup<Answer: Sendable>(
+        _ configuration: DownloadConfiguration = .init(), _ body: (DownloadGroup) async throws -> Answer
+    ) async throws -> Answer {
+        try await withDownloadClient(configuration) { client in try await client.withGroup(body) }
+    }
+
+    /// What the directory holds, in order.
+    func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: self.directory).sorted() }
+
+    /// A request for a file of its own that runs until somebody stops it.
+    func stuckRequest(
+        _ name: String = "file.bin", cuts: String = "all", _ change: (inout DownloadRequest) -> Void = { _ in }
+    ) throws -> DownloadRequest {
+        try self.request("/8M/\(name)?stall-after=300000:\(cuts)") { request in
+            request.destination = .file(self.directory + "/" + name)
+            request.stallTimeout = .seconds(3600)
+            change(&request)
+        }
+    }
+}
+
+/// The code of the error that something throws.
+@discardableResult
+func code(of body: () async throws -> some Any) async -> DownloadError.Code? {
+    do {
+        _ = try await body()
+        return nil
+    } catch {
+        return (error as? DownloadError)?.code
+    }
+}
+
+extension Download {
+    /// Waits until so much is done.
+    func reached(_ bytes: Int64) async {
+        for await event in self.events {
+            if case .progress(let progress) = event, progress.bytesDone >= bytes { return }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import ArgumentParser
+import Dispatch
+import Simulator
+import Synchronization
+
+/// Shows that downloads get what is due to them, whatever their weights and whatever changes.
+struct Share: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a range of seeds in which downloads share connections and bytes by weight.")
+
+    @Option(help: "The first seed.") var first: UInt64 = 0
+    @Option(help: "How many seeds.") var count: UInt64 = 1000
+    @Option(help: "Worlds at once.") var workers = 2
+
+    func run() throws {
+        let next = Atomic<UInt64>(self.first)
+        let totals = Mutex((worlds: 0, failed: 0, fairness: 1.0))
+        let end = self.first + self.count
+        DispatchQueue.concurrentPerform(iterations: self.workers) { _ in
+            while totals.withLock({ $0.failed < 5 }) {
+                let seed = next.add(1, ordering: .relaxed).oldValue
+                guard seed < end else { return }
+                var trial = SharingTrial(seed: seed)
+                let violations = trial.run()
+                totals.withLock { totals in
+                    totals.worlds += 1
+                    totals.failed += violations.isEmpty ? 0 : 1
+                    totals.fairness = min(totals.fairness, trial.fairness)
+                }
+                for violation in violations { print("seed \(seed): \(violation)") }
+            }
+        }
+        let all = totals.withLock { $0 }
+        print("\(all.worlds) worlds, the lowest index \(all.fairness): \(all.failed) failed")
+        if all.failed > 0 { throw ExitCode.failure }
+    }
+}

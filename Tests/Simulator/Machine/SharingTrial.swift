@@ -1,0 +1,88 @@
+import SegmentedDownloadCore
+
+/// Downloads of random weights that come, and whose weights and limits change: two seconds after each change all have what is
+/// due to them.
+package struct SharingTrial {
+    /// What Jain's index must reach.
+    package static let fairnessMin = 0.95
+
+    /// How long after a change shares may be uneven, and how long they are then looked at.
+    private static let settling: Duration = .seconds(2)
+    private static let observation: Duration = .seconds(3)
+
+    private var generator: SplitMix64
+    private var world: SharingWorld
+    private var weights: [Double]
+    private let isLimited: Bool
+    /// The lowest index seen.
+    package private(set) var fairness = 1.0
+    package private(set) var violations: [String] = []
+
+    package init(seed: UInt64) {
+        var generator = SplitMix64(seed: seed)
+        let levels = [0.25, 0.5, 0.75, 1]
+        let weights = (0..<Int.random(in: 2...6, using: &generator)).map { _ in
+            levels.randomElement(using: &generator) ?? 1
+        }
+        self.isLimited = Int.random(in: 0..<3, using: &generator) == 0
+        var limits = Self.limits(for: weights.count, using: &generator)
+        limits.downloads = weights.count
+        self.world = SharingWorld(seed: generator.next(), limits: limits)
+        self.weights = weights
+        self.generator = generator
+    }
+
+    /// So many connections that every share is two of them or more: what is less cannot be divided fairly.
+    private static func limits(for count: Int, using generator: inout SplitMix64) -> GroupStateMachine.Limits {
+        var limits = GroupStateMachine.Limits()
+        limits.connections = count * 8 + Int.random(in: 0...16, using: &generator)
+        limits.connectionsPerHost = limits.connections
+        limits.downloads = count
+        return limits
+    }
+
+    /// Runs to the end and returns what went wrong, nothing if all is well.
+    package mutating func run() -> [String] {
+        if self.isLimited {
+            self.world.update(bytesPerSecond: 1 << Int64.random(in: 18...26, using: &self.generator))
+        }
+        for weight in self.weights {
+            self.world.add(1 << 40, priority: weight, segments: .exactly(64))
+            self.world.run(for: .milliseconds(Int.random(in: 10...3000, using: &self.generator)))
+        }
+        for _ in 0..<3 {
+            self.change()
+            self.world.run(for: Self.settling)
+            self.observe()
+        }
+        return self.violations + self.world.violations
+    }
+
+    private mutating func change() {
+        if Bool.random(using: &self.generator) {
+            self.world.update(Self.limits(for: self.weights.count, using: &self.generator))
+        } else {
+            let changed = Int.random(in: 0..<self.weights.count, using: &self.generator)
+            self.weights[changed] = [0.25, 0.5, 0.75, 1].randomElement(using: &self.generator) ?? 1
+            self.world.update(changed, priority: self.weights[changed])
+        }
+    }
+
+    private mutating func observe() {
+        let (weights, before) = (self.weights, self.world.downloads.map(\.bytes))
+        var worst = 1.0
+        self.world.run(for: Self.observation) { world in
+            let shares = weights.indices.map { Double(world.connections($0)) }
+            worst = min(worst, SharingWorld.fairness(shares, weights: weights))
+        }
+        if self.isLimited {
+            let shares = zip(self.world.downloads, before).map { Double($0.bytes - $1) }
+            worst = min(worst, SharingWorld.fairness(shares, weights: weights))
+        }
+        self.fairness = min(self.fairness, worst)
+        if worst < Self.fairnessMin {
+            let shares = weights.indices.map { self.world.connections($0) }
+            self.violations.append("Jain's index is \(worst), \(shares) for \(weights) at \(self.world.now)")
+        }
+    }
+}

@@ -1,0 +1,310 @@
+package import SegmentedDownloadCore
+
+/// Many downloads that share what there is, from origins without faults: who gets how much, and when, can be seen in it.
+///
+/// Time goes in steps of 10 ms. Every connection brings bytes at the same rate, or as many as a limit lets through.
+package struct SharingWorld {
+    package struct Download {
+        package let id: DownloadID
+        package let length: Int64
+        package fileprivate(set) var bytes: Int64 = 0
+        package fileprivate(set) var conclusion: DownloadConclusion?
+        package fileprivate(set) var startedAt: Duration?
+        package fileprivate(set) var connectedAt: Duration?
+        package fileprivate(set) var concludedAt: Duration?
+    }
+
+    private struct Connection {
+        let download: DownloadID
+        let order: FetchOrder
+        let host: String
+        var phase = Phase.asking
+        var headAt: Duration
+        var position: Int64
+        var limit: Int64 = 0
+        var responseEnd: Int64 = 0
+        var isRevoked = false
+        var ticket: RateBudget.Ticket?
+
+        var observation: LeaseObservation {
+            LeaseObservation(
+                lease: self.order.lease, position: self.position,
+                bytesReceived: self.position - self.order.request.lowerBound, isWriting: false,
+                isHeld: self.ticket != nil)
+        }
+    }
+
+    private enum Phase: Hashable { case asking, waiting, receiving, stopped, over }
+
+    /// 10 ms.
+    private static let step: Duration = .milliseconds(10)
+
+    package private(set) var now: Duration = .zero
+    private var machine: GroupStateMachine
+    private var rates = RateBudget()
+    private var limits: GroupStateMachine.Limits
+    private var generator: SplitMix64
+    private var isLimited = false
+    package private(set) var downloads: [Download] = []
+    private var connections: [Connection] = []
+    private var answers: [(at: Duration, event: GroupEvent)] = []
+    /// Bytes a second that each connection gets.
+    private let connectionRate: Int64
+    private let latency: Duration
+    /// Connections closed in the middle of what they brought.
+    package private(set) var revocations = 0
+    package private(set) var connectionsPeak = 0
+    package private(set) var violations: [String] = []
+
+    package init(
+        seed: UInt64, limits: GroupStateMachine.Limits, connectionRate: Int64 = 1 << 20,
+        latency: Duration = .milliseconds(40)
+    ) {
+        self.generator = SplitMix64(seed: seed)
+        self.limits = limits
+        self.machine = GroupStateMachine(limits: limits)
+        self.connectionRate = connectionRate
+        self.latency = latency
+    }
+
+    // MARK: What a user does
+
+    @discardableResult
+    package mutating func add(
+        _ length: Int64, priority: Double = 0.5, segments: DownloadSettings.Segments = .exactly(16),
+        host: String = "host"
+    ) -> Int {
+        let number = self.downloads.count
+        var settings = DownloadSettings()
+        settings.segments = segments
+        settings.priority = priority
+        settings.host = host
+        self.downloads.append(Download(id: DownloadID(number), length: length))
+        self.rates.update(DownloadID(number), weight: GroupStateMachine.weight(of: priority))
+        self.take(.added(DownloadID(number), settings, seed: self.generator.next()))
+        return number
+    }
+
+    package mutating func update(_ limits: GroupStateMachine.Limits) {
+        self.limits = limits
+        self.take(.limits(limits))
+    }
+
+    package mutating func update(bytesPerSecond: Int64?) {
+        self.isLimited = bytesPerSecond != nil
+        self.rates.update(.init(total: bytesPerSecond), now: self.now)
+        self.take(.rateChanged)
+    }
+
+    package mutating func update(_ number: Int, priority: Double) {
+        self.rates.update(DownloadID(number), weight: GroupStateMachine.weight(of: priority))
+        self.take(.priority(DownloadID(number), priority))
+    }
+
+    package mutating func update(_ number: Int, segments: DownloadSettings.Segments) {
+        self.take(.segments(DownloadID(number), segments))
+    }
+
+    package mutating func pause(_ number: Int) { self.take(.download(DownloadID(number), .pause)) }
+    package mutating func resume(_ number: Int) {
+        self.downloads[number].conclusion = nil
+        self.take(.download(DownloadID(number), .resume))
+    }
+
+    // MARK: What can be seen
+
+    package func connections(_ number: Int) -> Int {
+        self.connections.count { $0.download.rawValue == number && !$0.isRevoked && $0.phase != .over }
+    }
+
+    package var connectionsOpen: Int { self.connections.count }
+
+    package func connectionsOpen(host: String) -> Int { self.connections.count { $0.host == host } }
+
+    package var isOver: Bool { self.machine.isIdle && self.connections.isEmpty && self.answers.isEmpty }
+
+    /// Jain's index: 1 where all get what is due to them, 1/n where one gets everything.
+    package static func fairness(_ shares: [Double], weights: [Double]) -> Double {
+        let normed = zip(shares, weights).map { $0 / $1 }
+        let sum = normed.reduce(0, +)
+        let squares = normed.reduce(0) { $0 + $1 * $1 }
+        return squares == 0 ? 1 : sum * sum / (Double(normed.count) * squares)
+    }
+
+    /// Lets time pass; calls `look` after every step.
+    package mutating func run(for time: Duration, _ look: (SharingWorld) -> Void = { _ in }) {
+        let end = self.now + time
+        while self.now < end, self.violations.isEmpty {
+            self.advance()
+            look(self)
+        }
+    }
+
+    /// Lets time pass until all rest, or until there is no patience left.
+    package mutating func runToEnd(patience: Duration) {
+        let end = self.now + patience
+        while !self.isOver, self.now < end, self.violations.isEmpty { self.advance() }
+        if !self.isOver { self.violations.append("not over after \(patience)") }
+    }
+
+    private mutating func advance() {
+        self.now += Self.step
+        let due = self.answers.filter { $0.at <= self.now }
+        self.answers.removeAll { $0.at <= self.now }
+        for answer in due { self.take(answer.event) }
+        for index in self.connections.indices.shuffled(using: &self.generator) { self.move(index) }
+        self.grant()
+        self.connections.removeAll { $0.phase == .over }
+        if self.now.components.attoseconds % 100_000_000_000_000_000 == 0 { self.take(.tick) }
+    }
+
+    // MARK: The network's part
+
+    private mutating func move(_ index: Int) {
+        let connection = self.connections[index]
+        guard connection.phase != .over else { return }
+        if connection.isRevoked { return self.end(index, .revoked) }
+        switch connection.phase {
+        case .asking:
+            if connection.headAt <= self.now { self.answerRequest(index) }
+        case .receiving:
+            guard connection.position < connection.responseEnd else { return self.end(index, .finished) }
+            if !self.isLimited, connection.ticket == nil {
+                self.receive(index, Int64(Double(self.connectionRate) * Self.step.inSeconds))
+            } else if connection.ticket == nil {
+                let length = self.rates.pieceLength(connection.download, host: connection.host)
+                self.connections[index].ticket = self.rates.request(
+                    length, for: connection.download, host: connection.host)
+            }
+        case .stopped: self.end(index, .stopped)
+        case .waiting, .over: break
+        }
+    }
+
+    private mutating func grant() {
+        // As often as pieces are granted, the next ones are asked for at once: what comes is limited by nothing else.
+        for grant in self.rates.grant(now: self.now) {
+            guard let index = self.connections.firstIndex(where: { $0.ticket == grant.ticket }) else { continue }
+            self.connections[index].ticket = nil
+            if !self.connections[index].isRevoked { self.receive(index, Int64(grant.length)) }
+        }
+    }
+
+    private mutating func answerRequest(_ index: Int) {
+        let connection = self.connections[index]
+        let download = self.downloads[connection.download.rawValue]
+        let request = connection.order.request
+        let range = request.lowerBound..<(request.upperBound ?? download.length)
+        let resource = RemoteResource(
+            completeLength: download.length,
+            validator: Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil))
+        self.connections[index].phase = .waiting
+        self.connections[index].responseEnd = range.upperBound
+        self.tell(
+            connection, .responded(connection.order.lease, .partial(ByteRange(range), resource), suggestedName: nil))
+    }
+
+    private mutating func receive(_ index: Int, _ count: Int64) {
+        let connection = self.connections[index]
+        let end = min(connection.position + count, connection.limit)
+        self.connections[index].position = max(end, connection.position)
+        self.downloads[connection.download.rawValue].bytes += max(end - connection.position, 0)
+        if end >= connection.limit, end < connection.responseEnd {
+            self.connections[index].phase = .waiting
+            self.tell(connection, .limitReached(connection.order.lease))
+        }
+    }
+
+    private mutating func end(_ index: Int, _ end: LeaseEnd) {
+        let connection = self.connections[index]
+        self.connections[index].phase = .over
+        if let ticket = connection.ticket { self.rates.withdraw(ticket) }
+        self.connections[index].ticket = nil
+        self.tell(connection, .ended(connection.order.lease, end))
+    }
+
+    private mutating func tell(_ connection: Connection, _ event: MachineEvent) {
+        self.take(.download(connection.download, event))
+    }
+
+    // MARK: The engine's part
+
+    private mutating func take(_ event: GroupEvent) {
+        for download in self.downloads where download.startedAt != nil && download.conclusion == nil {
+            let observations = self.connections.filter { $0.download == download.id }.map(\.observation)
+            self.machine.observe(download.id, observations, now: self.now)
+        }
+        var actions = self.machine.handle(event, now: self.now)
+        while !actions.isEmpty {
+            switch actions.removeFirst() {
+            case .fetch(let id, let order): self.open(id, order)
+            case .download(let id, let action): actions += self.perform(action, id)
+            }
+        }
+    }
+
+    private mutating func open(_ id: DownloadID, _ order: FetchOrder) {
+        let host = self.machine.machine(id)?.settings.host ?? ""
+        self.connections.append(
+            Connection(
+                download: id, order: order, host: host, headAt: self.now + self.latency, position: order.writesFrom))
+        let number = id.rawValue
+        self.downloads[number].connectedAt = self.downloads[number].connectedAt ?? self.now
+        let open = self.connections.count { $0.phase != .over }
+        self.connectionsPeak = max(self.connectionsPeak, open)
+        if open > self.limits.connections { self.violations.append("\(open) connections at \(self.now)") }
+        let perHost = self.connections.count { $0.host == host && $0.phase != .over }
+        if perHost > self.limits.connectionsPerHost {
+            self.violations.append("\(perHost) connections to \(host) at \(self.now)")
+        }
+    }
+
+    private func index(_ lease: LeaseID, _ id: DownloadID) -> Int? {
+        self.connections.firstIndex { $0.order.lease == lease && $0.download == id && $0.phase != .over }
+    }
+
+    private mutating func perform(_ action: DownloadAction, _ id: DownloadID) -> [GroupAction] {
+        switch action {
+        case .answer(let lease, .proceed(let limit)):
+            guard let index = self.index(lease, id) else { break }
+            self.connections[index].limit = limit
+            self.connections[index].phase = .receiving
+        case .answer(let lease, .stop):
+            if let index = self.index(lease, id) { self.connections[index].phase = .stopped }
+        case .narrow(let lease, let limit):
+            var actual = Int64.max
+            if let index = self.index(lease, id) {
+                actual = min(self.connections[index].limit, max(limit, self.connections[index].position))
+                self.connections[index].limit = actual
+            }
+            return self.machine.handle(.download(id, .narrowed(lease, to: actual)), now: self.now)
+        case .revoke(let lease):
+            guard let index = self.index(lease, id) else { break }
+            self.connections[index].isRevoked = true
+            if self.downloads[id.rawValue].bytes < self.downloads[id.rawValue].length { self.revocations += 1 }
+        case .survey:
+            self.downloads[id.rawValue].startedAt = self.now
+            self.later(id, .surveyed(.nothing))
+        case .prepare: self.later(id, .prepared)
+        case .checkpoint: self.later(id, .checkpointed(bytes: self.downloads[id.rawValue].bytes))
+        case .place:
+            let download = self.downloads[id.rawValue]
+            if download.bytes != download.length {
+                self.violations.append("\(download.bytes) of \(download.length) bytes are placed")
+            }
+            self.later(id, .placed)
+        case .revise: self.violations.append("a download changes its mind about its only source")
+        case .interruptPlacing, .report: break
+        case .discard: self.later(id, .discarded)
+        case .conclude(let conclusion):
+            self.downloads[id.rawValue].conclusion = conclusion
+            self.downloads[id.rawValue].concludedAt = self.now
+        }
+        return []
+    }
+
+    private mutating func later(_ id: DownloadID, _ event: MachineEvent) {
+        let delay = Duration.milliseconds(Int.random(in: 1...20, using: &self.generator))
+        self.answers.append((self.now + delay, .download(id, event)))
+    }
+}
