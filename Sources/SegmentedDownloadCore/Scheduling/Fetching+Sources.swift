@@ -113,17 +113,16 @@ extension Fetching {
             .rejected, .malformed:
             return nil
         }
-        if let known = self.sources[source].resource {
-            return known.difference(from: resource).map { self.changed($0, at: source) }
+        if let known = self.sources[source].resource, let difference = known.difference(from: resource) {
+            return self.changed(difference, at: source)
         }
+        let isNew = self.sources[source].resource == nil
         self.sources[source].resource = resource
         let reference = self.resource
         // One that is not known is asked for bytes only where nothing is on disk: it begins anew.
-        if !isSample, !self.isSingleStream, self.sources[source].standing == .unproven {
-            self.sources[source].standing = .proven
-        } else if reference.validator.isStrong, reference.validator.entityTag == resource.validator.entityTag {
-            self.sources[source].standing = .proven
-        }
+        let begins = !isSample && !self.isSingleStream && self.sources[source].standing == .unproven
+        let hasTag = reference.validator.isStrong && reference.validator.entityTag == resource.validator.entityTag
+        if begins || isNew && hasTag { self.sources[source].standing = .proven }
         let actions = self.replaceReference()
         return actions.isEmpty ? nil : actions
     }

@@ -60,6 +60,8 @@ struct Fetching: Hashable, Sendable {
     var withdrawals: [Range<Int64>] = []
     /// Whether the manifest still names another source than the one that answered, until that one is proved the same.
     var owesRecord = false
+    /// Claims behind this offset are withdrawn before the next request: one stream brings those bytes anew.
+    private var forgetsFrom: Int64?
     /// What is being withdrawn: nothing else is begun meanwhile.
     var revision: Revision?
 
@@ -140,13 +142,12 @@ struct Fetching: Hashable, Sendable {
             if let sample = self.nextSample(now: now, isOpen: isOpen) { return sample }
             guard self.leases.count < self.target - self.roomForSamples(now: now) else { return nil }
         }
-        var forgetsFrom: Int64?
         if !self.isSingleStream, self.rangeRefusals >= Self.rangeRefusalsMax {
             guard self.leases.isEmpty else { return nil }
             // Nobody gives us ranges any more: one stream carries the rest, compared with what we have.
             self.plan.truncate(to: self.plan.frontier)
             self.isSingleStream = true
-            forgetsFrom = self.plan.frontier
+            self.forgetsFrom = self.plan.frontier
         }
         let waiting = self.plan.segments.indices.filter { index in
             let segment = self.plan.segments[index]
@@ -162,9 +163,10 @@ struct Fetching: Hashable, Sendable {
         self.leaseNext += 1
         let order = FetchOrder(
             lease: lease, source: source, segment: segment.id, request: self.request(for: segment, from: source),
-            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: forgetsFrom,
+            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: self.forgetsFrom,
             mark: self.mark(of: source)
         )
+        self.forgetsFrom = nil
         self.plan.assign(segment.id, to: lease)
         self.leases.append(Lease(order: order, now: now))
         return order
