@@ -12,6 +12,7 @@ package struct SharingTrial {
 
     private var generator: SplitMix64
     private var world: SharingWorld
+    private var limits: GroupStateMachine.Limits
     private var weights: [Double]
     private let isLimited: Bool
     /// The lowest index seen.
@@ -25,8 +26,8 @@ package struct SharingTrial {
             levels.randomElement(using: &generator) ?? 1
         }
         self.isLimited = Int.random(in: 0..<3, using: &generator) == 0
-        var limits = Self.limits(for: weights.count, using: &generator)
-        limits.downloads = weights.count
+        let limits = Self.limits(for: weights.count, using: &generator)
+        self.limits = limits
         self.world = SharingWorld(seed: generator.next(), limits: limits)
         self.weights = weights
         self.generator = generator
@@ -36,7 +37,7 @@ package struct SharingTrial {
     private static func limits(for count: Int, using generator: inout SplitMix64) -> GroupStateMachine.Limits {
         var limits = GroupStateMachine.Limits()
         limits.connections = count * 8 + Int.random(in: 0...16, using: &generator)
-        limits.connectionsPerHost = limits.connections
+        limits.connectionsPerHost = count * 8 + Int.random(in: 0...16, using: &generator)
         limits.downloads = count
         return limits
     }
@@ -60,7 +61,8 @@ package struct SharingTrial {
 
     private mutating func change() {
         if Bool.random(using: &self.generator) {
-            self.world.update(Self.limits(for: self.weights.count, using: &self.generator))
+            self.limits = Self.limits(for: self.weights.count, using: &self.generator)
+            self.world.update(self.limits)
         } else {
             let changed = Int.random(in: 0..<self.weights.count, using: &self.generator)
             self.weights[changed] = [0.25, 0.5, 0.75, 1].randomElement(using: &self.generator) ?? 1
@@ -69,6 +71,11 @@ package struct SharingTrial {
     }
 
     private mutating func observe() {
+        let allowed = min(self.limits.connections, self.limits.connectionsPerHost)
+        if self.world.connectionsOpen != allowed {
+            self.violations.append(
+                "\(self.world.connectionsOpen) connections of \(allowed) at \(self.world.now)")
+        }
         let (weights, before) = (self.weights, self.world.downloads.map(\.bytes))
         var worst = 1.0
         self.world.run(for: Self.observation) { world in
