@@ -56,6 +56,7 @@ extension DownloadGroup {
         if let listed = self.download(for: source, at: saved.path) { return listed }
         try self.checkUnlocked(saved.path)
         var request = DownloadRequest(source, to: .file(saved.path))
+        request.mirrors = saved.mirrors.compactMap { try? SourceURL($0) }
         request.id = saved.id
         request.priority = saved.priority
         request.userInfo = saved.userInfo

@@ -8,6 +8,8 @@ public struct SavedDownload: Hashable, Sendable {
     public let source: String
     /// The source, safe to show.
     public let sourceDescription: String
+    /// Its other sources, likewise.
+    public let mirrors: [String]
     public let bytesTotal: Int64
     /// Bytes claimed; those not synced when the process ended are checked when the download is resumed.
     public let bytesDone: Int64
@@ -50,6 +52,7 @@ public struct SavedDownload: Hashable, Sendable {
     private init(path: String, _ manifest: Manifest) {
         self.path = path
         self.source = manifest.header.sources.first ?? ""
+        self.mirrors = Array(manifest.header.sources.dropFirst())
         self.sourceDescription = (try? SourceURL(self.source).description) ?? self.source.printable
         self.bytesTotal = manifest.header.completeLength
         self.bytesDone = (manifest.durable + manifest.pending).settled().reduce(0) { $0 + $1.length }

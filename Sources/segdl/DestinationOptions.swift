@@ -39,13 +39,6 @@ struct DestinationOptions: ParsableArguments {
         }
     }
 
-    /// `-o` within `-d`, unless it is absolute.
-    var destination: DownloadRequest.Destination {
-        guard let output = self.output else { return .directory(self.dir) }
-        let path = output.hasPrefix("/") || self.dir == "." ? output : Path.join(self.dir, output)
-        return output.hasSuffix("/") ? .directory(path) : .file(path)
-    }
-
     func apply(to request: inout DownloadRequest) {
         request.continuation = self.continuation
         request.ifExists = self.ifExists
@@ -58,5 +51,12 @@ enum Path {
     static func join(_ directory: String, _ path: String) -> String {
         if path.hasPrefix("/") || directory == "." { return path }
         return directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
+    }
+
+    /// What `-o` names within `-d`, unless it is absolute.
+    static func destination(output: String?, dir: String) -> DownloadRequest.Destination {
+        guard let output else { return .directory(dir) }
+        let path = Self.join(dir, output)
+        return output.hasSuffix("/") ? .directory(path) : .file(path)
     }
 }

@@ -12,12 +12,14 @@ extension EventRecord {
             self.resumedFrom = start.resumedFrom
             self.segmented = start.isSegmented
             self.validator = start.validator
+            self.set(file.userInfo)
         case .progress(let progress):
             self.init("progress", id: file.id, time: time)
             self.set(progress)
             self.rate = progress.rate.map { Int64(min(max($0, 0), 1e18)) }
             self.eta = progress.timeLeft.map { Seconds($0).rounded }
             self.connections = progress.connections
+            self.state = file.state?.rawValue
         case .segment(let change):
             self.init("segment", id: file.id, time: time)
             self.segment = change.segment
@@ -48,26 +50,33 @@ extension EventRecord {
         case .completed(let result):
             self.init("completed", id: file.id, time: time)
             self.set(result)
+            self.set(file.userInfo)
         case .failed(let error, let progress):
             self.init("failed", id: file.id, time: time)
             self.path = file.path
             self.bytesDone = progress.bytesDone
             self.set(error)
+            self.set(file.userInfo)
         case .cancelled:
             self.init("failed", id: file.id, time: time)
             self.path = file.path
             self.set(DownloadError(.internal, "the download was cancelled"))
+            self.set(file.userInfo)
         }
     }
 
     init(_ summary: TransferSummary) {
         self.init("all_completed", time: summary.duration)
-        self.completed = summary.completed.count
+        self.completed = summary.completedCount
         self.failed = summary.failed.count
         self.paused = summary.pausedCount
         self.bytes = summary.bytes
         self.seconds = Seconds(summary.duration).rounded
         self.exit = summary.exitCode.rawValue
+    }
+
+    private mutating func set(_ userInfo: [String: String]) {
+        self.userInfo = userInfo.isEmpty ? nil : userInfo
     }
 
     private mutating func set(_ progress: DownloadProgress) {

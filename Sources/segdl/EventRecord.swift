@@ -13,6 +13,7 @@ struct EventRecord: Encodable {
     var event: String
     var id: String?
     var time: Double
+    var userInfo: [String: String]?
 
     var url: String?
     var path: String?

@@ -8,64 +8,74 @@ struct GetCommand: SegdlSubcommand {
         abstract: SegdlCommand.configuration.abstract,
         usage: """
             segdl [options] URL…
+            segdl [options] -i FILE|-
             segdl resume PATH…
             segdl status [PATH…]
             """,
         discussion: """
-            Each URL is a file. What is fetched stands beside it as NAME.segdl-part until it is whole and verified; \
+            Each URL is a file, unless it is behind --mirror. What is fetched stands beside it as NAME.segdl-part until it is whole and verified; \
             after Ctrl-C, a crash or a power cut the same command, or segdl resume NAME, goes on with it.
 
               segdl https://example.org/file.iso
               segdl -s 8 -o file.iso --checksum sha256=9f86… https://example.org/download
               segdl -d isos https://example.org/a.iso https://example.org/b.iso
+              segdl https://example.org/a.iso --mirror https://example.net/a.iso
+              segdl -j 16 --limit-rate 10M -i list.txt
+              segdl -i list.json --json-path '.list[]' --url-key path --name-key name
 
-            Sizes take k, M, G and T (of 1024), times ms, s, m and h. \
+            A list has a URL a line, further URLs of the same file behind tabs, and options of the file as key=value \
+            in indented lines below it; # begins a comment:
+
+              https://example.org/a.iso<TAB>https://example.net/a.iso
+                out=first.iso
+                checksum=sha256=9f86…
+
+            Sizes and rates take k, M, G and T (of 1024), times ms, s, m and h. \
             See segdl resume --help and segdl status --help for the other commands.
             """,
         shouldDisplay: false
     )
 
     @Argument(help: ArgumentHelp("The files to fetch.", valueName: "URL"))
-    var urls: [String]
+    var urls: [String] = []
 
+    @OptionGroup(title: "Lists") var input: InputOptions
     @OptionGroup(title: "Where files go") var destination: DestinationOptions
-    @OptionGroup(title: "How they are fetched") var transfer: TransferOptions
-    @OptionGroup(title: "Servers") var network: NetworkOptions
-    @OptionGroup(title: "Output") var output: OutputOptions
-    @OptionGroup(visibility: .private) var foreign: ForeignOptions
+    @OptionGroup var fetch: FetchOptions
 
     mutating func validate() throws {
-        if self.destination.output != nil, self.urls.count > 1 {
-            throw ValidationError(
-                "--output names one file, and there are \(self.urls.count) URLs; name a directory with -d")
-        }
-        if !self.transfer.checksum.isEmpty, self.urls.count > 1 {
-            throw ValidationError("--checksum is for one file, and there are \(self.urls.count) URLs")
+        if MirrorArguments.count(self.urls) == 0, self.input.inputFile.isEmpty {
+            throw ValidationError("there is nothing to fetch: give a URL, or a list with -i")
         }
     }
 
     func perform() async -> ExitCode {
-        var configuration = DownloadConfiguration()
-        self.transfer.apply(to: &configuration)
-        self.network.apply(to: &configuration)
-        let transfer = Transfer(configuration: configuration, output: self.output)
-        do {
-            return await transfer.run(try self.requests())
-        } catch {
-            return transfer.refuse(error)
+        await self.fetch.run { () throws(DownloadError) in
+            var requests: [DownloadRequest] = []
+            for (url, mirrors) in try MirrorArguments.assigned(self.fetch.labels.mirror, among: self.urls) {
+                requests.append(self.draft(try self.fetch.sources(url, mirrors: mirrors)).finished)
+            }
+            try self.input.read { entry, sources throws(ListProblem) in
+                var draft = self.draft(sources)
+                for option in entry.options { try draft.apply(option) }
+                requests.append(draft.finished)
+            }
+            if self.destination.output != nil, requests.count > 1 {
+                throw DownloadError(
+                    .usage, "--output names one file, and there are \(requests.count)",
+                    hint: "Name a directory with -d")
+            }
+            let lists = self.input.inputFile.map { InputFile(path: $0).name }.joined(separator: " and ")
+            return FetchOptions.Work(
+                requests: requests, remark: requests.isEmpty ? "there is nothing to fetch in \(lists)" : nil)
         }
     }
 
-    private func requests() throws(DownloadError) -> [DownloadRequest] {
-        var requests: [DownloadRequest] = []
-        for url in self.urls {
-            var request = DownloadRequest(try SourceURL(url), to: self.destination.destination)
-            request.fields = self.network.fields
-            self.transfer.apply(to: &request)
-            self.destination.apply(to: &request)
-            requests.append(request)
-        }
-        try DuplicateDestinations.check(requests)
-        return requests
+    private func draft(_ sources: [SourceURL]) -> RequestDraft {
+        var request = DownloadRequest(sources[0])
+        request.mirrors = Array(sources.dropFirst())
+        self.fetch.apply(to: &request)
+        self.destination.apply(to: &request)
+        return RequestDraft(request: request, output: self.destination.output, dir: self.destination.dir)
     }
 }

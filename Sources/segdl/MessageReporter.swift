@@ -4,6 +4,8 @@ import SegmentedDownload
 struct MessageReporter: ProgressReporter {
     let console: Console
     let verbosity: OutputOptions.Verbosity
+    /// Whether there is only one file.
+    let isAlone: Bool
 
     func report(_ event: DownloadEvent, of file: TransferFile) {
         switch event {
@@ -12,6 +14,8 @@ struct MessageReporter: ProgressReporter {
         case .failed(let error, _):
             self.console.write(FailureLine(error, of: file.path).text)
         case .paused(let progress):
+            // Those whose turn never came are counted at the end: there may be a million of them.
+            guard self.isAlone || progress.bytesDone > 0 else { return }
             self.write(PausedLine(file.path, progress).text, at: .quiet)
         case .cancelled:
             self.console.write(FailureLine(.internal, "the download was cancelled", of: file.path).text)
@@ -30,17 +34,24 @@ struct MessageReporter: ProgressReporter {
     }
 
     func finish(_ summary: TransferSummary) {
-        guard summary.files.count > 1 else { return }
+        guard summary.filesCount > 1 else { return }
         let failed = summary.failed
-        if !failed.isEmpty {
-            let names = failed.map { "\($0.file.path.shown) (\($0.error.code.rawValue))" }.joined(separator: ", ")
-            let line = FailureLine(.partial, "\(failed.count) of \(summary.files.count) files failed: \(names)")
-            self.console.write(line.text)
-        } else if summary.pausedCount == 0 {
-            let fetched = summary.completed.reduce(0) { $0 + $1.bytesFetched }
-            let rate = Self.rate(fetched, in: summary.duration)
+        // Each in a line of its own, for what was said of it when it failed may have scrolled away long ago.
+        for entry in failed {
+            self.console.write("segdl: failed: \(entry.file.path.shown) (\(entry.error.code.rawValue))")
+        }
+        if !failed.isEmpty || summary.pausedCount > 0 {
+            var counts = "\(summary.completedCount) of \(summary.filesCount) files complete"
+            if !failed.isEmpty { counts += ", \(failed.count) failed" }
+            if summary.pausedCount > 0 { counts += ", \(summary.pausedCount) paused" }
+            let hint = "The same command goes on with the rest"
+            self.console.write(
+                summary.pausedCount > 0
+                    ? "segdl: \(counts). \(hint)" : FailureLine(.partial, counts, hint: hint).text)
+        } else {
+            let rate = Self.rate(summary.bytesFetched, in: summary.duration)
             self.write(
-                "\(summary.files.count) files: \(ByteCount(summary.bytes)) in \(Seconds(summary.duration))\(rate)",
+                "\(summary.filesCount) files: \(ByteCount(summary.bytes)) in \(Seconds(summary.duration))\(rate)",
                 at: .normal)
         }
     }

@@ -7,7 +7,7 @@ struct NetworkOptions: ParsableArguments {
         name: [.customShort("H", allowingJoined: true), .long],
         help: ArgumentHelp(
             "A field sent to the URL's own server, never to another. Repeatable.", valueName: "NAME: VALUE"))
-    var header: [String] = []
+    var header: [HeaderField] = []
 
     @Option(
         name: [.customShort("A", allowingJoined: true), .long],
@@ -32,20 +32,12 @@ struct NetworkOptions: ParsableArguments {
     var maxRedirs = 20
 
     mutating func validate() throws {
-        for header in self.header {
-            guard let colon = header.firstIndex(of: ":"), colon != header.startIndex else {
-                throw ValidationError("--header is NAME: VALUE, not \"\(header)\"")
-            }
-        }
         if self.maxRedirs < 0 { throw ValidationError("--max-redirs is at least 0") }
     }
 
     /// The fields, in order; an option's own wins over one given by name.
     var fields: [(name: String, value: String)] {
-        var fields = self.header.map { header in
-            let parts = header.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            return (name: String(parts[0]), value: Self.trimmed(parts[1]))
-        }
+        var fields = self.header.map { (name: $0.name, value: $0.value) }
         for (name, value) in [("User-Agent", self.userAgent), ("Referer", self.referer)] {
             guard let value else { continue }
             fields.removeAll { $0.name.lowercased() == name.lowercased() }
@@ -59,11 +51,5 @@ struct NetworkOptions: ParsableArguments {
         configuration.verifiesCertificates = !self.insecure
         configuration.allowsDowngrade = self.allowDowngrade
         configuration.redirectsMax = self.maxRedirs
-    }
-
-    private static func trimmed(_ text: Substring) -> String {
-        let isBlank = { (character: Character) in character == " " || character == "\t" }
-        let start = text.drop(while: isBlank)
-        return String(start.reversed().drop(while: isBlank).reversed())
     }
 }

@@ -50,23 +50,28 @@ struct OutputOptions: ParsableArguments {
     private var style: Progress {
         if self.verbosity == .quiet { return .none }
         if let progress = self.progress { return progress }
-        return self.json ? .none : TerminalWidth(of: STDERR_FILENO) == nil ? .log : .bar
+        return self.json ? .none : Terminal(of: STDERR_FILENO) == nil ? .log : .bar
     }
 
     /// Who is told, in order: programs, then people.
     func reporters(
-        filesCount: Int, output: LineSink, console: Console, elapsed: @escaping @Sendable () -> Duration
+        filesCount: Int, output: LineSink, errors: LineSink, elapsed: @escaping @Sendable () -> Duration
     ) -> [any ProgressReporter] {
         var reporters: [any ProgressReporter] = []
+        let terminal = Terminal(assuming: STDERR_FILENO)
+        let console = Console(errors) { terminal.size.columns }
         if self.json { reporters.append(EventWriter(sink: output, elapsed: elapsed)) }
         switch self.style {
         case .bar:
-            let width = TerminalWidth(assuming: STDERR_FILENO)
             reporters.append(
-                BarReporter(console: console, filesCount: filesCount, width: width, elapsed: elapsed))
+                filesCount > 1
+                    ? BoardReporter(console: console, filesCount: filesCount, terminal: terminal)
+                    : BarReporter(console: console, terminal: terminal, elapsed: elapsed))
         case .log: reporters.append(LogReporter(console: console, elapsed: elapsed))
         case .none: break
         }
-        return reporters + [MessageReporter(console: console, verbosity: self.verbosity)]
+        return reporters + [
+            MessageReporter(console: console, verbosity: self.verbosity, isAlone: filesCount <= 1)
+        ]
     }
 }

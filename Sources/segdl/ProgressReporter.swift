@@ -7,15 +7,46 @@ struct TransferFile: Hashable, Sendable {
     /// The destination, as far as it is known.
     var path: String
 
+    /// Where it stands, absent if it never became a download.
+    var state: DownloadState?
+    /// What the caller wants to find again.
+    var userInfo: [String: String] = [:]
+
+    init(_ download: Download) {
+        self.id = download.id
+        self.path = download.path
+        self.state = download.state
+        self.userInfo = download.request.userInfo
+    }
+
+    /// One that never became a download.
+    init(id: Download.ID? = nil, path: String) {
+        self.id = id
+        self.path = path
+    }
+
+    /// One that the group did not take.
+    init(refused request: DownloadRequest) {
+        switch request.destination {
+        case .file(let path): self.init(id: request.id, path: path)
+        case .directory: self.init(id: request.id, path: request.source.description)
+        }
+        self.userInfo = request.userInfo
+    }
+
     /// The file's name, safe to show.
     var name: String { self.path.lastPathComponent.shown }
 }
 
 /// Tells someone how the files of a run are doing. Called from many tasks.
 protocol ProgressReporter: Sendable {
-    /// These are fetched, as far as their turn has come.
-    func begin(_ files: [TransferFile])
+    /// This one is fetched once its turn has come.
+    func begin(_ file: TransferFile)
     func report(_ event: DownloadEvent, of file: TransferFile)
+    /// Whether ``tick()`` is to be called, ten times a second.
+    var isTicking: Bool { get }
+    /// Time has passed.
+    func tick()
     /// The terminal changed.
     func redraw()
     /// Nothing follows.
@@ -23,7 +54,9 @@ protocol ProgressReporter: Sendable {
 }
 
 extension ProgressReporter {
-    func begin(_ files: [TransferFile]) {}
+    var isTicking: Bool { false }
+    func begin(_ file: TransferFile) {}
+    func tick() {}
     func redraw() {}
     func finish(_ summary: TransferSummary) {}
 }

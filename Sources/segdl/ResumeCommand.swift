@@ -34,54 +34,53 @@ struct ResumeCommand: SegdlSubcommand {
     @Option(help: ArgumentHelp("Another URL of the same file, for one whose link has expired.", valueName: "NEW"))
     var url: String?
 
-    @OptionGroup(title: "How they are fetched") var transfer: TransferOptions
-    @OptionGroup(title: "Servers") var network: NetworkOptions
-    @OptionGroup(title: "Output") var output: OutputOptions
-    @OptionGroup(visibility: .private) var foreign: ForeignOptions
+    @OptionGroup var fetch: FetchOptions
 
     mutating func validate() throws {
         if self.dir.isEmpty { throw ValidationError("--dir is empty") }
-        if self.paths.isEmpty != self.all {
+        let count = MirrorArguments.count(self.paths)
+        if (count == 0) != self.all {
             throw ValidationError(
                 self.all
                     ? "--all goes without paths"
                     : "there is no path. Name files, or say --all for those in the directory")
         }
-        guard self.paths.count != 1 else { return }
-        if self.url != nil { throw ValidationError("--url is for one path") }
-        if !self.transfer.checksum.isEmpty { throw ValidationError("--checksum is for one path") }
+        if count != 1, self.url != nil { throw ValidationError("--url is for one path") }
+        if self.all, !self.fetch.labels.mirror.isEmpty { throw ValidationError("--mirror is for one path") }
     }
 
     func perform() async -> ExitCode {
-        var configuration = DownloadConfiguration()
-        self.transfer.apply(to: &configuration)
-        self.network.apply(to: &configuration)
-        let transfer = Transfer(configuration: configuration, output: self.output)
-        do {
-            let paths = self.all ? try SavedDownload.paths(in: self.dir) : self.paths.map { Path.join(self.dir, $0) }
-            var requests: [DownloadRequest] = []
-            var refused: [(path: String, error: DownloadError)] = []
-            for path in paths {
-                do {
-                    requests.append(try self.request(at: path))
+        await self.fetch.run { () throws(DownloadError) in
+            var work = FetchOptions.Work()
+            for (path, mirrors) in try self.targets() {
+                do throws(DownloadError) {
+                    work.requests.append(try self.request(at: path, mirrors: mirrors))
                 } catch {
-                    refused.append((path, error))
+                    work.refused.append((path, error))
                 }
             }
-            try DuplicateDestinations.check(requests)
-            if paths.isEmpty { transfer.say("there is nothing to go on with in \(self.dir.shown)") }
-            return await transfer.run(requests, refused: refused)
-        } catch {
-            return transfer.refuse(error)
+            if work.requests.isEmpty, work.refused.isEmpty {
+                work.remark = "there is nothing to go on with in \(self.dir.shown)"
+            }
+            return work
         }
     }
 
-    private func request(at path: String) throws(DownloadError) -> DownloadRequest {
+    private func targets() throws(DownloadError) -> [(path: String, mirrors: [String])] {
+        if self.all { return try SavedDownload.paths(in: self.dir).map { ($0, []) } }
+        return try MirrorArguments.assigned(self.fetch.labels.mirror, among: self.paths).map { path, mirrors in
+            (Path.join(self.dir, path), mirrors)
+        }
+    }
+
+    private func request(at path: String, mirrors: [String]) throws(DownloadError) -> DownloadRequest {
         let saved = try SavedDownload(at: path)
-        var request = DownloadRequest(try SourceURL(self.url ?? saved.source), to: .file(saved.path))
-        request.fields = self.network.fields
-        request.digests = saved.digests
-        self.transfer.apply(to: &request)
+        let known = self.url == nil ? saved.mirrors : []
+        let sources = try self.fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)
+        var request = DownloadRequest(sources[0], to: .file(saved.path))
+        request.mirrors = Array(sources.dropFirst())
+        self.fetch.apply(to: &request)
+        request.digests = saved.digests + self.fetch.transfer.checksum.filter { !saved.digests.contains($0) }
         return request
     }
 }

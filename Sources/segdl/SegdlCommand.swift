@@ -28,7 +28,7 @@ struct SegdlCommand: AsyncParsableCommand {
             return Self.print(self.helpMessage(for: GetCommand.self))
         }
         do {
-            let arguments = BareContinue.spelledOut(arguments)
+            let arguments = MirrorArguments.marked(BareContinue.spelledOut(arguments))
             var command = try await self.asyncParseAsRoot(arguments)
             if let command = command as? any SegdlSubcommand {
                 return await command.perform()

@@ -22,13 +22,10 @@ struct SegmentCount: Hashable, ExpressibleByArgument {
         }
     }
 
-    /// The number asked for, if one was.
-    var exact: Int? {
+    var defaultValueDescription: String {
         switch self.segments {
-        case .automatic: nil
-        case .exactly(let count): count
+        case .automatic: "auto"
+        case .exactly(let count): "\(count)"
         }
     }
-
-    var defaultValueDescription: String { self.exact.map { "\($0)" } ?? "auto" }
 }

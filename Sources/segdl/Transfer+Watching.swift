@@ -2,71 +2,94 @@ import SegmentedDownload
 
 extension Transfer {
     private enum Ending: Sendable {
-        case file(Int, TransferSummary.Outcome)
+        case file(number: Int, TransferFile, TransferSummary.Outcome)
         case signal(CInt)
-        /// All files ended before any signal came.
-        case unsignalled
+        /// All files ended before any signal came, or nobody wants to know that time passes.
+        case nothing
     }
 
-    /// Waits for every download's end, and for a signal that brings it about.
+    /// How many downloads that have not ended the group has at most: ample for it to choose from, and few enough that a
+    /// list of a million files takes little more memory than its requests.
+    static let windowLength = 512
+
+    /// Has every download run to its end, a windowful at a time, or until a signal pauses those that were begun.
     static func watch(
-        _ downloads: [(Download, AsyncStream<DownloadEvent>)], of group: DownloadGroup,
-        _ reporters: [any ProgressReporter], _ signals: AsyncStream<SignalSource.Event>
-    ) async -> (files: [(file: TransferFile, outcome: TransferSummary.Outcome)], signal: CInt?) {
+        _ feed: Feed, of group: DownloadGroup, window: Int, _ reporters: [any ProgressReporter],
+        _ signals: AsyncStream<SignalSource.Event>, into summary: inout TransferSummary
+    ) async {
+        var feed = feed
+        var summed = summary
         await withTaskGroup(of: Ending.self) { tasks in
-            for reporter in reporters { reporter.begin(downloads.map { Self.file($0.0) }) }
-            for (index, (download, events)) in downloads.enumerated() {
-                tasks.addTask { .file(index, await Self.forward(events, of: download, to: reporters)) }
+            tasks.addTask { await Self.obey(signals, reporters).map { .signal($0) } ?? .nothing }
+            tasks.addTask {
+                await Self.tick(reporters.filter(\.isTicking))
+                return .nothing
             }
-            tasks.addTask { await Self.obey(signals, group, reporters).map { .signal($0) } ?? .unsignalled }
-            var outcomes: [Int: TransferSummary.Outcome] = [:]
-            var signal: CInt?
-            for await ending in tasks {
-                switch ending {
-                case .file(let index, let outcome): outcomes[index] = outcome
-                case .signal(let number): signal = number
-                case .unsignalled: break
+            var unfinished = 0
+            repeat {
+                while summed.signal == nil, unfinished < window, let given = feed.next() {
+                    switch given.download {
+                    case .success(let download):
+                        // Listened to from the start: a small file may be done before its task runs.
+                        let events = download.events
+                        for reporter in reporters { reporter.begin(TransferFile(download)) }
+                        tasks.addTask { await Self.forward(events, of: download, given.number, to: reporters) }
+                        unfinished += 1
+                    case .failure(let error):
+                        let file = TransferFile(refused: given.request)
+                        for reporter in reporters { reporter.report(.failed(error, DownloadProgress()), of: file) }
+                        summed.note(.failed(error), of: file, number: given.number)
+                    }
                 }
-                if outcomes.count == downloads.count { tasks.cancelAll() }
-            }
-            let files = downloads.enumerated().map { index, entry in
-                (file: Self.file(entry.0), outcome: outcomes[index] ?? .paused)
-            }
-            return (files, signal)
+                guard unfinished > 0, let ending = await tasks.next() else { break }
+                switch ending {
+                case .file(let number, let file, let outcome):
+                    summed.note(outcome, of: file, number: number)
+                    unfinished -= 1
+                case .signal(let number):
+                    summed.signal = number
+                    // Here, where nothing is given to the group meanwhile.
+                    await group.pauseAll()
+                case .nothing: break
+                }
+            } while true
+            tasks.cancelAll()
+            for await case .signal(let number) in tasks { summed.signal = number }
         }
+        summary = summed
     }
 
     private static func forward(
-        _ events: AsyncStream<DownloadEvent>, of download: Download, to reporters: [any ProgressReporter]
-    ) async -> TransferSummary.Outcome {
+        _ events: AsyncStream<DownloadEvent>, of download: Download, _ number: Int, to reporters: [any ProgressReporter]
+    ) async -> Ending {
+        var file = TransferFile(download)
         for await event in events {
-            let file = Self.file(download)
+            file.path = download.path
+            file.state = download.state
             for reporter in reporters { reporter.report(event, of: file) }
-            switch event {
-            case .completed(let result): return .completed(result)
-            case .failed(let error, _): return .failed(error)
-            case .paused: return .paused
-            case .cancelled: return .failed(DownloadError(.internal, "the download was cancelled"))
-            case .started, .progress, .segment, .retrying, .checkpoint, .note, .state: continue
-            }
+            if let outcome = TransferSummary.Outcome(event) { return .file(number: number, file, outcome) }
         }
-        return .failed(DownloadError(.internal, "the download ended without saying how"))
+        let error = DownloadError(.internal, "the download ended without saying how")
+        return .file(number: number, file, .failed(error))
     }
 
-    private static func file(_ download: Download) -> TransferFile {
-        TransferFile(id: download.id, path: download.path)
+    /// Lets those who draw do so ten times a second, until cancelled: more nobody reads.
+    private static func tick(_ reporters: [any ProgressReporter]) async {
+        guard !reporters.isEmpty else { return }
+        while (try? await Task.sleep(for: .milliseconds(100))) != nil {
+            for reporter in reporters { reporter.tick() }
+        }
     }
 
-    /// Pauses all at the first signal; returns which one it was.
+    /// Waits for the first signal that asks to stop; returns which one it was.
     private static func obey(
-        _ events: AsyncStream<SignalSource.Event>, _ group: DownloadGroup, _ reporters: [any ProgressReporter]
+        _ events: AsyncStream<SignalSource.Event>, _ reporters: [any ProgressReporter]
     ) async -> CInt? {
         for await event in events {
             switch event {
             case .resize:
                 for reporter in reporters { reporter.redraw() }
             case .stop(let number):
-                await group.pauseAll()
                 return number
             }
         }

@@ -28,17 +28,17 @@ struct Transfer {
         let start = ContinuousClock.now
         let elapsed: @Sendable () -> Duration = { ContinuousClock.now - start }
         let reporters = self.output.reporters(
-            filesCount: requests.count, output: self.events, console: Console(self.errors), elapsed: elapsed)
-        var summary = TransferSummary()
-        for (path, error) in refused {
+            filesCount: refused.count + requests.count, output: self.events, errors: self.errors, elapsed: elapsed)
+        var summary = TransferSummary(filesCount: refused.count + requests.count)
+        for (number, (path, error)) in refused.enumerated() {
             let file = TransferFile(path: path)
             for reporter in reporters { reporter.report(.failed(error, DownloadProgress()), of: file) }
-            summary.files.append((file, .failed(error)))
+            summary.note(.failed(error), of: file, number: number)
         }
         let signals = SignalSource()
         defer { signals.cancel() }
         do {
-            try await self.fetch(requests, reporters, signals, into: &summary)
+            try await self.fetch(requests, from: refused.count, reporters, signals, into: &summary)
         } catch {
             return self.refuse(error)
         }
@@ -64,22 +64,20 @@ struct Transfer {
     }
 
     private func fetch(
-        _ requests: [DownloadRequest], _ reporters: [any ProgressReporter], _ signals: SignalSource,
+        _ requests: [DownloadRequest], from number: Int, _ reporters: [any ProgressReporter], _ signals: SignalSource,
         into summary: inout TransferSummary
     ) async throws {
         guard !requests.isEmpty else { return }
-        let (endings, signal) = try await withDownloadClient(self.configuration) { client in
+        let window = max(Self.windowLength, 2 * self.configuration.limits.downloads)
+        let before = summary
+        summary = try await withDownloadClient(self.configuration) { client in
             try await client.withGroup { group in
-                // Listened to from the start: a small file may be done before its task runs.
-                let downloads = try requests.map { request in
-                    let download = try group.add(request)
-                    return (download, download.events)
-                }
-                return await Self.watch(downloads, of: group, reporters, signals.events)
+                var summary = before
+                let feed = try Feed(requests, to: group, from: number)
+                await Self.watch(feed, of: group, window: window, reporters, signals.events, into: &summary)
+                return summary
             }
         }
-        summary.files += endings
-        summary.signal = signal
     }
 
     /// A reader who has gone does not want to know; one who misses something does.

@@ -1,36 +1,66 @@
 import SegmentedDownload
 
-/// How the files of a run ended.
+/// How the files of a run ended: sums, and what failed. A list may have a million files, so that the others leave no more.
 struct TransferSummary: Sendable {
     enum Outcome: Sendable {
         case completed(DownloadResult)
         case failed(DownloadError)
         case paused
+
+        /// Absent for an event that ends nothing.
+        init?(_ event: DownloadEvent) {
+            switch event {
+            case .completed(let result): self = .completed(result)
+            case .failed(let error, _): self = .failed(error)
+            case .paused: self = .paused
+            case .cancelled: self = .failed(DownloadError(.internal, "the download was cancelled"))
+            case .started, .state, .progress, .segment, .retrying, .checkpoint, .note: return nil
+            }
+        }
     }
 
-    var files: [(file: TransferFile, outcome: Outcome)] = []
+    struct Failed: Sendable {
+        /// Its place among the files.
+        var number: Int
+        var file: TransferFile
+        var error: DownloadError
+    }
+
+    let filesCount: Int
+    private(set) var completedCount = 0
+    private(set) var bytes: Int64 = 0
+    private(set) var bytesFetched: Int64 = 0
+    private var failures: [Failed] = []
     /// The signal that ended the run early.
     var signal: CInt?
     var duration: Duration = .zero
 
-    var completed: [DownloadResult] {
-        self.files.compactMap { if case .completed(let result) = $0.outcome { result } else { nil } }
+    init(filesCount: Int) {
+        self.filesCount = filesCount
     }
 
-    var failed: [(file: TransferFile, error: DownloadError)] {
-        self.files.compactMap { file, outcome in
-            if case .failed(let error) = outcome { (file, error) } else { nil }
+    /// - Parameter number: the file's place among all.
+    mutating func note(_ outcome: Outcome, of file: TransferFile, number: Int) {
+        switch outcome {
+        case .completed(let result):
+            self.completedCount += 1
+            self.bytes += result.bytes
+            self.bytesFetched += result.bytesFetched
+        case .failed(let error): self.failures.append(Failed(number: number, file: file, error: error))
+        case .paused: break
         }
     }
 
-    var pausedCount: Int { self.files.count - self.completed.count - self.failed.count }
+    /// In the order of the files.
+    var failed: [Failed] { self.failures.sorted { $0.number < $1.number } }
 
-    var bytes: Int64 { self.completed.reduce(0) { $0 + $1.bytes } }
+    /// Those whose turn never came are among them.
+    var pausedCount: Int { self.filesCount - self.completedCount - self.failures.count }
 
     /// A signal that came too late to stop anything changes nothing.
     var exitCode: ExitCode {
         if self.pausedCount > 0 { return self.signal.map { ExitCode(signal: $0) } ?? .internal }
-        guard let first = self.failed.first else { return .ok }
-        return self.files.count == 1 ? ExitCode(first.error.code) : .partial
+        guard let first = self.failures.first else { return .ok }
+        return self.filesCount == 1 ? ExitCode(first.error.code) : .partial
     }
 }

@@ -177,6 +177,8 @@ final class Checker: @unchecked Sendable {
 
     /// Without faults nothing is fetched twice, but for the piece that was on its way when a segment was cut short.
     private func checkWaste() {
+        // Samples of other origins are fetched to be compared only.
+        guard self.network.others.isEmpty else { return }
         let length = self.network.origins.reduce(0) { $0 + $1.current.bytes.count }
         let waste = self.network.bytesDelivered - length
         let files = self.network.origins.count

@@ -264,7 +264,7 @@ struct RangeResponseTests {
         arguments: [
             (408, Kind.refused), (425, .refused), (429, .refused), (500, .refused), (502, .refused), (503, .refused),
             (504, .refused), (401, .unauthorized), (407, .unauthorized), (400, .rejected), (403, .rejected),
-            (404, .rejected), (410, .rejected), (412, .rejected), (421, .rejected), (451, .rejected), (501, .rejected),
+            (404, .rejected), (410, .rejected), (412, .rejected), (421, .refused), (451, .rejected), (501, .rejected),
             (505, .rejected), (100, .malformed), (201, .malformed), (204, .malformed), (207, .malformed),
             (300, .malformed), (304, .malformed), (305, .malformed), (600, .malformed), (0, .malformed),
             (-1, .malformed), (301, .malformed), (302, .malformed),

@@ -46,6 +46,7 @@ struct PausingTests {
                 case .revoke(let lease): script.end(lease.rawValue, .revoked)
                 case .answer(let lease, .stop): script.end(lease.rawValue, .finished)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
+                case .revise: script.tell(.revised)
                 case .interruptPlacing: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
                 case .discard: script.tell(.discarded)
                 case .answer, .narrow, .place, .report, .conclude: break
@@ -74,6 +75,7 @@ struct PausingTests {
                 case .prepare: script.tell(.prepared)
                 case .revoke(let lease): script.end(lease.rawValue, .revoked)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
+                case .revise: script.tell(.revised)
                 case .interruptPlacing: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
                 case .survey: script.tell(.surveyed(.nothing))
                 case .answer, .narrow, .place, .discard, .report, .conclude: break
@@ -107,6 +109,7 @@ struct PausingTests {
                 case .prepare: script.tell(.prepared)
                 case .revoke(let lease): script.end(lease.rawValue, .revoked)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
+                case .revise: script.tell(.revised)
                 case .interruptPlacing:
                     // Asked twice, it is interrupted once.
                     if !isInterrupted { script.tell(.storageFailed(Failure(.cancelled, "interrupted"))) }

@@ -35,7 +35,8 @@ import Testing
         try await Harness.run { harness in
             let result = await harness.fetch("/4M/file.bin?ranges=short:100000")
             #expect(result.code == nil)
-            #expect(result.value?.bytesFetched == 4.mebibytes)
+            // Where a connection takes over from another, a piece may come twice.
+            #expect((4.mebibytes...5.mebibytes).contains(result.value?.bytesFetched ?? 0))
             #expect(harness.contains(seed: 1, length: 4.mebibytes))
         }
     }

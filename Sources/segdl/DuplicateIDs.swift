@@ -1,0 +1,18 @@
+import SegmentedDownload
+
+/// Refuses two files of one name in one run: whoever reads the events could not keep them apart.
+enum DuplicateIDs {
+    static func check(_ requests: [DownloadRequest]) throws(DownloadError) {
+        guard requests.contains(where: { $0.id != nil }) else { return }
+        var seen: Set<Download.ID> = []
+        for (number, request) in requests.enumerated() {
+            // A file without a name goes by its number, which must not be another's name either.
+            let id = request.id ?? Download.ID(rawValue: "\(number)")
+            guard seen.insert(id).inserted else {
+                throw DownloadError(
+                    .usage, "two files have the id \"\(id.rawValue.shown)\"",
+                    hint: "A file without one has its number, from 0")
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import SegmentedDownload
+
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
+/// A file that names files, as `-i` was given it.
+struct InputFile {
+    /// `-` for standard input.
+    let path: String
+
+    /// 256 MiB: some millions of files; more is rather a wrong file than a list.
+    static let lengthMax = 256 << 20
+
+    /// How messages call it.
+    var name: String { self.isStandardInput ? "standard input" : self.path.shown }
+
+    var isStandardInput: Bool { self.path == "-" }
+
+    /// The whole content.
+    func contents() throws(DownloadError) -> [UInt8] {
+        let descriptor = self.isStandardInput ? STDIN_FILENO : Self.open(self.path)
+        guard descriptor >= 0 else { throw self.failure("opened") }
+        defer { if !self.isStandardInput { close(descriptor) } }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw self.failure("read") }
+        guard status.st_mode & S_IFMT != S_IFDIR else {
+            throw DownloadError(
+                .file, "the list \(self.name) is a directory", hint: "Name a file, or - for standard input")
+        }
+        return try self.read(descriptor, sizeHint: Int(max(status.st_size, 0)))
+    }
+
+    private func read(_ descriptor: CInt, sizeHint: Int) throws(DownloadError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(min(sizeHint, Self.lengthMax))
+        var piece = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = piece.withUnsafeMutableBytes { Self.read(descriptor, $0) }
+            if count == 0 { return bytes }
+            guard count > 0 else {
+                if errno == EINTR { continue }
+                throw self.failure("read")
+            }
+            bytes += piece[..<count]
+            guard bytes.count <= Self.lengthMax else {
+                throw DownloadError(
+                    .usage, "the list \(self.name) has more than \(ByteCount(Int64(Self.lengthMax)))",
+                    hint: "Split it")
+            }
+        }
+    }
+
+    private func failure(_ participle: String) -> DownloadError {
+        let number = errno
+        return DownloadError(
+            .file, "the list \(self.name) cannot be \(participle): \(String(cString: strerror(number)))",
+            errno: number)
+    }
+
+    private static func open(_ path: String) -> CInt {
+        #if canImport(Musl)
+            Musl.open(path, O_RDONLY | O_CLOEXEC)
+        #else
+            Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        #endif
+    }
+
+    private static func read(_ descriptor: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        #if canImport(Musl)
+            Musl.read(descriptor, buffer.baseAddress, buffer.count)
+        #else
+            Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+        #endif
+    }
+}

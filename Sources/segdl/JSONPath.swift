@@ -1,0 +1,107 @@
+import ArgumentParser
+
+/// Where in a JSON document something is: `.list[]`, `.a."b c"[3].files[]`.
+///
+/// A small part of jq's language: keys, quoted where they are no plain word, one element, or every element.
+struct JSONPath: Hashable, ExpressibleByArgument {
+    enum Step: Hashable {
+        case key(String)
+        case index(Int)
+        case each
+    }
+
+    let steps: [Step]
+
+    /// Absent if the text is no path.
+    init?(argument: String) {
+        var steps: [Step] = []
+        var rest = argument.unicodeScalars[...]
+        // `.` alone is the whole document; `.[]` is the same as `[]`.
+        if argument == "." { rest.removeFirst() }
+        if rest.starts(with: ".[".unicodeScalars) { rest = rest.dropFirst() }
+        while let first = rest.popFirst() {
+            let step: Step? =
+                switch first {
+                case ".": Self.key(&rest).map { .key($0) }
+                case "[": Self.subscript(&rest)
+                default: nil
+                }
+            guard let step, steps.count < JSONValue.depthMax else { return nil }
+            steps.append(step)
+        }
+        self.steps = steps
+    }
+
+    private static func key(_ rest: inout Substring.UnicodeScalarView) -> String? {
+        guard rest.first == "\"" else {
+            let word = rest.prefix { $0 != "." && $0 != "[" && $0 != "]" && $0 != "\"" }
+            rest = rest[word.endIndex...]
+            return word.isEmpty ? nil : String(Substring(word))
+        }
+        rest.removeFirst()
+        var key = String.UnicodeScalarView()
+        while let scalar = rest.popFirst() {
+            if scalar == "\"" { return String(key) }
+            // A backslash takes the next one literally.
+            guard let taken = scalar == "\\" ? rest.popFirst() : scalar else { return nil }
+            key.append(taken)
+        }
+        return nil
+    }
+
+    private static func `subscript`(_ rest: inout Substring.UnicodeScalarView) -> Step? {
+        let inner = rest.prefix { $0 != "]" }
+        guard inner.endIndex < rest.endIndex else { return nil }
+        rest = rest[inner.endIndex...].dropFirst()
+        if inner.isEmpty { return .each }
+        guard inner.allSatisfy({ ("0"..."9").contains($0) }), let index = Int(String(Substring(inner))) else {
+            return nil
+        }
+        return .index(index)
+    }
+
+    /// Every value that the path leads to, in order, each with the path to it alone.
+    func values(in document: JSONValue) throws(ListProblem) -> [(place: String, value: JSONValue)] {
+        var found: [(place: String, value: JSONValue)] = [("", document)]
+        for step in self.steps {
+            var next: [(place: String, value: JSONValue)] = []
+            for (place, value) in found { next += try Self.follow(step, from: value, at: place) }
+            found = next
+        }
+        return found
+    }
+
+    private static func follow(
+        _ step: Step, from value: JSONValue, at place: String
+    ) throws(ListProblem) -> [(place: String, value: JSONValue)] {
+        func problem(_ message: String) -> ListProblem { ListProblem(.element(place), message) }
+        switch (step, value) {
+        case (.key(let key), .object(let object)):
+            let target = "\(place).\(key.quotedIfNeeded)"
+            guard let member = object[key] else { throw ListProblem(.element(target), "there is no such thing") }
+            return [(target, member)]
+        case (.index(let index), .array(let array)):
+            guard index < array.count else {
+                throw problem("it has \(array.count) elements, and the first is [0]: there is no [\(index)]")
+            }
+            return [("\(place)[\(index)]", array[index])]
+        case (.each, .array(let array)):
+            return array.enumerated().map { ("\(place)[\($0)]", $1) }
+        case (.key(let key), .string), (.key(let key), .array), (.key(let key), .other):
+            throw problem("it is no object, and has no .\(key.quotedIfNeeded)")
+        case (.index, .string), (.index, .object), (.index, .other), (.each, .string), (.each, .object),
+            (.each, .other):
+            throw problem("it is no array, and has no elements")
+        }
+    }
+}
+
+extension String {
+    /// As it stands in a path.
+    fileprivate var quotedIfNeeded: String {
+        let isPlain = !self.isEmpty && self.unicodeScalars.allSatisfy { !".[]\"\\ ".unicodeScalars.contains($0) }
+        guard !isPlain else { return self }
+        let escaped = self.unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }.joined()
+        return "\"\(escaped)\""
+    }
+}

@@ -1,0 +1,81 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Any JSON, as far as a list of files needs it.
+enum JSONValue: Hashable {
+    case string(String)
+    case array([JSONValue])
+    case object([String: JSONValue])
+    /// A number, true, false or null: nothing a file is named by.
+    case other
+
+    /// Lists are a few levels deep; more is an attack on the stack.
+    static let depthMax = 32
+
+    /// - Throws: what the decoder says of bytes that are not JSON.
+    init(parsing bytes: [UInt8]) throws {
+        let decoder = JSONDecoder()
+        if let key = JSONHabits.key { decoder.userInfo[key] = JSONHabits() }
+        self = try decoder.decode(JSONValue.self, from: Data(bytes))
+    }
+}
+
+extension JSONValue: Decodable {
+    /// What a value may be read as.
+    enum Kind: Hashable, CaseIterable {
+        case string, object, array, other
+    }
+
+    init(from decoder: any Decoder) throws {
+        let path = decoder.codingPath
+        guard path.count <= Self.depthMax else {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: [], debugDescription: "it is nested more than \(Self.depthMax) levels deep"))
+        }
+        let habits = JSONHabits.key.flatMap { decoder.userInfo[$0] } as? JSONHabits
+        let usual = habits?.kind(at: path)
+        if let usual, let value = try Self.read(usual, from: decoder) {
+            self = value
+            return
+        }
+        for kind in Kind.allCases where kind != usual {
+            guard let value = try Self.read(kind, from: decoder) else { continue }
+            habits?.note(kind, at: path)
+            self = value
+            return
+        }
+        self = .other
+    }
+
+    /// Nil if the value is of another kind.
+    private static func read(_ kind: Kind, from decoder: any Decoder) throws -> JSONValue? {
+        switch kind {
+        case .string: return (try? decoder.singleValueContainer().decode(String.self)).map { .string($0) }
+        case .object:
+            guard let container = try? decoder.container(keyedBy: Key.self) else { return nil }
+            var object: [String: JSONValue] = [:]
+            for key in container.allKeys { object[key.stringValue] = try container.decode(JSONValue.self, forKey: key) }
+            return .object(object)
+        case .array:
+            guard var container = try? decoder.unkeyedContainer() else { return nil }
+            var array: [JSONValue] = []
+            while !container.isAtEnd { array.append(try container.decode(JSONValue.self)) }
+            return .array(array)
+        case .other:
+            let container = try decoder.singleValueContainer()
+            let isOther = container.decodeNil() || (try? container.decode(Double.self)) != nil
+            return isOther || (try? container.decode(Bool.self)) != nil ? .other : nil
+        }
+    }
+
+    private struct Key: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init?(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+}

@@ -1,0 +1,74 @@
+import SegmentedDownload
+import Testing
+
+@testable import segdl
+
+/// Arguments that the parser alone cannot read.
+@Suite("Arguments")
+struct ArgumentTests {
+    @Test(
+        "A rate is a size, perhaps a second, and 0 is none",
+        arguments: [
+            ("10M", 10 << 20), ("10M/s", 10 << 20), ("10MiB/s", 10 << 20), ("1.5k/S", 1536), ("7", 7), ("0", nil),
+            ("0/s", nil),
+        ] as [(String, Int64?)])
+    func rate(text: String, limit: Int64?) throws {
+        #expect(try #require(ByteRate(argument: text)).limit == limit)
+    }
+
+    @Test("What is no rate is refused", arguments: ["", "/s", "x", "-1", "10M/m", "1e3", "10 M"])
+    func noRate(text: String) {
+        #expect(ByteRate(argument: text) == nil)
+    }
+
+    static func assigned(_ arguments: String...) throws(DownloadError) -> [[String]] {
+        let marked = MirrorArguments.marked(arguments)
+        let mirrors = marked.filter { $0.hasPrefix("--mirror=") }.map { String($0.dropFirst(9)) }
+        let rest = marked.filter { !$0.hasPrefix("--mirror=") }
+        return try MirrorArguments.assigned(mirrors, among: rest).map { [$0.argument] + $0.mirrors }
+    }
+
+    @Test("A mirror is another source of the URL before it, and of the only one wherever it stands")
+    func mirrors() throws {
+        #expect(
+            try Self.assigned("a", "--mirror", "b", "--mirror=c", "d", "e", "--mirror", "f") == [
+                ["a", "b", "c"], ["d"], ["e", "f"],
+            ])
+        #expect(try Self.assigned("--mirror", "b", "a", "--mirror", "c") == [["a", "b", "c"]])
+        #expect(try Self.assigned("a", "--", "--mirror", "b") == [["a"], ["--"], ["--mirror"], ["b"]])
+        #expect(try Self.assigned("a", "--mirror") == [["a"], ["--mirror"]])
+        for arguments in [["--mirror", "b", "a", "c"], ["--mirror", "b"]] {
+            #expect(throws: DownloadError.self) {
+                try MirrorArguments.assigned(
+                    ["b"], among: MirrorArguments.marked(arguments).filter { $0 != "--mirror=b" })
+            }
+        }
+    }
+
+    @Test("The first locale that is given says whether the terminal reads UTF-8")
+    func locale() {
+        #expect(Terminal.isUTF8([nil, nil, "en_US.UTF-8"]))
+        #expect(Terminal.isUTF8(["", "C.utf8", "C"]))
+        #expect(!Terminal.isUTF8(["C", "C.UTF-8", nil]))
+        #expect(!Terminal.isUTF8([nil, nil, nil]))
+        #expect(!Terminal.isUTF8(["de_DE.ISO-8859-1", nil, nil]))
+    }
+
+    @Test("Two files of one name are refused, and one that has another's number, but a ten thousand others are not")
+    func identifiers() throws {
+        func requests(_ ids: [String?]) throws -> [DownloadRequest] {
+            try ids.enumerated().map { number, id in
+                var request = DownloadRequest(try SourceURL("http://a/\(number)"))
+                request.id = id.map { Download.ID(rawValue: $0) }
+                return request
+            }
+        }
+        try DuplicateIDs.check(try requests(["a", nil, "b"]))
+        for ids in [["a", "a"], ["1", nil]] as [[String?]] {
+            #expect(throws: DownloadError.self) { try DuplicateIDs.check(try requests(ids)) }
+        }
+        let many = try requests([String?](repeating: nil, count: 10_000))
+        try DuplicateDestinations.check(many)
+        #expect(throws: DownloadError.self) { try DuplicateDestinations.check(many + [many[9999]]) }
+    }
+}

@@ -1,0 +1,82 @@
+import Testing
+
+@testable import segdl
+
+/// Lists as JSON.
+@Suite("JSON lists")
+struct JSONListTests {
+    /// The entries of a document, each as `place url name`.
+    static func read(
+        _ text: String, path: String? = nil, url: String = "url", name: String? = nil
+    ) throws -> [String] {
+        let path = try path.map { try #require(JSONPath(argument: $0)) }
+        let list = JSONList(path: path, urlKey: url, nameKey: name)
+        return try list.entries(in: Array(text.utf8)).map { entry in
+            guard case .element(let place) = entry.place else { return "" }
+            return ([place] + entry.urls + entry.options.map { "\($0.key)=\($0.value)" }).joined(separator: " ")
+        }
+    }
+
+    @Test("Elements are URLs, or objects with a URL and perhaps a name")
+    func elements() throws {
+        #expect(try Self.read(#"["http://a/b", {"url": "c"}]"#) == ["[0] http://a/b", "[1] c"])
+        let document =
+            #"{"list": [{"path": "p", "name": "n"}, {"path": "q"}, "r"], "a b": [[{"url": 1}, {"url": "u"}]]}"#
+        #expect(
+            try Self.read(document, path: ".list[]", url: "path", name: "name")
+                == [".list[0] p out=n", ".list[1] q", ".list[2] r"])
+        #expect(try Self.read(document, path: #"."a b"[][1]"#) == [#"."a b"[0][1] u"#])
+        #expect(try Self.read(document, path: ".list[1]", url: "path") == [".list[1] q"])
+        #expect(try Self.read("\u{FEFF}[]") == [])
+    }
+
+    @Test("A name of a document stays in its directory, and is no option and no hidden file")
+    func names() throws {
+        let document = #"[{"url": "u", "n": "../../etc/passwd"}, {"url": "u", "n": ".ssh"}, {"url": "u", "n": "-rf"}]"#
+        #expect(
+            try Self.read(document, name: "n") == ["[0] u out=passwd", "[1] u out=_.ssh", "[2] u out=_rf"])
+    }
+
+    @Test(
+        "What cannot be followed is told by its place",
+        arguments: [
+            ("{}", nil, ""), ("[1]", nil, "[0]"), ("[[]]", nil, "[0]"), (#"[{"uri": "x"}]"#, nil, "[0]"),
+            (#"[{"url": 1}]"#, nil, "[0]"), ("[", nil, ""), ("", ".a", ""), ("[1] x", nil, ""),
+            (#"{"a": 1}"#, ".b", ".b"), (#"{"a": 1}"#, ".a[]", ".a"), (#"{"a": [1]}"#, ".a[1]", ".a"),
+            (#"{"a": ["x"]}"#, ".a", ".a"), (#"{"a": ["x"]}"#, ".a.b", ".a"),
+        ] as [(String, String?, String)])
+    func problems(document: String, path: String?, place: String) {
+        let problem = #expect(throws: ListProblem.self) { try Self.read(document, path: path) }
+        #expect(problem?.place == .element(place))
+    }
+
+    @Test("A document is refused before it is nested so deep that it endangers the stack")
+    func depth() throws {
+        func nested(_ depth: Int) -> String {
+            String(repeating: "[", count: depth) + #""u""# + String(repeating: "]", count: depth)
+        }
+        let path = String(repeating: "[]", count: JSONValue.depthMax)
+        #expect(try Self.read(nested(JSONValue.depthMax), path: path).count == 1)
+        for depth in [JSONValue.depthMax + 1, 500, 100_000] {
+            #expect(throws: ListProblem.self) { try Self.read(nested(depth), path: path) }
+        }
+    }
+
+    @Test(
+        "A path is keys, elements, or nothing",
+        arguments: [
+            (".", []), ("[]", [.each]), (".[]", [.each]), (".a", [.key("a")]),
+            (".a.b[3]", [.key("a"), .key("b"), .index(3)]),
+            (#"."a b".é"#, [.key("a b"), .key("é")]), (#"."\"\\]""#, [.key(#""\]"#)]), ("", []),
+        ] as [(String, [JSONPath.Step])])
+    func path(text: String, steps: [JSONPath.Step]) {
+        #expect(JSONPath(argument: text)?.steps == steps)
+    }
+
+    @Test(
+        "What is no path is refused",
+        arguments: ["a", "..", ".a.", ".a[", ".a[x]", ".a[-1]", ".a]", #".""#, #"."a"#, ".a[99999999999999999999]"])
+    func noPath(text: String) {
+        #expect(JSONPath(argument: text) == nil)
+    }
+}

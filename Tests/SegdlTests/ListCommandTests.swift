@@ -1,0 +1,140 @@
+import Foundation
+import Origin
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Lists given to the real command.
+@Suite("Lists of files")
+struct ListCommandTests {
+    /// A command in a directory with a list, and an origin.
+    static func run(
+        _ text: (Origin) -> String, named name: String = "list",
+        _ body: (Segdl, Origin) async throws -> Void
+    ) async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                try Data(text(origin).utf8).write(to: URL(fileURLWithPath: command.path(name)))
+                try await body(command, origin)
+            }
+        }
+    }
+
+    static func isRight(_ path: String, megabytes: Int64 = 1, seed: UInt64 = 1) -> Bool {
+        OriginContent(seed: seed).firstMismatch(inFileAt: path, length: megabytes << 20) == nil
+    }
+
+    @Test("Every URL of a list is fetched, with the options below it, together with those of the command line")
+    func list() async throws {
+        try await Self.run { origin in
+            """
+            # two files
+            \(origin.url("/1M/a.bin"))
+              out=first.bin
+              header=X-One: 1
+              user-agent=me
+            \(origin.url("/1M/b.bin?seed=2"))
+              dir=sub
+            """
+        } _: { command, origin in
+            let outcome = try await command.run("-i", "list", origin.url("/1M/c.bin"), "-A", "all")
+            #expect(outcome.status == 0, "\(outcome)")
+            #expect(Self.isRight(command.path("first.bin")) && Self.isRight(command.path("c.bin")))
+            #expect(Self.isRight(command.path("sub/b.bin"), seed: 2))
+            let requests = origin.log.snapshot().requests
+            let first = requests.filter { $0.path.hasPrefix("/1M/a.bin") }
+            #expect(!first.isEmpty && first.allSatisfy { $0["x-one"] == "1" && $0["user-agent"] == "me" })
+            let others = requests.filter { !$0.path.hasPrefix("/1M/a.bin") }
+            #expect(others.allSatisfy { $0["x-one"] == nil && $0["user-agent"] == "all" })
+        }
+    }
+
+    @Test("A list may come from standard input, with the ends of lines that Windows has")
+    func standardInput() async throws {
+        try await Self.run {
+            "\u{FEFF}\($0.url("/1M/a.bin"))\r\n  out=x.bin\r\n\($0.url("/1M/b.bin"))"
+        } _: { command, _ in
+            let outcome = try await command.run(["-i", "-"], shell: #""$0" "$@" < list"#)
+            #expect(outcome.status == 0, "\(outcome)")
+            #expect(Self.isRight(command.path("x.bin")) && Self.isRight(command.path("b.bin")))
+        }
+    }
+
+    @Test("A list may be JSON, with names, and URLs relative to another")
+    func json() async throws {
+        try await Self.run { _ in
+            #"{"list": [{"path": "a.bin", "name": "../x.bin"}, {"path": "/1M/b.bin?seed=2"}]}"#
+        } _: { command, origin in
+            let outcome = try await command.run(
+                "-i", "list", "--json-path", ".list[]", "--url-key", "path", "--name-key", "name", "--base-url",
+                origin.url("/1M/index.json"))
+            #expect(outcome.status == 0, "\(outcome)")
+            #expect(Self.isRight(command.path("x.bin")) && Self.isRight(command.path("b.bin"), seed: 2))
+            let other = try await command.run("-i", "list", "--json-path", ".list[]", "--url-key", "path")
+            #expect(other.status == 2 && other.errors.contains("list: .list[0]: "), "\(other)")
+        }
+    }
+
+    @Test(
+        "What is wrong with a list is told with its line, and nothing is begun",
+        arguments: [
+            ("  nonsense=1", "list:2: \"nonsense\""), ("  split=0", "list:2: split"), ("not a url", "list:2: "),
+            ("  header=Range", "list:2: header"), ("x\0y", "list:2: the line holds a NUL"),
+            ("http://a/\thttp://[", "list:2: "),
+        ])
+    func malformed(line: String, words: String) async throws {
+        try await Self.run {
+            "\($0.url("/1M/a.bin"))\n\(line)\n\($0.url("/1M/b.bin"))\n"
+        } _: { command, origin in
+            let outcome = try await command.run("-i", "list")
+            #expect(outcome.status == 2 && outcome.errors.contains(words), "\(outcome)")
+            #expect(outcome.errors.split(separator: "\n").count == 1)
+            #expect(origin.log.snapshot().connectionsCount == 0)
+            #expect(!command.exists("a.bin"))
+        }
+    }
+
+    @Test("A list that is not there or no file is 3, one that is empty is nothing to do")
+    func noList() async throws {
+        try await Self.run { _ in
+            "\n# nothing\n"
+        } _: { command, _ in
+            for path in ["nowhere", "."] {
+                let outcome = try await command.run("-i", path)
+                #expect(outcome.status == 3 && outcome.errors.hasPrefix("segdl: error[file]: the list "), "\(outcome)")
+            }
+            let outcome = try await command.run("-i", "list")
+            #expect(outcome.status == 0 && outcome.errors.contains("nothing to fetch in list"), "\(outcome)")
+        }
+    }
+
+    @Test(
+        "Options for one file are refused for a list of more",
+        arguments: [["-o", "x"], ["--id", "x"], ["--checksum", "crc32=00000000"]])
+    func oneFile(option: [String]) async throws {
+        try await Self.run {
+            "\($0.url("/1M/a.bin"))\n\($0.url("/1M/b.bin"))\n"
+        } _: { command, origin in
+            let outcome = try await command.run(["-i", "list"] + option)
+            #expect(outcome.status == 2 && outcome.errors.contains("there are 2"), "\(outcome)")
+            #expect(origin.log.snapshot().connectionsCount == 0)
+        }
+    }
+
+    @Test("A number of segments in a list is exact, also above what holds for a server by itself")
+    func exactSegments() async throws {
+        try await Self.run {
+            "\($0.url("/40M/a.bin?rate=1M"))\n  split=20\n"
+        } _: { command, origin in
+            let outcome = try await command.run(["--json", "-i", "list"]) { process in
+                await origin.log.waitForRequests(20)
+                await origin.log.waitForBytes(sent: 8 << 20)
+                kill(process, SIGINT)
+            }
+            #expect(outcome.status == 130, "\(outcome)")
+            #expect(origin.log.snapshot().requestsPeak == 20)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import SegmentedDownload
+import Testing
+
+@testable import segdl
+
+/// What the options of a list's file do to its request.
+@Suite("Options of lists")
+struct ListOptionTests {
+    static func draft(_ options: String...) throws -> DownloadRequest {
+        var request = DownloadRequest(try SourceURL("http://a/b"))
+        request.fields = [("User-Agent", "x"), ("A", "b")]
+        var draft = RequestDraft(request: request, output: nil, dir: "down")
+        var list = InputList(Array(("http://a/b\n" + options.map { " \($0)\n" }.joined()).utf8))
+        for option in try list.next()?.options ?? [] { try draft.apply(option) }
+        return draft.finished
+    }
+
+    @Test("Names and directories are joined as on the command line")
+    func destination() throws {
+        #expect(try Self.draft().destination == .directory("down"))
+        #expect(try Self.draft("out=x").destination == .file("down/x"))
+        #expect(try Self.draft("out=x", "dir=/y").destination == .file("/y/x"))
+        #expect(try Self.draft("dir=/y", "out=/x").destination == .file("/x"))
+        #expect(try Self.draft("out=x/").destination == .directory("down/x/"))
+    }
+
+    @Test("Numbers, sizes, rates and words mean what they mean as options")
+    func values() throws {
+        let request = try Self.draft(
+            "split=3", "priority=0.25", "max-download-limit=1M/s", "id=n", "user-info=k=v=w", "if-exists=rename",
+            "continue=true", "on-change=restart", "min-split-size=2M", "max-filesize=1k", "retry=0",
+            "stall-timeout=2m", "file-allocation=none")
+        #expect(request.segments == .exactly(3) && request.priority == 0.25)
+        #expect(request.bytesPerSecond == 1 << 20 && request.id == "n" && request.userInfo == ["k": "v=w"])
+        #expect(request.ifExists == .rename && request.continuation == .auto && request.onChange == .restart)
+        #expect(request.splitLengthMinimum == 2 << 20 && request.lengthMaximum == 1024 && request.retries == 0)
+        #expect(request.stallTimeout == .seconds(120) && !request.allocates)
+        #expect(try Self.draft("limit-rate=0").bytesPerSecond == nil)
+        #expect(try Self.draft("continue=false").continuation == .no)
+        #expect(try Self.draft("segments=auto").segments == .automatic)
+    }
+
+    @Test("Fields are added, and those with an option of their own replaced")
+    func fields() throws {
+        let request = try Self.draft("header=C: d", "header=C:e", "user-agent=y", "referer=z")
+        #expect(
+            request.fields.map { "\($0.name): \($0.value)" } == ["A: b", "C: d", "C: e", "User-Agent: y", "Referer: z"])
+    }
+
+    @Test("A checksum may be spelt as aria2 does")
+    func checksum() throws {
+        let hex = String(repeating: "0", count: 64)
+        let digests = try Self.draft("checksum=sha-256=\(hex)", "checksum=crc32=00000000").digests
+        #expect(digests.map(\.description) == ["sha256=\(hex)", "crc32=00000000"])
+    }
+
+    @Test(
+        "A value that is none is a problem of its line that names the key",
+        arguments: [
+            "split=0", "split=x", "priority=0", "priority=1.5", "priority=nan", "priority=-1", "limit-rate=fast",
+            "id=", "user-info=x", "if-exists=yes", "continue=maybe", "on-change=", "min-split-size=0",
+            "max-filesize=-1", "retry=-1", "stall-timeout=0", "file-allocation=prealloc", "out=", "out=-", "dir=",
+            "checksum=sha-256=12", "header=x", "header=A b: c", "header=A: b\u{1}", "user-agent=a\u{1}",
+            "referer=\u{7F}",
+        ])
+    func malformed(option: String) {
+        let problem = #expect(throws: ListProblem.self) { try Self.draft("split=2", option) }
+        #expect(problem?.place == .line(3))
+        #expect(problem?.message.contains(option.prefix { $0 != "=" }) == true, "\(String(describing: problem))")
+    }
+
+    @Test(
+        "A key that is none is a problem that names it, and says what to write where there is something",
+        arguments: [
+            ("foo=1", "\"foo\" is no option"), ("seed-time=0", "BitTorrent"), ("max-tries=3", "retry=N"),
+            ("allow-overwrite=true", "if-exists=overwrite"), ("ftp-user=x", "http and https"),
+            ("http://a/b?c=d", "A URL begins its line"), ("OUT=x", "\"OUT\" is no option"),
+        ])
+    func unknown(option: String, words: String) {
+        let problem = #expect(throws: ListProblem.self) { try Self.draft(option) }
+        #expect(problem?.place == .line(2))
+        #expect(problem?.message.contains(words) == true, "\(String(describing: problem))")
+    }
+}

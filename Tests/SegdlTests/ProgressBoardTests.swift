@@ -1,0 +1,92 @@
+import SegmentedDownload
+import Testing
+
+@testable import segdl
+
+/// Many files on a terminal, as lines.
+@Suite("Progress board")
+struct ProgressBoardTests {
+    static func file(_ number: Int, _ name: String? = nil) -> TransferFile {
+        TransferFile(id: .init(rawValue: "\(number)"), path: "dir/\(name ?? "file-\(number).bin")")
+    }
+
+    static func progress(_ done: Int64, of total: Int64?, connections: Int = 1) -> DownloadEvent {
+        var progress = DownloadProgress()
+        progress.bytesDone = done
+        progress.bytesTotal = total
+        progress.rate = 1_048_576
+        progress.connections = connections
+        return .progress(progress)
+    }
+
+    static func board(active: Int, of count: Int) -> ProgressBoard {
+        var board = ProgressBoard(filesCount: count)
+        for number in 0..<active { board.take(Self.progress(5 << 20, of: 10 << 20), of: Self.file(number)) }
+        return board
+    }
+
+    @Test("Active files have a line each, and the last line is about all")
+    func lines() {
+        var board = Self.board(active: 3, of: 5)
+        let lines = board.lines(.init(columns: 100, rows: 24))
+        #expect(lines.map { String($0.prefix(10)) } == ["file-0.bin", "file-1.bin", "file-2.bin", "0/5 files "])
+        #expect(lines.last?.contains("15.0 MiB") == true && lines.last?.contains("3x") == true)
+        #expect(lines.last?.contains("%") == false, "two lengths are not known yet")
+        board.take(.failed(DownloadError(.server, "404"), DownloadProgress()), of: Self.file(1))
+        let later = board.lines(.init(columns: 100, rows: 24))
+        #expect(later.map { String($0.prefix(10)) } == ["file-0.bin", "file-2.bin", "1/5 files,"])
+        #expect(later.last?.contains("1/5 files, 1 failed") == true)
+    }
+
+    @Test("Once every length is known there is a total, and once all have ended nothing is left")
+    func total() {
+        var board = Self.board(active: 2, of: 2)
+        #expect(board.lines(.init(columns: 100, rows: 24)).last?.contains("50%") == true)
+        for number in 0..<2 { board.take(.paused(DownloadProgress()), of: Self.file(number)) }
+        #expect(board.lines(.init(columns: 100, rows: 24)).isEmpty)
+    }
+
+    @Test(
+        "Whatever the terminal's size, no line is too wide and two rows stay free",
+        arguments: [1, 2, 20, 39, 40, 80, 200])
+    func sizes(columns: Int) {
+        for rows in [1, 2, 3, 4, 5, 24, 50] {
+            for active in [0, 1, 2, 3, 21, 22, 64] {
+                var board = Self.board(active: active, of: 1000)
+                let name = String(repeating: "名", count: 60)
+                board.take(Self.progress(1 << 40, of: nil, connections: 64), of: Self.file(999, name))
+                let retry = DownloadError(.network, "no connection at all to that host")
+                board.take(.retrying(retry, attempt: 3, delay: .seconds(7)), of: Self.file(998))
+                let lines = board.lines(.init(columns: columns, rows: rows))
+                #expect(lines.count <= max(rows - 2, 1))
+                #expect(lines.allSatisfy { $0.columns <= max(columns - 3, 1) }, "\(lines)")
+                if columns >= 40 { #expect(lines.last?.hasPrefix("0/1000 files") == true, "\(lines)") }
+            }
+        }
+    }
+
+    @Test("Those that do not fit are counted")
+    func hidden() {
+        let lines = Self.board(active: 30, of: 100).lines(.init(columns: 80, rows: 13))
+        #expect(lines.count == 11)
+        #expect(lines[9] == "… and 21 more")
+    }
+
+    @Test("Bars stand under each other, and say the same in every line")
+    func columns() {
+        var board = Self.board(active: 3, of: 10)
+        board.take(Self.progress(1, of: 12), of: Self.file(7, "a-much-longer-name-than-others.tar.gz"))
+        let lines = board.lines(.init(columns: 120, rows: 24)).dropLast()
+        #expect(Set(lines.map { String($0.prefix { $0 != "[" }).columns }).count == 1)
+        #expect(Set(lines.map(\.columns)).count == 1)
+    }
+
+    @Test("What waits says for what, until bytes come")
+    func remark() {
+        var board = ProgressBoard(filesCount: 2)
+        board.take(.retrying(DownloadError(.network, "reset"), attempt: 1, delay: .seconds(2)), of: Self.file(0))
+        #expect(board.lines(.init(columns: 80, rows: 24)).first == "file-0.bin: retry 1 in 2.0 s: reset")
+        board.take(Self.progress(5, of: 10), of: Self.file(0))
+        #expect(board.lines(.init(columns: 80, rows: 24)).first?.contains("50%") == true)
+    }
+}

@@ -1,0 +1,43 @@
+import Testing
+
+@testable import SegmentedDownloadCore
+
+@Suite struct ClaimMarkTests {
+    private static func claim(_ range: Range<Int64>, mark: UInt8 = 0) -> Claim {
+        Claim(offset: range.lowerBound, length: range.upperBound - range.lowerBound, crc: CRC32(), mark: mark)
+    }
+
+    private static let header = Manifest.Header(
+        id: 9, resource: RemoteResource(completeLength: 1000), completeLength: 1000, device: 1, inode: 2, bootID: "b",
+        sources: ["http://a/", "http://b/"], digests: [])
+
+    @Test("A claim's mark is read as it was written", arguments: [0, 1, 200, 255] as [UInt8])
+    func codec(mark: UInt8) throws {
+        let claim = Self.claim(10..<20, mark: mark)
+        let bytes =
+            ManifestCodec.encode(Self.header)
+            + ManifestCodec.encode(.claim(claim), sequence: 0, of: Self.header.id)
+        #expect(try ManifestCodec.decode(bytes).pending == [claim])
+    }
+
+    @Test("Neighbours of different sources are not joined")
+    func joined() {
+        let claims = [Self.claim(0..<10), Self.claim(10..<20), Self.claim(20..<30, mark: 2), Self.claim(30..<40)]
+        #expect(claims.joined().map(\.range) == [0..<20, 20..<30, 30..<40])
+        #expect(claims.marked == [MarkedRanges(mark: 2, ranges: [20..<30])])
+    }
+
+    @Test("A claim that reaches into withdrawn bytes goes whole, and durable ones are counted anew")
+    func withdrawn() {
+        var claims = [Self.claim(0..<10), Self.claim(10..<20), Self.claim(20..<30)]
+        #expect(claims.withdraw([5..<12], durableCount: 2) == 0)
+        #expect(claims.map(\.range) == [20..<30])
+    }
+
+    @Test("What had no mark gets one that no other has")
+    func markUnmarked() {
+        var claims = [Self.claim(0..<10), Self.claim(10..<20, mark: 3), Self.claim(20..<30, mark: 204)]
+        claims.markUnmarked()
+        #expect(claims.map(\.mark) == [205, 3, 204])
+    }
+}
