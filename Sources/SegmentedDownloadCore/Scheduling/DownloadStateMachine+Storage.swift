@@ -58,7 +58,7 @@ extension DownloadStateMachine {
         return .resume(
             SavedPartial(
                 resource: saved.resource, completeLength: saved.completeLength, missing: [tail..<saved.completeLength],
-                reference: saved.reference))
+                reference: saved.reference, marked: saved.marked))
     }
 
     mutating func begin(with file: ExistingFile) -> [DownloadAction] {

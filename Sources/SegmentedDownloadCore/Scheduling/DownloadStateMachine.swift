@@ -32,7 +32,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
         /// What an earlier run left that is gone on with.
         var written: SourceBook.Written {
-            guard case .resume(let saved) = self.probing.purpose, let length = self.plan.completeLength else {
+            guard let saved = self.probing.saved, let length = self.plan.completeLength else {
                 return SourceBook.Written()
             }
             let ranges = self.plan.missing.complement(in: length)

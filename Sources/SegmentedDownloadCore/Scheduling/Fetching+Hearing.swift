@@ -177,6 +177,7 @@ extension Fetching {
                 .report(.segmentDone(segmentID, segment.lowerBound..<segment.position, lease.order.source)))
         }
         actions += self.reviseIfSettled()
+        if self.isReplacing, self.outcome == nil { actions += self.replaceReference() }
         self.finishIfComplete()
         return actions
     }

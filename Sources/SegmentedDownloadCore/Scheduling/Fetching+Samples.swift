@@ -46,17 +46,14 @@ extension Fetching {
             self.dispute?.lease = order.lease
             return order
         }
-        if let index = self.audits.firstIndex(where: { $0.lease == nil }) {
-            let audit = self.audits[index]
-            let reference = self.sources.reference
-            guard self.sources[reference].isUsable, self.sources[reference].retryAt <= now,
-                isOpen(self.sources[reference].host)
-            else { return nil }
-            let order = self.sample(audit.spot, from: reference, now: now)
+        let reference = self.sources[self.sources.reference]
+        if let index = self.audits.firstIndex(where: { $0.lease == nil }), reference.isUsable {
+            guard reference.retryAt <= now, isOpen(reference.host) else { return nil }
+            let order = self.sample(self.audits[index].spot, from: self.sources.reference, now: now)
             self.audits[index].lease = order.lease
             return order
         }
-        guard self.dispute == nil, !self.plan.isComplete else { return nil }
+        guard self.dispute == nil, !self.plan.isComplete || !reference.isUsable else { return nil }
         for id in self.sources.ids where self.sources[id].standing == .unproven {
             // The one it was compared with may have gone since.
             if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
@@ -211,12 +208,12 @@ extension Fetching {
     /// The file is complete once its bytes are there and those of sources that were only sampled are sampled again.
     mutating func finishIfComplete() {
         guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.culprits.isEmpty,
-            self.withdrawals.isEmpty, self.dispute == nil
+            self.withdrawals.isEmpty, self.dispute == nil, !self.isReplacing
         else { return }
         if !self.hasAudited {
             self.hasAudited = true
             // One stream was compared with all that was there before it; a digest is compared with everything.
-            let isNeeded = self.sources.hasMirrors && !self.settings.hasDigests && !self.isSingleStream
+            let isNeeded = !self.settings.hasDigests && !self.isSingleStream
             self.audits = isNeeded ? self.endAudits() : []
         }
         if self.audits.isEmpty {

@@ -86,9 +86,29 @@ extension Fetching {
         else { return [] }
         // One proved equal by its tag brings the same bytes as the one before.
         let isEqual = self.sources[next].standing == .proven && self.plan.bytesDone > 0
-        if isEqual { self.sources.reference = next } else { self.sources.replaceReference(by: next) }
+        if isEqual {
+            self.sources.reference = next
+        } else {
+            guard !self.hasUnmarked else { return self.endUnmarked() }
+            self.sources.replaceReference(by: next)
+            self.audits = []
+            self.hasAudited = false
+        }
         self.owesRecord = false
         return self.revise(withdrawing: [], remarks: !isEqual)
+    }
+
+    /// Whether somebody writes bytes that are claimed as the reference's.
+    private var hasUnmarked: Bool { self.leases.contains { !$0.order.isSample && $0.order.mark == 0 } }
+
+    /// Whether another source is about to take the reference's place.
+    var isReplacing: Bool {
+        self.sources.hasMirrors && !self.isSingleStream && self.sources[self.sources.reference].isGone
+            && self.sources.ids.contains { self.sources[$0].isUsable && self.sources[$0].resource != nil }
+    }
+
+    private mutating func endUnmarked() -> [DownloadAction] {
+        self.leases.filter { !$0.order.isSample && $0.order.mark == 0 }.flatMap { self.revoke($0.id, .stopping) }
     }
 
     /// The mark for what a source writes: until the manifest names it, it is a stranger there.
@@ -135,7 +155,10 @@ extension Fetching {
             return []
         }
         let arbiter = self.sources.ids.first { id in
-            id != source && .source(id) != accused && !self.sources[id].isGone
+            guard id != source, .source(id) != accused, !self.sources[id].isGone else { return false }
+            // Of what an earlier run left nobody knows who brought it: any other source might speak for itself.
+            if case .earlier = accused { return id == self.sources.reference }
+            return true
         }
         guard self.dispute == nil, let arbiter, !self.isSingleStream else {
             return self.decide(against: source, accused)
@@ -190,14 +213,17 @@ extension Fetching {
         guard self.outcome == nil, self.revision == nil, !self.culprits.isEmpty || !self.withdrawals.isEmpty,
             !self.leases.contains(where: { self.culprits.contains($0.order.source) && !$0.order.isSample })
         else { return [] }
+        let usable = self.sources.ids.first { self.sources[$0].isUsable && self.sources[$0].resource != nil }
+        let isReplaced = self.sources[self.sources.reference].isGone && usable != nil
+        guard !isReplaced || !self.hasUnmarked else { return self.endUnmarked() }
         let withdrawn = (self.withdrawals + self.culprits.flatMap { self.sources[$0].contributed }).merged()
         for culprit in self.culprits { self.sources[culprit].contributed = [] }
         self.culprits = []
         self.withdrawals = []
-        let usable = self.sources.ids.first { self.sources[$0].isUsable && self.sources[$0].resource != nil }
-        let isReplaced = self.sources[self.sources.reference].isGone && usable != nil
         if isReplaced, let usable {
             self.sources.replaceReference(by: usable)
+            self.audits = []
+            self.hasAudited = false
             self.owesRecord = false
         }
         return self.revise(withdrawing: withdrawn, remarks: isReplaced)

@@ -83,9 +83,7 @@ struct Fetching: Hashable, Sendable {
         self.generator = generator
         self.controller = ConcurrencyController(isSegmented ? settings.segments : .exactly(1))
         self.replaceAt = now + Self.replacementPatience
-        if plan.isComplete {
-            self.outcome = .complete
-        }
+        self.finishIfComplete()
     }
 
     /// What a resumed probe must hand over when the plan is taken up elsewhere.
@@ -137,8 +135,10 @@ struct Fetching: Hashable, Sendable {
     ///
     /// - Parameter isOpen: whether a connection to a host may be opened.
     mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard self.outcome == nil, self.revision == nil, self.leases.count < self.target else { return nil }
-        if self.sources.hasMirrors, !self.isSingleStream {
+        guard self.outcome == nil, self.revision == nil, !self.isReplacing, self.leases.count < self.target else {
+            return nil
+        }
+        if self.sources.hasMirrors || !self.audits.isEmpty, !self.isSingleStream {
             if let sample = self.nextSample(now: now, isOpen: isOpen) { return sample }
             guard self.leases.count < self.target - self.roomForSamples(now: now) else { return nil }
         }

@@ -48,11 +48,16 @@ struct Probing: Hashable, Sendable {
         self.retryAt = retryAt
     }
 
-    /// Whether what is resumed was begun from another source: then its validators say nothing of this one's.
-    var isElsewhere: Bool {
-        guard case .resume(let saved) = self.purpose else { return false }
-        return saved.reference != self.source
+    /// What an earlier run left, if that is gone on with.
+    var saved: SavedPartial? {
+        switch self.purpose {
+        case .resume(let saved), .confirm(let saved): saved
+        case .fresh, .compare: nil
+        }
     }
+
+    /// Whether what is resumed was begun from another source: then its validators say nothing of this one's.
+    var isElsewhere: Bool { self.saved.map { $0.reference != self.source } ?? false }
 
     /// Whether the same may be asked of another source.
     var canMove: Bool {

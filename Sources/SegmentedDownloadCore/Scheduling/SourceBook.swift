@@ -159,6 +159,13 @@ struct SourceBook: Hashable, Sendable {
         self[self.reference].contributed = []
         self.kept = []
         if !own.isEmpty { self.earlier.append(own) }
+        // Those proved by its tag are proved no more; what they brought is as good as its own.
+        for other in self.ids where other != id && self[other].standing == .proven {
+            if !self[other].contributed.isEmpty { self.earlier.append(self[other].contributed) }
+            self[other].contributed = []
+            self[other].samples = []
+            self[other].standing = .unproven
+        }
         self.reference = id
     }
 
