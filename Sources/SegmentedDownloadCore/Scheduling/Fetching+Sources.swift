@@ -220,6 +220,7 @@ extension Fetching {
         for culprit in self.culprits { self.sources[culprit].contributed = [] }
         self.culprits = []
         self.withdrawals = []
+        guard isReplaced || !withdrawn.isEmpty else { return [] }
         if isReplaced, let usable {
             self.sources.replaceReference(by: usable)
             self.audits = []
