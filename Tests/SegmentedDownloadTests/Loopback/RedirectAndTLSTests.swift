@@ -12,7 +12,8 @@ import Testing
             #expect(result.code == nil, "\(result)")
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
             let redirects = harness.origin.log.snapshot().requests.filter { $0.status == status }
-            #expect(redirects.count == 1)
+            // One more where a connection was replaced as too slow: the source may know a better target by then.
+            #expect((1...2).contains(redirects.count))
         }
     }
 
