@@ -125,7 +125,16 @@ extension Fetching {
             return [.answer(lease.id, .proceed(limit: lease.order.limit))]
         case .changed(let difference):
             return self.changed(difference, at: lease.order.source) + self.end(index)
-        case .whole, .ignoresRanges, .unsatisfiable, .notModified:
+        case .whole, .ignoresRanges:
+            guard self.audits.contains(where: { $0.lease == lease.id }) else { fallthrough }
+            // Who does no ranges cannot vouch for others: what they brought comes in one stream, with all before it compared.
+            self.rangeRefusals = Self.rangeRefusalsMax
+            let contributors = self.audits.reduce(into: [SourceBook.Contributor]()) { all, audit in
+                if !all.contains(audit.contributor) { all.append(audit.contributor) }
+            }
+            self.audits = []
+            return contributors.flatMap { self.discard($0) } + self.end(index)
+        case .unsatisfiable, .notModified:
             let host = self.sources[lease.order.source].host
             return self.loseSource(lease.order.source, Failure(.protocol, "\(host) does no ranges")) + self.end(index)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
