@@ -104,7 +104,7 @@ extension Fetching {
     /// Whether another source is about to take the reference's place.
     var isReplacing: Bool {
         self.sources.hasMirrors && !self.isSingleStream && self.sources[self.sources.reference].isGone
-            && self.sources.ids.contains { self.sources[$0].isUsable && self.sources[$0].resource != nil }
+            && self.sources.ids.contains { self.sources[$0].canBeReference }
     }
 
     private mutating func endUnmarked() -> [DownloadAction] {
@@ -213,7 +213,7 @@ extension Fetching {
         guard self.outcome == nil, self.revision == nil, !self.culprits.isEmpty || !self.withdrawals.isEmpty,
             !self.leases.contains(where: { self.culprits.contains($0.order.source) && !$0.order.isSample })
         else { return [] }
-        let usable = self.sources.ids.first { self.sources[$0].isUsable && self.sources[$0].resource != nil }
+        let usable = self.sources.ids.first { self.sources[$0].canBeReference }
         let isReplaced = self.sources[self.sources.reference].isGone && usable != nil
         guard !isReplaced || !self.hasUnmarked else { return self.endUnmarked() }
         let withdrawn = (self.withdrawals + self.culprits.flatMap { self.sources[$0].contributed }).merged()

@@ -48,6 +48,8 @@ struct SourceBook: Hashable, Sendable {
         var contributed: [Range<Int64>] = []
 
         var isUsable: Bool { self.standing == .proven || self.standing == .sampled }
+        /// Whether it could take the reference's place.
+        var canBeReference: Bool { self.isUsable && self.resource != nil }
         var isGone: Bool { self.standing == .failed || self.standing == .quarantined }
     }
 
