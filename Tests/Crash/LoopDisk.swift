@@ -28,14 +28,16 @@ struct LoopDisk: Sendable {
     func mount() async throws { try await self.do("mount", "-o", self.options, self.image, self.mountPoint) }
 
     func unmount() async throws {
-        var triesLeft = 200
+        var triesLeft = 1_000
         while true {
             do {
                 return try await self.do("umount", self.mountPoint)
             } catch {
-                // A process just being spawned for another disk has our descriptors until it is another program.
+                // A process just being spawned for another disk has our descriptors until it is another program, and opens its
+                // log first, for which it may wait as long as the disk likes. Nothing tells when it has let go.
                 triesLeft -= 1
                 guard triesLeft > 0 else { throw error }
+                try? await Task.sleep(for: .milliseconds(10))
             }
         }
     }
