@@ -80,9 +80,10 @@ final class DownloadEngine: Sendable {
             for await message in self.inbox {
                 self.adjustGate(after: message)
                 var actions = desk.take(message, now: self.clock.now)
-                while !actions.isEmpty {
-                    let action = actions.removeFirst()
-                    actions += self.perform(action, desk: &desk, in: &group)
+                var next = 0
+                while next < actions.count {
+                    actions += self.perform(actions[next], desk: &desk, in: &group)
+                    next += 1
                 }
                 self.beginNextStep(after: message, desk: &desk, in: &group)
                 if desk.isFinished { break }

@@ -6,6 +6,8 @@ import Synchronization
 final class DownloadJob: Sendable {
     private struct Shared {
         var paths: DestinationPaths?
+        /// What they are before any response.
+        var firstPaths: DestinationPaths?
         /// Whether the destination's name is settled, or a response may still suggest another.
         var isNamed: Bool
         var part: PartialFile?
@@ -65,7 +67,7 @@ final class DownloadJob: Sendable {
     // MARK: What others may know
 
     var part: PartialFile? { self.shared.withLock { $0.part } }
-    var path: String { self.shared.withLock { $0.paths?.destination ?? self.firstPaths.destination } }
+    var path: String { self.shared.withLock { $0.paths }?.destination ?? self.firstPaths.destination }
     var progress: DownloadProgress { self.shared.withLock { $0.progress } }
     var state: DownloadState { self.shared.withLock { $0.state } }
     var finishedLength: Int64? { self.shared.withLock { $0.finished?.length } }
@@ -182,11 +184,15 @@ final class DownloadJob: Sendable {
 
     /// The destination as far as it is known without a response.
     private var firstPaths: DestinationPaths {
-        switch self.request.destination {
-        case .file(let path): DestinationPaths(path: path)
-        case .directory(let directory, _):
-            DestinationPaths(directory: Self.trimmed(directory), name: self.suggestedName(for: nil).value)
-        }
+        if let known = self.shared.withLock({ $0.firstPaths }) { return known }
+        let paths =
+            switch self.request.destination {
+            case .file(let path): DestinationPaths(path: path)
+            case .directory(let directory, _):
+                DestinationPaths(directory: Self.trimmed(directory), name: self.suggestedName(for: nil).value)
+            }
+        self.shared.withLock { $0.firstPaths = paths }
+        return paths
     }
 
     private static func trimmed(_ directory: String) -> String {
@@ -212,6 +218,8 @@ final class DownloadJob: Sendable {
     func learn(from head: ResponseHead) -> String? {
         self.shared.withLock { $0.mediaType = head.fields[values: .contentType].first?.lowercased() }
         guard self.shared.withLock({ !$0.isNamed }) else { return nil }
+        // Without that field the name is the one from before.
+        guard !head.fields[values: .contentDisposition].isEmpty else { return self.firstPaths.name }
         return self.suggestedName(for: head).value
     }
 
@@ -266,12 +274,13 @@ final class DownloadJob: Sendable {
         if let finding = try self.rename(to: preparation.suggestedName) {
             return finding
         }
-        let (paths, surveyed) = self.shared.withLock { shared in
+        let (chosen, surveyed) = self.shared.withLock { shared in
             shared.resource = preparation.resource
             shared.reference = preparation.source
             shared.isNamed = true
-            return (shared.paths ?? self.firstPaths, shared.part)
+            return (shared.paths, shared.part)
         }
+        let paths = chosen ?? self.firstPaths
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
         let source = self.recorded(preparation.source)
         let digests = self.shared.withLock { $0.digests }.map(\.description)
@@ -387,10 +396,11 @@ final class DownloadJob: Sendable {
 
     /// Deletes part and manifest, surveyed or not.
     func discard() throws {
-        let (part, paths) = self.shared.withLock { shared in
+        let (part, chosen) = self.shared.withLock { shared in
             defer { shared.part = nil }
-            return (shared.part, shared.paths ?? self.firstPaths)
+            return (shared.part, shared.paths)
         }
+        let paths = chosen ?? self.firstPaths
         if let part {
             try part.discard()
         } else if case .partial = try self.surveyor.survey(paths, policy: .overwrite).survey {

@@ -9,6 +9,7 @@ import CLinux
 /// The real disk.
 package struct POSIXStorage: Storage {
     package let bootID: String
+    private let directorySyncs = SharedSync()
 
     package init() {
         self.bootID =
@@ -112,6 +113,12 @@ package struct POSIXStorage: Storage {
     }
 
     package func synchronize(directory: String) async throws(StorageError) {
+        try await self.directorySyncs.run(directory) { () async throws(StorageError) in
+            try await Self.synchronizeNow(directory)
+        }
+    }
+
+    private static func synchronizeNow(_ directory: String) async throws(StorageError) {
         let descriptor = try Self.check("open", directory) { Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         let file = POSIXFile(descriptor: descriptor, path: directory)
         do throws(StorageError) {

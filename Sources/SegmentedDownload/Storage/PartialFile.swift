@@ -82,7 +82,7 @@ package final class PartialFile: Sendable {
         }
         // The manifest goes first: bytes without claims are harmless, claims without bytes are not.
         // With a part beside it, a manifest is ours however damaged it is.
-        try self.storage.remove(self.paths.manifest)
+        if try self.storage.status(of: self.paths.manifest) != nil { try self.storage.remove(self.paths.manifest) }
         try self.storage.removeManifest(self.paths.manifestDraft)
         try self.file.truncate(to: 0)
         if let length = resource.completeLength, length > 0 {
@@ -291,7 +291,7 @@ package final class PartialFile: Sendable {
 
     /// Removes the manifest this run wrote, if it is still the one in place, and a draft that never got there.
     func removeManifest() throws(StorageError) {
-        if try self.storage.isManifest(self.paths.manifestDraft) {
+        if try self.storage.isManifest(self.paths.manifestDraft) == true {
             try self.storage.remove(self.paths.manifestDraft)
         }
         let own = try self.withJournal { (journal) throws(StorageError) in try journal.file?.status() }

@@ -67,7 +67,7 @@ package struct Surveyor: Sendable {
     private func part(_ paths: DestinationPaths) throws -> Finding {
         guard let status = try self.storage.status(of: paths.part) else {
             // A manifest without a part is of no use; a file of that name that is no manifest is somebody's.
-            guard try self.storage.isManifest(paths.manifest) else {
+            guard try self.storage.isManifest(paths.manifest) != false else {
                 throw Failure(
                     .exists, "\(paths.manifest.printable) stands where the manifest would be, and is none",
                     hint: "Move it away, or choose another name with -o")
@@ -185,9 +185,10 @@ extension StorageFile {
 }
 
 extension Storage {
-    /// Whether a path names nothing, or what may be a manifest of ours: begun by its mark, or emptied by a crash.
-    func isManifest(_ path: String) throws(StorageError) -> Bool {
-        guard let status = try self.status(of: path) else { return true }
+    /// Whether what a path names may be a manifest of ours: begun by its mark, or emptied by a crash. Absent if it names
+    /// nothing; to remove that would be no error, but would wait for the directory's lock.
+    func isManifest(_ path: String) throws(StorageError) -> Bool? {
+        guard let status = try self.status(of: path) else { return nil }
         guard status.kind == .file else { return false }
         let file = try self.open(path, .read)
         defer { file.close() }
@@ -196,14 +197,15 @@ extension Storage {
 
     /// Removes what is left of a destination's manifest, drafted or in place; leaves a file of that name that is none.
     func removeManifests(_ paths: DestinationPaths) throws(StorageError) {
-        for path in [paths.manifestDraft, paths.manifest] where try self.isManifest(path) {
+        for path in [paths.manifestDraft, paths.manifest] where try self.isManifest(path) == true {
             try self.remove(path)
         }
     }
 
     /// Removes a manifest, or nothing; never a file that is none.
     func removeManifest(_ path: String) throws(StorageError) {
-        guard try self.isManifest(path) else {
+        guard let isOurs = try self.isManifest(path) else { return }
+        guard isOurs else {
             throw StorageError(
                 call: "unlink", path: path, errno: 0, condition: .exists, text: "it is no manifest of ours")
         }

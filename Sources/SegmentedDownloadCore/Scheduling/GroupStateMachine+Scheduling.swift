@@ -15,21 +15,22 @@ extension GroupStateMachine {
         var candidates = self.active.filter { self.entries[$0].machine.mayFetch }
         while let place = self.neediest(candidates) {
             let index = candidates[place]
-            let entry = self.entries[index]
-            let hosts = entry.machine.settings.hosts.filter { host in
-                self.budget.allows(host, now: now) && (entry.held == 0 || self.leaves(kept, host))
+            let (id, held) = (self.entries[index].id, self.entries[index].held)
+            let allHosts = self.entries[index].machine.settings.hosts
+            let hosts = allHosts.filter { host in
+                self.budget.allows(host, now: now) && (held == 0 || self.leaves(kept, host))
             }
             // A probe told to stop may not have hung up yet: the next one would be a second connection.
-            guard !(entry.machine.isProbing && entry.held > 0), !hosts.isEmpty else {
+            guard !(held > 0 && self.entries[index].machine.isProbing), !hosts.isEmpty else {
                 candidates.remove(at: place)
                 continue
             }
             if let order = self.entries[index].machine.nextFetch(now: now, isOpen: { hosts.contains($0) }) {
-                let host = entry.machine.settings.hosts[order.source.rawValue]
+                let host = allHosts[order.source.rawValue]
                 self.budget.reserve(host)
-                self.holdings.append(Holding(download: entry.id, lease: order.lease, host: host))
+                self.holdings.append(Holding(download: id, lease: order.lease, host: host))
                 self.entries[index].held += 1
-                self.outbox.append(.fetch(entry.id, order))
+                self.outbox.append(.fetch(id, order))
                 continue
             }
             candidates.remove(at: place)
@@ -44,11 +45,11 @@ extension GroupStateMachine {
 
     /// The candidate that has fewest connections for its weight, the earlier one of two.
     private func neediest(_ candidates: [Int]) -> Int? {
-        candidates.indices.min { left, right in
-            let (left, right) = (self.entries[candidates[left]], self.entries[candidates[right]])
-            let (mine, other) = (Double(left.held) / left.weight, Double(right.held) / right.weight)
-            return mine == other ? left.id < right.id : mine < other
+        let need = { (index: Int) in
+            // Field by field: an entry holds a whole download's state, and a copy of it retains all of that.
+            (Double(self.entries[index].held) / self.entries[index].weight, self.entries[index].id)
         }
+        return candidates.indices.min { need(candidates[$0]) < need(candidates[$1]) }
     }
 
     // MARK: Starting
@@ -70,9 +71,10 @@ extension GroupStateMachine {
     private func keptConnections() -> [String] {
         let hasNext = !self.queue.isEmpty
         return self.active.compactMap { index in
-            let entry = self.entries[index]
-            let isNext = hasNext && entry.isBrief && entry.machine.standing == .ending
-            return entry.held == 0 && (entry.machine.isSurveying || isNext) ? entry.machine.settings.host : nil
+            guard self.entries[index].held == 0 else { return nil }
+            let isNext = hasNext && self.entries[index].isBrief && self.entries[index].machine.standing == .ending
+            guard isNext || self.entries[index].machine.isSurveying else { return nil }
+            return self.entries[index].machine.settings.host
         }
     }
 

@@ -1,0 +1,73 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+import Synchronization
+import Testing
+
+/// Files that end together have their directory synced together.
+@Suite struct SharedSyncTests {
+    private static let broken = StorageError(call: "fsync", path: "d", errno: 5, condition: .other, text: "I/O error")
+
+    @Test("Those who ask while a sync runs share the next one, and what comes of it", arguments: [nil, broken])
+    func shared(error: StorageError?) async throws {
+        let syncs = SharedSync()
+        let count = Counter()
+        let (gate, opener) = AsyncStream.makeStream(of: Void.self)
+        let failures = await withTaskGroup(of: StorageError?.self) { group in
+            group.addTask {
+                await Self.failure(of: syncs, "d") { () async throws(StorageError) in
+                    count.increase()
+                    for await _ in gate { break }
+                }
+            }
+            while count.value == 0 { await Task.yield() }
+            for _ in 0..<8 {
+                group.addTask {
+                    await Self.failure(of: syncs, "d") { () async throws(StorageError) in
+                        count.increase()
+                        if let error { throw error }
+                    }
+                }
+            }
+            while syncs.waitingCount("d") < 8 { await Task.yield() }
+            // Nobody's second turn has begun, and another directory waits for nobody.
+            #expect(count.value == 1)
+            let other = await Self.failure(of: syncs, "e") { () async throws(StorageError) in }
+            #expect(other == nil)
+            opener.finish()
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(count.value == 2)
+        #expect(failures.count { $0 == error } == (error == nil ? 9 : 8))
+        #expect(syncs.waitingCount("d") == 0)
+    }
+
+    @Test("Whoever asks later than a sync has begun is not served by it")
+    func alone() async throws {
+        let syncs = SharedSync()
+        let count = Counter()
+        for _ in 0..<3 {
+            try await syncs.run("d") { () async throws(StorageError) in count.increase() }
+        }
+        #expect(count.value == 3)
+    }
+
+    /// What a sync throws, if it does.
+    private static func failure(
+        of syncs: SharedSync, _ key: String, _ sync: () async throws(StorageError) -> Void
+    ) async -> StorageError? {
+        do throws(StorageError) {
+            try await syncs.run(key, sync)
+            return nil
+        } catch {
+            return error
+        }
+    }
+}
+
+private final class Counter: Sendable {
+    private let count = Mutex(0)
+
+    var value: Int { self.count.withLock { $0 } }
+
+    func increase() { self.count.withLock { $0 += 1 } }
+}
