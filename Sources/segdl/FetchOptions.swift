@@ -62,6 +62,8 @@ struct FetchOptions: ParsableArguments {
     private func configuration(for requests: [DownloadRequest]) -> DownloadConfiguration {
         var configuration = DownloadConfiguration()
         configuration.limits = self.limits.limits(for: requests)
+        // Whoever waits for a file holds it: a long list is not to be paid for in memory.
+        configuration.history.listsFinished = false
         self.transfer.apply(to: &configuration)
         self.network.apply(to: &configuration)
         return configuration

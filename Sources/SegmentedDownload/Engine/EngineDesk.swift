@@ -47,7 +47,7 @@ struct EngineDesk {
             return self.machine.handle(.moved(id, before: other), now: now)
         case .remove(let id):
             let actions = self.machine.handle(.removed(id), now: now)
-            if self.machine.machine(id) == nil { self.forget(id) }
+            if !self.machine.holds(id) { self.forget(id) }
             return actions
         case .ask(let job, let event, let ticket):
             let actions = self.take(.event(job.id, event), now: now)
@@ -55,7 +55,7 @@ struct EngineDesk {
             let concludes = actions.contains { action in
                 if case .download(job.id, .conclude) = action { true } else { false }
             }
-            let rests = self.machine.machine(job.id).map { $0.conclusion != nil } ?? true
+            let rests = self.machine.ask(job.id) { $0.conclusion != nil } ?? true
             job.broadcaster.hear(ticket, isDone: rests && !concludes)
             return actions
         case .close:
@@ -93,10 +93,10 @@ struct EngineDesk {
 
     /// A pause that is still waited for was taken back, and what rested waits for its turn or has begun already.
     private func resumed(_ job: DownloadJob) {
-        guard let machine = self.machine.machine(job.id), machine.conclusion == nil else { return }
+        guard self.machine.ask(job.id, { $0.conclusion == nil }) == true else { return }
         job.broadcaster.reopen()
         job.broadcaster.withdrawPauses()
-        if machine.isQueued || machine.isSurveying { job.update(state: .queued) }
+        if self.machine.ask(job.id, { $0.isQueued || $0.isSurveying }) == true { job.update(state: .queued) }
     }
 
     private mutating func observe(_ index: Int, now: Duration) {
@@ -211,16 +211,18 @@ struct EngineDesk {
     private func noteRetrying(_ index: Int) {
         let entry = self.entries[index]
         guard entry.awaitsRetry, self.machine.connections(entry.job.id) == 0,
-            let machine = self.machine.machine(entry.job.id), machine.isProbing || machine.plan != nil
+            self.machine.ask(entry.job.id, { $0.isProbing || $0.plan != nil }) == true
         else { return }
         entry.job.update(state: .retrying)
     }
 
     private func progress(_ entry: Entry) -> DownloadProgress {
         var progress = entry.job.progress
-        if let plan = self.machine.machine(entry.job.id)?.plan {
-            progress.bytesDone = plan.bytesDone
-            progress.bytesTotal = plan.completeLength
+        if let (done, total) = self.machine.ask(
+            entry.job.id, { $0.plan.map { ($0.bytesDone, $0.completeLength) } }) ?? nil
+        {
+            progress.bytesDone = done
+            progress.bytesTotal = total
         }
         progress.rate = entry.meter.rate
         progress.connections = self.machine.connections(entry.job.id)
@@ -229,7 +231,7 @@ struct EngineDesk {
 
     private mutating func reportProgress(_ index: Int) {
         let entry = self.entries[index]
-        guard entry.isReported, self.machine.machine(entry.job.id)?.plan != nil else { return }
+        guard entry.isReported, self.machine.ask(entry.job.id, { $0.plan != nil }) == true else { return }
         let progress = self.progress(entry)
         entry.job.update(progress: progress)
         entry.job.broadcaster.send(.progress(progress))

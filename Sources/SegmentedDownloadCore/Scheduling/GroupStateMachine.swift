@@ -54,6 +54,9 @@ package struct GroupStateMachine: Hashable, Sendable {
     private(set) var active: [Int] = []
     var queue = StartQueue()
     private var resting = 0
+    /// Entries of downloads that were removed: the next ones take their places, so that a group grows with what it holds and
+    /// not with what it has done.
+    private var vacant: [Int] = []
     /// As many as the budget allows, or did when they were taken.
     var holdings: [Holding] = []
     var budget: ConcurrencyBudget
@@ -75,6 +78,18 @@ package struct GroupStateMachine: Hashable, Sendable {
     package func machine(_ id: DownloadID) -> DownloadStateMachine? {
         self.index(id).map { self.entries[$0].machine }
     }
+
+    /// Whether a download was added and not removed since.
+    package func holds(_ id: DownloadID) -> Bool { self.index(id) != nil }
+
+    /// What is asked of one download's state, without a copy of all of it.
+    package func ask<Answer>(_ id: DownloadID, _ question: (borrowing DownloadStateMachine) -> Answer) -> Answer? {
+        guard let index = self.index(id) else { return nil }
+        return question(self.entries[index].machine)
+    }
+
+    /// How many downloads there is room for without growing.
+    package var placesCount: Int { self.entries.count }
 
     /// Connections in use for one download.
     package func connections(_ id: DownloadID) -> Int {
@@ -145,12 +160,17 @@ package struct GroupStateMachine: Hashable, Sendable {
         if self.indices.count <= id.rawValue {
             self.indices += Array(repeating: -1, count: id.rawValue + 1 - self.indices.count)
         }
-        let index = self.entries.count
+        let entry = Entry(
+            id: id, machine: DownloadStateMachine(settings: settings, seed: seed),
+            weight: Self.weight(of: settings.priority))
+        let index = self.vacant.popLast() ?? self.entries.count
         self.indices[id.rawValue] = index
-        self.entries.append(
-            Entry(
-                id: id, machine: DownloadStateMachine(settings: settings, seed: seed),
-                weight: Self.weight(of: settings.priority)))
+        if index < self.entries.count {
+            self.entries[index] = entry
+            self.resting -= 1
+        } else {
+            self.entries.append(entry)
+        }
         if self.entries[index].machine.isQueued {
             self.queue.add(index, priority: self.entries[index].weight)
         } else {
@@ -158,13 +178,11 @@ package struct GroupStateMachine: Hashable, Sendable {
         }
     }
 
-    /// Forgets a download that rests. Its place stays, empty, for the others' are counted from it.
+    /// Forgets a download that rests. Its place stays, for the others' are counted from it, and waits for the next one.
     private mutating func remove(_ id: DownloadID) {
         guard let index = self.index(id), self.entries[index].machine.conclusion != nil else { return }
         self.indices[id.rawValue] = -1
-        var settings = DownloadSettings()
-        settings.startsPaused = true
-        self.entries[index].machine = DownloadStateMachine(settings: settings, seed: 0)
+        self.vacant.append(index)
     }
 
     /// 1/1000: a share so small that it is none; a download of no weight at all could not be compared with others.

@@ -83,7 +83,34 @@ struct GroupOrderTests {
         #expect(machine.machine(id)?.conclusion != nil)
         _ = machine.handle(.removed(id), now: .zero)
         #expect(machine.machine(id) == nil && !machine.isIdle)
+        // Nor are they taken for those of the next one, which stands where it stood.
+        var settings = DownloadSettings()
+        settings.host = "host"
+        let next = DownloadID(1)
+        _ = machine.handle(.added(next, settings, seed: 1), now: .zero)
+        _ = machine.handle(.download(next, .surveyed(.nothing)), now: .zero)
+        #expect(machine.connections(next) == 1)
         _ = machine.handle(.download(id, .ended(leases[0], .stopped)), now: .zero)
+        #expect(machine.connections(next) == 1 && !machine.isIdle)
+    }
+
+    @Test("A group grows with the downloads it holds, not with those it has had")
+    func placesTakenAgain() {
+        var machine = Self.group(of: 3)
+        for number in 0..<1000 {
+            let (id, next) = (DownloadID(number), DownloadID(number + 3))
+            #expect(machine.machine(id)?.isSurveying == true)
+            _ = machine.handle(.download(id, .storageFailed(Failure(.file, "enough"))), now: .zero)
+            _ = machine.handle(.removed(id), now: .zero)
+            var settings = DownloadSettings()
+            settings.host = "host"
+            _ = machine.handle(.added(next, settings, seed: 1), now: .zero)
+        }
+        #expect(machine.placesCount == 3)
+        for number in 1000..<1003 {
+            #expect(!machine.isIdle)
+            _ = machine.handle(.download(DownloadID(number), .storageFailed(Failure(.file, "enough"))), now: .zero)
+        }
         #expect(machine.isIdle)
     }
 }
