@@ -132,6 +132,8 @@ final class DownloadJob: Sendable {
 
     /// Looks at the destination.
     func survey() throws -> Surveyor.Finding {
+        // A part that was found changed while it was written is still open, and locked by us.
+        self.close()
         let paths = try self.chosenPaths(from: self.firstPaths)
         let finding = try self.survey(paths)
         self.shared.withLock { shared in
@@ -322,6 +324,8 @@ final class DownloadJob: Sendable {
         self.shared.withLock { shared in
             shared.part?.close()
             shared.part = finding.part
+            // From now on that is its name, also when it is gone on with.
+            shared.firstPaths = DestinationPaths(directory: current.directory, name: suggested)
             shared.paths = paths
             shared.isNamed = true
             if case .existing(let file) = finding.survey {

@@ -199,8 +199,9 @@ struct EngineDesk {
 
     mutating func noteStart(of job: DownloadJob, now: Duration) {
         guard let index = self.index(job.id) else { return }
-        self.entries[index].startedAt = now
+        // One that looks for what others have left of its part has begun long ago.
         if !self.active.contains(index) {
+            self.entries[index].startedAt = now
             self.active.append(index)
             self.active.sort()
         }

@@ -48,7 +48,7 @@ package struct Finisher: Sendable {
             self.part.distrust()
             throw Failure(
                 .integrity, "byte \(claim.offset) and those behind it are not on disk as they were written",
-                hint: "Run the same command again: what is missing is fetched anew")
+                hint: "Run the same command again: what is missing is fetched anew", isTransient: true)
         }
     }
 
@@ -76,7 +76,7 @@ package struct Finisher: Sendable {
             throw Failure(
                 .integrity,
                 "\(self.part.paths.part.printable) was cut to \(status.length) of \(length) bytes by somebody",
-                hint: "Run the same command again: what is missing is fetched anew")
+                hint: "Run the same command again: what is missing is fetched anew", isTransient: true)
         }
         if status.length > length {
             try self.part.file.truncate(to: length)

@@ -213,6 +213,19 @@ package final class PartialFile: Sendable {
 
     // MARK: While fetching
 
+    /// 64 MiB: what a stream that may never end leaves of a disk to everybody else.
+    static let reserveLength: Int64 = 64 << 20
+
+    /// Fails once a file whose length nobody knows has filled the disk up to the reserve. For others space was reserved.
+    func keepReserve() throws(StorageError) {
+        guard !self.journal.withLock({ $0.isRecorded }),
+            try self.storage.freeSpace(in: self.paths.directory) < Self.reserveLength
+        else { return }
+        throw StorageError(
+            call: "write", path: self.paths.part, errno: 0, condition: .noSpace,
+            text: "the server does not say how long the file is, and the last 64 MiB of a disk are left free")
+    }
+
     /// Records that bytes are written. They survive the process at once, a power cut after the next checkpoint.
     package func claim(_ claim: Claim) throws(StorageError) {
         try self.withJournal { (journal) throws(StorageError) in
@@ -374,6 +387,7 @@ package struct SegmentWriter {
             self.position += Int64(run.count)
             rest = rest.dropFirst(run.count)
             if self.position == pieceEnd {
+                try self.part.keepReserve()
                 try self.flush()
             }
         }

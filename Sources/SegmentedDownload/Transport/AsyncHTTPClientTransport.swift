@@ -31,6 +31,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     }
 
     private let client: HTTPClient
+    private let loops: MultiThreadedEventLoopGroup
 
     /// Hands a transport to `body` and shuts it down when that returns.
     package static func withTransport<Answer: Sendable>(
@@ -58,7 +59,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let client = HTTPClient(eventLoopGroupProvider: .shared(loops), configuration: settings)
         let result: Result<Answer, any Error>
         do {
-            result = .success(try await body(AsyncHTTPClientTransport(client: client)))
+            result = .success(try await body(AsyncHTTPClientTransport(client: client, loops: loops)))
         } catch {
             result = .failure(error)
         }
@@ -84,8 +85,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         }
     }
 
-    private init(client: HTTPClient) {
+    private init(client: HTTPClient, loops: MultiThreadedEventLoopGroup) {
         self.client = client
+        self.loops = loops
     }
 
     private static func tlsConfiguration(_ configuration: Configuration) throws -> TLSConfiguration {
@@ -118,6 +120,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         do {
             response = try await self.client.execute(message, deadline: .distantFuture)
         } catch {
+            if await self.isStalledHandshake(error, request.url) {
+                throw Failure(.tls, "\(request.url.host): no TLS handshake in time", isTransient: true)
+            }
             throw Self.failure(error, host: request.url.host)
         }
         try Self.checkSize(of: response, host: request.url.host)
@@ -171,6 +176,20 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     }
 
     // MARK: What errors mean
+
+    /// 1 s: whoever can be reached answers sooner.
+    private static let reachPatience: TimeAmount = .seconds(1)
+
+    /// The client has one limit for connection and handshake, and does not say which took too long: whether the host can be
+    /// connected to is looked up.
+    private func isStalledHandshake(_ error: any Error, _ url: SourceURL) async -> Bool {
+        guard error as? HTTPClientError == .connectTimeout, url.origin.scheme == "https" else { return false }
+        let host = url.origin.host.hasPrefix("[") ? String(url.origin.host.dropFirst().dropLast()) : url.origin.host
+        let bootstrap = ClientBootstrap(group: self.loops).connectTimeout(Self.reachPatience)
+        guard let channel = try? await bootstrap.connect(host: host, port: url.origin.port).get() else { return false }
+        channel.close(promise: nil)
+        return true
+    }
 
     private static func failure(_ error: any Error, host: String) -> any Error {
         switch error {

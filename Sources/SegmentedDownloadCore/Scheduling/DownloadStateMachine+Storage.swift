@@ -10,7 +10,7 @@ extension DownloadStateMachine {
     mutating func begin(with survey: Survey, now: Duration) -> [DownloadAction] {
         switch survey {
         case .nothing:
-            guard self.settings.continuation != .must else {
+            guard self.settings.continuation != .must || self.hasBegun else {
                 return self.rest(
                     .failed(
                         Failure(.state, "there is nothing to continue", hint: "Start anew with --continue auto")))
@@ -179,7 +179,9 @@ extension DownloadStateMachine {
                 return self.settle(stop, leases: [], hasPart: true)
             }
             if case .cancel = self.pendingStop { return self.fail(failure) }
-            if failure.code == .integrity, self.pendingStop == nil, let actions = self.fetchFromOneSource() {
+            if failure.code == .integrity, self.pendingStop == nil,
+                let actions = self.heal(failure) ?? self.fetchFromOneSource()
+            {
                 return actions
             }
             // Whatever stands in the way of the file, its bytes are kept.
@@ -195,6 +197,14 @@ extension DownloadStateMachine {
         case .queued, .probing, .resting:
             return []
         }
+    }
+
+    /// Somebody has changed the part underneath: what is left of it is looked for as the next run would, and the rest fetched.
+    private mutating func heal(_ failure: Failure) -> [DownloadAction]? {
+        guard failure.isTransient, self.healings < Self.healingsMax else { return nil }
+        self.healings += 1
+        self.state = .surveying
+        return [.report(.note("\(failure.message); what is missing is fetched again")), .survey]
     }
 
     /// The digest is wrong, and several sources brought the bytes: one after the other is trusted with all of them.

@@ -81,6 +81,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// Of an adopted part only what lies before this is believed.
     var adoptsUpTo: Int64?
     var restarts = 0
+    var healings = 0
     /// Checkpoints asked for and not answered yet; they are carried out in order.
     var checkpointsPending = 0
     var resumesWhenSettled = false
@@ -89,6 +90,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     /// A changed resource is begun anew this often in one run; one that changes all the time is reported instead.
     package static let restartsMax = 3
+
+    /// A part that others keep changing is reported after so many times.
+    package static let healingsMax = 3
 
     package init(settings: DownloadSettings, seed: UInt64) {
         self.settings = settings

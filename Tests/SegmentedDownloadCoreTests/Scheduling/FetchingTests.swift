@@ -434,6 +434,33 @@ struct FetchingTests {
         #expect(script.conclusion == .completed)
     }
 
+    @Test("A part that others have changed is looked at and completed again, a few times; a wrong digest is not")
+    func healing() {
+        let changed = Failure(.integrity, "cut", isTransient: true)
+        var script = Self.fetching(1)
+        script.complete(0)
+        for healing in 0..<DownloadStateMachine.healingsMax {
+            #expect(script.take().last?.isPlace == true)
+            script.tell(.storageFailed(changed))
+            #expect(script.take().last == .survey)
+            script.tell(.surveyed(.nothing))
+            script.accept(healing + 1, .tagged("a", length: 64 << 20))
+            script.tell(.prepared)
+            script.complete(healing + 1)
+        }
+        #expect(script.take().last?.isPlace == true)
+        script.tell(.storageFailed(changed))
+        #expect(!script.take().contains(.survey))
+        script.tell(.checkpointed(bytes: 0))
+        #expect(script.conclusion == .failed(changed))
+
+        var other = Self.fetching(1)
+        other.complete(0)
+        _ = other.take()
+        other.tell(.storageFailed(Failure(.integrity, "another digest")))
+        #expect(!other.take().contains(.survey))
+    }
+
     @Test("A checkpoint is due every 5 s or 64 MiB, never two at once, and never without bytes")
     func checkpoints() {
         var script = Script.fetching(.exactly(1), length: 1 << 30)

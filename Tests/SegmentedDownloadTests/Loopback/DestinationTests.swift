@@ -243,4 +243,28 @@ import Testing
             #expect(again.value?.wasAlreadyComplete == true, "\(again)")
         }
     }
+
+    @Test("A name the response gave stays the download's through a pause, and its file is the only one")
+    func namedThroughPause() async throws {
+        try await Harness.run { harness in
+            let request = try harness.request("/8M/file.bin?rate=2M&disposition=attachment;%20filename=other.bin") {
+                $0.destination = .directory(harness.directory)
+            }
+            let result = try await withDownloadClient { client in
+                try await client.withGroup { group in
+                    let download = try group.add(request)
+                    for await event in download.events {
+                        if case .progress(let progress) = event, progress.bytesDone > 2 << 20 { break }
+                    }
+                    await download.pause()
+                    download.resume()
+                    return try await download.result()
+                }
+            }
+            #expect(result.path == harness.directory + "/other.bin")
+            #expect(result.bytesFetched < 9.mebibytes)
+            let names = try FileManager.default.contentsOfDirectory(atPath: harness.directory)
+            #expect(names == ["other.bin"])
+        }
+    }
 }
