@@ -50,16 +50,17 @@ struct RunningDigest {
     var hex: String {
         switch self.state {
         case .crc32(let crc): crc.hex
-        case .md5(let hash): Self.hex(hash.finalize())
-        case .sha1(let hash): Self.hex(hash.finalize())
-        case .sha256(let hash): Self.hex(hash.finalize())
-        case .sha512(let hash): Self.hex(hash.finalize())
+        case .md5(let hash): hash.finalize().hex
+        case .sha1(let hash): hash.finalize().hex
+        case .sha256(let hash): hash.finalize().hex
+        case .sha512(let hash): hash.finalize().hex
         }
     }
+}
 
-    private static func hex(_ bytes: some Sequence<UInt8>) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
+extension Sequence<UInt8> {
+    /// Two hexadecimal digits for each byte.
+    var hex: String { self.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }
 
 extension CRC32 {

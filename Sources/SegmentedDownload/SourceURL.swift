@@ -54,7 +54,12 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         }
         let port = components.port ?? (scheme == "https" ? 443 : 80)
         guard (1...65535).contains(port) else { throw Self.malformed(text, "its port is not from 1 to 65535") }
-        self.credentials = components.user.map { "\($0):\(components.password ?? "")" }
+        let (user, password) = (components.user, components.password)
+        // Left out, they would be missed: the server is asked without them.
+        guard components.percentEncodedUser == nil || user != nil,
+            components.percentEncodedPassword == nil || password != nil
+        else { throw Self.malformed(text, "its user name or password, percent-decoded, is not UTF-8") }
+        self.credentials = user.map { "\($0):\(password ?? "")" }
         components.user = nil
         components.password = nil
         components.fragment = nil

@@ -10,4 +10,12 @@ struct SourceURLTests {
         let error = #expect(throws: DownloadError.self) { try SourceURL(text) }
         #expect(error?.description.contains("secret") == false)
     }
+
+    @Test(
+        "A user name or password that is no text is refused, not left out",
+        arguments: ["http://u%bb@host/", "http://u:%ff@host/", "http://%c0%af:p@host/"])
+    func credentials(text: String) {
+        let error = #expect(throws: DownloadError.self) { try SourceURL(text) }
+        #expect(error?.message.contains("not UTF-8") == true)
+    }
 }

@@ -12,8 +12,11 @@ final class DownloadJob: Sendable {
         var isNamed: Bool
         var part: PartialFile?
         var resource: RemoteResource?
-        /// What the last response said it is.
+        /// What the last response said it is, and the file's digest.
         var mediaType: String?
+        var lastAnnounced: ExpectedDigest?
+        /// The digest that the response said the file has which defined it.
+        var announced: ExpectedDigest?
         var finished: Finisher.Result?
         /// Those the request has, and those the manifest of the same source holds the file to.
         var digests: [ExpectedDigest]
@@ -25,6 +28,14 @@ final class DownloadJob: Sendable {
         var requests = 0
         var bytesFetched: Int64 = 0
         var connectionsPeak = 0
+
+        /// All digests that the file must have. The server's own is not recorded: it tells it to every run.
+        var expected: [ExpectedDigest] {
+            guard let announced, !self.digests.contains(where: { $0.algorithm == announced.algorithm }) else {
+                return self.digests
+            }
+            return self.digests + [announced]
+        }
     }
 
     let id: DownloadID
@@ -108,9 +119,9 @@ final class DownloadJob: Sendable {
             DownloadResult(
                 path: shared.paths?.destination ?? "", bytes: shared.finished?.length ?? shared.progress.bytesDone,
                 bytesFetched: shared.bytesFetched, requests: shared.requests, connectionsPeak: shared.connectionsPeak,
-                duration: duration, crc32: shared.finished?.crc.hex, digests: shared.digests,
+                duration: duration, crc32: shared.finished?.crc.hex, digests: shared.expected,
                 verifiedBy: wasAlreadyComplete && self.request.ifExists == .skip
-                    ? .none : self.verification(shared.resource, hasDigests: !shared.digests.isEmpty),
+                    ? .none : self.verification(shared.resource, hasDigests: !shared.expected.isEmpty),
                 wasAlreadyComplete: wasAlreadyComplete)
         }
     }
@@ -218,7 +229,11 @@ final class DownloadJob: Sendable {
 
     /// What a response says of the file: keeps its type, and returns the name it suggests, if one may still be chosen.
     func learn(from head: ResponseHead) -> String? {
-        self.shared.withLock { $0.mediaType = head.fields[values: .contentType].first?.lowercased() }
+        let announced = AnnouncedDigests(head.fields).representation
+        self.shared.withLock { shared in
+            shared.mediaType = head.fields[values: .contentType].first?.lowercased()
+            shared.lastAnnounced = announced
+        }
         guard self.shared.withLock({ !$0.isNamed }) else { return nil }
         // Without that field the name is the one from before.
         guard !head.fields[values: .contentDisposition].isEmpty else { return self.firstPaths.name }
@@ -279,6 +294,7 @@ final class DownloadJob: Sendable {
         let (chosen, surveyed) = self.shared.withLock { shared in
             shared.resource = preparation.resource
             shared.reference = preparation.source
+            shared.announced = shared.lastAnnounced
             shared.isNamed = true
             return (shared.paths, shared.part)
         }
@@ -384,7 +400,7 @@ final class DownloadJob: Sendable {
     func place(length: Int64) async throws {
         let (part, resource, flag, digests) = self.shared.withLock { shared in
             shared.interruption = Latch()
-            return (shared.part, shared.resource, shared.interruption, shared.digests)
+            return (shared.part, shared.resource, shared.interruption, shared.expected)
         }
         guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }
         let finisher = Finisher(

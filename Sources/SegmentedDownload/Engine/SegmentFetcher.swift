@@ -45,7 +45,7 @@ package struct SegmentFetcher: Sendable {
             return try await self.follower.withResponse(to: self.lease.order.request) { head, response, body in
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
-                return try await self.write(body, of: response)
+                return try await self.write(body, of: response, AnnouncedDigests(head.fields).content)
             }
         } catch let failure as Failure {
             return self.lease.isRevoked ? .revoked : .failed(failure)
@@ -58,29 +58,45 @@ package struct SegmentFetcher: Sendable {
         }
     }
 
-    private func write(_ body: any ResponseBody, of response: RangeResponse) async throws -> LeaseEnd {
+    /// - Parameter announced: the digest that the bytes of the response are said to have.
+    private func write(
+        _ body: any ResponseBody, of response: RangeResponse, _ announced: ExpectedDigest?
+    ) async throws -> LeaseEnd {
         guard let part = self.part() else {
             return .failed(Failure(.internal, "a body was let through before there was a part file"))
         }
-        var writer = SegmentWriter(part: part, from: self.lease.order.writesFrom, mark: self.lease.order.mark)
+        // Of bytes that may turn out to be wrong nothing is claimed before that is known.
+        var writer = SegmentWriter(
+            part: part, from: self.lease.order.writesFrom, mark: self.lease.order.mark, holdsClaims: announced != nil)
+        var digest = announced.map { RunningDigest($0.algorithm) }
         let end: LeaseEnd
         do {
-            end = try await self.copy(body, of: response, to: &writer)
+            end = try await self.copy(body, of: response, to: &writer, &digest)
         } catch {
             // What is written is claimed whatever broke, so that it need not be fetched again.
-            try writer.flush()
+            try writer.finish()
             throw error
         }
-        try writer.flush()
+        if let digest, let announced, case .finished = end, digest.hex != announced.hex {
+            return .storageFailed(
+                Failure(
+                    .integrity,
+                    "the \(announced.algorithm.rawValue) of what the server sent is \(digest.hex), and it says "
+                        + "\(announced.hex) (Content-Digest)",
+                    hint: "Run the same command again: what agreed is kept"))
+        }
+        try writer.finish()
         return end
     }
 
     private func copy(
-        _ body: any ResponseBody, of response: RangeResponse, to writer: inout SegmentWriter
+        _ body: any ResponseBody, of response: RangeResponse, to writer: inout SegmentWriter,
+        _ digest: inout RunningDigest?
     ) async throws -> LeaseEnd {
         var offset = response.bodyStart
         while let chunk = try await body.next() {
             self.lease.received(chunk.count)
+            if digest != nil { chunk.withBytes { digest?.update($0) } }
             var taken = 0
             // The bytes before the first to be written are on disk already: they must agree.
             if offset < writer.position {

@@ -363,15 +363,20 @@ package struct SegmentWriter {
 
     private let part: PartialFile
     private let mark: UInt8
-    /// Where the bytes not claimed yet begin.
+    /// Claims not made yet, where they wait for the end.
+    private var held: [Claim]?
+    /// Where the bytes begin that belong to no claim yet.
     private var claimedUpTo: Int64
     package private(set) var position: Int64
     private var crc = CRC32()
 
-    /// - Parameter mark: of the source the bytes are from, see ``Claim/mark``.
-    package init(part: PartialFile, from offset: Int64, mark: UInt8 = 0) {
+    /// - Parameters:
+    ///   - mark: of the source the bytes are from, see ``Claim/mark``.
+    ///   - holdsClaims: whether nothing is claimed before ``finish()``.
+    package init(part: PartialFile, from offset: Int64, mark: UInt8 = 0, holdsClaims: Bool = false) {
         self.part = part
         self.mark = mark
+        self.held = holdsClaims ? [] : nil
         self.claimedUpTo = offset
         self.position = offset
     }
@@ -393,14 +398,21 @@ package struct SegmentWriter {
         }
     }
 
-    /// Claims what is written and not claimed yet.
-    package mutating func flush() throws(StorageError) {
+    /// Claims what is written and not claimed yet, or notes it to be claimed at the end.
+    private mutating func flush() throws(StorageError) {
         guard self.position > self.claimedUpTo else { return }
-        try self.part.claim(
-            Claim(
-                offset: self.claimedUpTo, length: self.position - self.claimedUpTo, crc: self.crc, mark: self.mark))
+        let claim = Claim(
+            offset: self.claimedUpTo, length: self.position - self.claimedUpTo, crc: self.crc, mark: self.mark)
+        if self.held == nil { try self.part.claim(claim) } else { self.held?.append(claim) }
         self.claimedUpTo = self.position
         self.crc = CRC32()
+    }
+
+    /// Claims all that is written.
+    package mutating func finish() throws(StorageError) {
+        try self.flush()
+        for claim in self.held ?? [] { try self.part.claim(claim) }
+        self.held = nil
     }
 
     /// Whether bytes agree with those on disk at an offset; the first that does not, if any.
