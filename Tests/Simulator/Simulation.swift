@@ -108,18 +108,15 @@ package struct Simulation {
             other.redirects = false
             let bytes = origin.current.bytes
             let kind = faults.contains(.differingMirrors) ? Int.random(in: 0..<5, using: &generator) : 0
-            var version = SimulatedOrigin.Version(number: origin.current.number, bytes: bytes)
+            // Its tag is another one, or the same: servers make them of the date and the length, whatever the bytes.
+            let tag = kind > 0 && Bool.random(using: &generator) ? 10 + number : origin.current.number
+            let version: SimulatedOrigin.Version
             switch kind {
-            case 0: break
-            case 1: version = .init(number: 10 + number, bytes: bytes)
-            case 2: version = .init(number: 10 + number, bytes: bytes.map { ~$0 })
-            case 3:
-                version = .init(number: 10 + number, bytes: bytes[..<offset] + bytes[offset...].map { ~$0 })
-            default:
-                version = .init(number: 10 + number, bytes: bytes + [0])
+            case 0, 1: version = .init(number: tag, bytes: bytes)
+            case 2: version = .init(number: tag, bytes: bytes.map { ~$0 })
+            case 3: version = .init(number: tag, bytes: bytes[..<offset] + bytes[offset...].map { ~$0 })
+            default: version = .init(number: tag, bytes: bytes + [0])
             }
-            // Equal tags are believed, and dates too: an origin that has other bytes has its own.
-            if kind > 0, origin.identity == .none || origin.identity == .date { other.identity = .weak }
             other.versions = [version]
             if faults.contains(.noRanges) { other.doesRanges = Bool.random(using: &generator) }
             return other

@@ -44,6 +44,12 @@ package final class RedirectFollower: Sendable {
         self.transport = transport
     }
 
+    /// How often one request asks the source for another target because a new one has expired already: twice in a row is no
+    /// accident.
+    private static let renewalsMax = 1
+
+    private var hasWorked: Bool { self.route.withLock { $0.first != nil } }
+
     /// Where the bytes come from: the last redirect's target, or the source itself.
     package var current: SourceURL { self.route.withLock { $0.pinned } ?? self.source }
 
@@ -61,14 +67,17 @@ package final class RedirectFollower: Sendable {
     ) async throws -> Answer {
         var url = self.current
         var redirects = 0
+        var renewals = 0
         while true {
             let isPinned = url != self.source && redirects == 0
+            // One that is new may have expired on the way to it, if the source ever led to anything.
+            let mayExpire = isPinned || redirects > 0 && renewals < Self.renewalsMax && self.hasWorked
             let request = TransportRequest(url: url, fields: self.fields(for: url, range))
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in
                     let response = RangeResponse(request: range, head: head)
-                    if isPinned, [401, 403, 404, 410].contains(head.status) {
+                    if mayExpire, [401, 403, 404, 410].contains(head.status) {
                         return .expired
                     }
                     if case .redirected(_, let location) = response {
@@ -85,8 +94,11 @@ package final class RedirectFollower: Sendable {
             switch step {
             case .done(let answer): return answer
             case .expired:
-                self.route.withLock { $0.pinned = nil }
+                // Another request may have found a new one meanwhile.
+                self.route.withLock { if $0.pinned == url { $0.pinned = nil } }
                 url = self.source
+                renewals += redirects > 0 ? 1 : 0
+                redirects = 0
             case .redirected(let target):
                 redirects += 1
                 url = target

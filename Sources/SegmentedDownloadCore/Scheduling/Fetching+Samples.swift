@@ -40,6 +40,7 @@ extension Fetching {
 
     /// The next thing to be compared, if there is any: a contradiction, the end's audit, a source not known yet.
     mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
+        guard self.culprits.isEmpty, self.withdrawals.isEmpty else { return nil }
         if let dispute = self.dispute, dispute.lease == nil {
             guard !self.sources[dispute.arbiter].isGone, isOpen(self.sources[dispute.arbiter].host) else { return nil }
             let order = self.sample(dispute.spot, from: dispute.arbiter, now: now)
@@ -153,7 +154,8 @@ extension Fetching {
     mutating func sampleEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
         var actions: [DownloadAction] = []
-        let isAnswered = end.isDecided && lease.bytesReceived > 0
+        // One that was called off may have been answered before it heard of that.
+        let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
         let isAudit = self.audits.contains { $0.lease == lease.id }
         // A comparison that failed is made again, as long as there is somebody to ask.
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
@@ -162,7 +164,8 @@ extension Fetching {
         if dispute != nil { self.dispute = nil }
         guard self.outcome == nil else { return [] }
         // What was compared may have been withdrawn meanwhile, or the source been judged otherwise.
-        guard isAudit || dispute != nil || self.sources[source].standing == .unproven else {
+        guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven
+        else {
             return self.reviseIfSettled()
         }
         switch end {
@@ -219,6 +222,8 @@ extension Fetching {
         guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.culprits.isEmpty,
             self.withdrawals.isEmpty, self.dispute == nil, !self.isReplacing
         else { return }
+        // What a connection brought is its source's once it has ended.
+        guard !self.sources.hasMirrors || self.leases.allSatisfy(\.order.isSample) else { return }
         if !self.hasAudited {
             self.hasAudited = true
             // One stream was compared with all that was there before it; a digest is compared with everything.

@@ -84,18 +84,13 @@ extension Fetching {
                 ?? self.sources.ids.first(where: { self.sources[$0].isUsable }),
             self.sources[next].resource != nil
         else { return [] }
-        // One proved equal by its tag brings the same bytes as the one before.
-        let isEqual = self.sources[next].standing == .proven && self.plan.bytesDone > 0
-        if isEqual {
-            self.sources.reference = next
-        } else {
-            guard !self.hasUnmarked else { return self.endUnmarked() }
-            self.sources.replaceReference(by: next)
-            self.audits = []
-            self.hasAudited = false
-        }
+        guard !self.hasUnmarked else { return self.endUnmarked() }
+        let voided = self.dispute?.accused == .source(self.sources.reference) ? self.voidDispute() : []
+        self.sources.replaceReference(by: next)
+        self.audits = []
+        self.hasAudited = false
         self.owesRecord = false
-        return self.revise(withdrawing: [], remarks: !isEqual)
+        return voided + self.revise(withdrawing: [], remarks: true)
     }
 
     /// Whether somebody writes bytes that are claimed as the reference's.
@@ -136,20 +131,28 @@ extension Fetching {
         if let known = self.sources[source].resource, let difference = known.difference(from: resource) {
             return self.changed(difference, at: source)
         }
-        let isNew = self.sources[source].resource == nil
         self.sources[source].resource = resource
-        let reference = self.resource
-        // One that is not known is asked for bytes only where nothing is on disk: it begins anew.
-        let begins = !isSample && !self.isSingleStream && self.sources[source].standing == .unproven
-        let hasTag = reference.validator.isStrong && reference.validator.entityTag == resource.validator.entityTag
-        if begins || isNew && hasTag { self.sources[source].standing = .proven }
+        // One that is not known is asked for bytes only where nothing is on disk: it begins anew. An equal tag says nothing
+        // of it, however strong: tags are of one resource (RFC 9110 §8.8.3), and nginx's are the length and the second of
+        // the last change.
+        if !isSample, !self.isSingleStream, self.sources[source].standing == .unproven {
+            self.sources[source].standing = .proven
+        }
         let actions = self.replaceReference()
         return actions.isEmpty ? nil : actions
     }
 
+    /// Whose byte it is: that of a connection which is still writing there, else as the book says.
+    private func contributor(of offset: Int64) -> SourceBook.Contributor {
+        let writer = self.leases.first { lease in
+            !lease.order.isSample && lease.order.writesFrom <= offset && offset < lease.position
+        }
+        return writer.map { .source($0.order.source) } ?? self.sources.contributor(of: offset)
+    }
+
     /// A compared byte is not the one on disk. With three sources the third tells who is wrong, else the reference is right.
     mutating func differs(_ offset: Int64, at source: SourceID) -> [DownloadAction] {
-        let accused = self.sources.contributor(of: offset)
+        let accused = self.contributor(of: offset)
         guard self.sources.hasMirrors || accused != .source(.first), accused != .source(source) else {
             self.outcome = .changed("its byte \(offset) is not the one fetched before")
             return []
@@ -180,7 +183,7 @@ extension Fetching {
             self.sources.earlier[index] = []
             self.audits.removeAll { $0.contributor == contributor }
             return [.report(.note("what another source brought before differs; it is fetched anew"))]
-                + self.reviseIfSettled()
+                + self.endSamples(accusing: contributor) + self.reviseIfSettled()
         }
     }
 
@@ -198,6 +201,7 @@ extension Fetching {
                 ))
         ]
         for lease in self.leases where lease.order.source == source { actions += self.revoke(lease.id, .stopping) }
+        actions += self.endSamples(accusing: .source(source))
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(
                 Failure(
@@ -206,6 +210,20 @@ extension Fetching {
             return actions
         }
         return actions + self.reviseIfSettled()
+    }
+
+    /// Nothing is compared with bytes that are to be withdrawn: whoever has others would be blamed for it. It is begun anew
+    /// afterwards; only a contradiction of what is withdrawn is none any more.
+    private mutating func endSamples(accusing contributor: SourceBook.Contributor) -> [DownloadAction] {
+        if self.dispute?.accused == contributor { self.dispute = nil }
+        self.dispute?.lease = nil
+        return self.leases.filter(\.order.isSample).flatMap { self.revoke($0.id, .stopping) }
+    }
+
+    private mutating func voidDispute() -> [DownloadAction] {
+        let lease = self.dispute?.lease
+        self.dispute = nil
+        return lease.map { self.revoke($0, .stopping) } ?? []
     }
 
     /// Withdraws what the culprits brought, once none of their leases writes any more.
@@ -221,13 +239,15 @@ extension Fetching {
         self.culprits = []
         self.withdrawals = []
         guard isReplaced || !withdrawn.isEmpty else { return [] }
+        var actions: [DownloadAction] = []
         if isReplaced, let usable {
+            if self.dispute?.accused == .source(self.sources.reference) { actions += self.voidDispute() }
             self.sources.replaceReference(by: usable)
             self.audits = []
             self.hasAudited = false
             self.owesRecord = false
         }
-        return self.revise(withdrawing: withdrawn, remarks: isReplaced)
+        return actions + self.revise(withdrawing: withdrawn, remarks: isReplaced)
     }
 
     mutating func revise(withdrawing ranges: [Range<Int64>], remarks: Bool = false) -> [DownloadAction] {

@@ -15,14 +15,15 @@ package struct SourceID: Hashable, Comparable, Sendable {
 
 /// What is known of the places a download's bytes may come from.
 ///
-/// The source whose answer defined the resource is the reference. Another one may bring bytes once it is known to have the
-/// same: by an equal strong entity tag, else by samples of it that agreed with what is on disk.
+/// The source whose answer defined the resource is the reference. Another one may bring bytes once samples of it agreed with
+/// what is on disk; its entity tag is compared with its own of before only.
 struct SourceBook: Hashable, Sendable {
     /// How far a source is believed.
     enum Standing: Hashable {
         /// Nothing is known of it yet. Becomes any other.
         case unproven
-        /// The reference, or proved by its entity tag to have the same bytes. Becomes `failed` or `quarantined`.
+        /// The reference, or about to be it: it was asked while there was nothing to compare it with. Becomes any other but
+        /// `sampled`.
         case proven
         /// Its samples agreed, and what it brings is sampled again at the end. Becomes `failed` or `quarantined`.
         case sampled
@@ -161,7 +162,7 @@ struct SourceBook: Hashable, Sendable {
         self[self.reference].contributed = []
         self.kept = []
         if !own.isEmpty { self.earlier.append(own) }
-        // Those proved by its tag are proved no more; what they brought is as good as its own.
+        // One that began while there was nothing to compare it with is yet to be compared with this one.
         for other in self.ids where other != id && self[other].standing == .proven {
             if !self[other].contributed.isEmpty { self.earlier.append(self[other].contributed) }
             self[other].contributed = []

@@ -8,29 +8,46 @@ import Foundation
 
 /// A real nginx on loopback, plain and TLS, over IPv4 and IPv6, serving a directory of its own.
 struct Nginx {
+    /// What it does besides serving files.
+    struct Settings {
+        /// On how many addresses it listens, from 127.0.0.1 on: each is a host with files of its own.
+        var hosts = 1
+        /// How many requests it serves at once, in all and to a host; it answers 503 to what is more.
+        var requestsMax: (all: Int, host: Int)?
+        /// Bytes per second of a connection, in nginx's spelling. It sends a second's worth at once.
+        var rate = "0"
+        var hasTags = true
+    }
+
     let directory: String
     let port: Int
     let portTLS: Int
+    private let settings: Settings
 
     /// The program, absent where it is not installed.
     static let path: String? = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]
         .first { FileManager.default.isExecutableFile(atPath: $0) }
 
     /// Runs `body` with a server, and stops it afterwards.
-    static func run<Answer>(_ body: (Nginx) async throws -> Answer) async throws -> Answer {
+    static func run<Answer>(
+        _ settings: Settings = Settings(), _ body: (Nginx) async throws -> Answer
+    ) async throws -> Answer {
         let directory = NSTemporaryDirectory() + "segdl-nginx-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: directory + "/www", withIntermediateDirectories: true)
+        for host in 1...settings.hosts {
+            try FileManager.default.createDirectory(
+                atPath: directory + "/www/\(host)", withIntermediateDirectories: true)
+        }
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        let nginx = try Self.started(in: directory)
+        let nginx = try Self.started(in: directory, settings)
         defer { nginx.stop() }
         return try await body(nginx)
     }
 
     /// A server on two ports nobody else took in the moment between asking for them and using them.
-    private static func started(in directory: String) throws -> Nginx {
+    private static func started(in directory: String, _ settings: Settings) throws -> Nginx {
         for _ in 0..<10 {
             let ports = try Self.freePorts(2)
-            let nginx = Nginx(directory: directory, port: ports[0], portTLS: ports[1])
+            let nginx = Nginx(directory: directory, port: ports[0], portTLS: ports[1], settings: settings)
             let files = [
                 "nginx.conf": nginx.configuration, "leaf.pem": OriginCertificates.good,
                 "leaf.key": OriginCertificates.goodKey, "ca.pem": Origin.certificateAuthorityPEM,
@@ -45,8 +62,12 @@ struct Nginx {
     }
 
     /// Tells it to stop until its pid file is gone: it writes that a moment after it listens, and a signal that comes
-    /// before it waits for signals is noted by it but not obeyed.
-    private func stop() {
+    /// before it waits for signals is noted by it but not obeyed. Requests it is serving end with it.
+    func stop() {
+        // A second time there is nobody left to be told.
+        let marker = self.directory + "/stopped"
+        guard !FileManager.default.fileExists(atPath: marker) else { return }
+        defer { _ = FileManager.default.createFile(atPath: marker, contents: nil) }
         var wasTold = false
         for _ in 0..<1000 {
             let isTold = (try? self.command(["-s", "stop"])) != nil
@@ -78,26 +99,48 @@ struct Nginx {
         error_log \(self.directory)/error.log;
         events { worker_connections 128; }
         http {
-            access_log \(self.directory)/access.log;
+            log_format facts '"$request" $status $body_bytes_sent $server_addr';
+            access_log \(self.directory)/access.log facts;
             client_body_temp_path \(self.directory)/body;
             proxy_temp_path \(self.directory)/proxy;
             fastcgi_temp_path \(self.directory)/fastcgi;
             uwsgi_temp_path \(self.directory)/uwsgi;
             scgi_temp_path \(self.directory)/scgi;
             sendfile on;
-            root \(self.directory)/www;
-            server {
-                listen 127.0.0.1:\(self.port);
-                listen [::1]:\(self.port);
-                location /moved { return 302 http://127.0.0.1:\(self.port)/file.bin; }
-            }
-            server {
-                listen 127.0.0.1:\(self.portTLS) ssl;
-                ssl_certificate \(self.directory)/leaf.pem;
-                ssl_certificate_key \(self.directory)/leaf.key;
-            }
+            limit_rate \(self.settings.rate);
+            etag \(self.settings.hasTags ? "on" : "off");
+            \(self.limits)
+            \((1...self.settings.hosts).map { self.server($0) }.joined(separator: "\n"))
         }
         """
+    }
+
+    private var limits: String {
+        guard let max = self.settings.requestsMax else { return "" }
+        return """
+            limit_conn_zone $server_port zone=all:1m;
+            limit_conn_zone $server_addr zone=host:1m;
+            limit_conn all \(max.all);
+            limit_conn host \(max.host);
+            """
+    }
+
+    /// The server on one address; the first has all the ways to it.
+    private func server(_ host: Int) -> String {
+        let others = """
+            listen [::1]:\(self.port);
+            listen 127.0.0.1:\(self.portTLS) ssl;
+            ssl_certificate \(self.directory)/leaf.pem;
+            ssl_certificate_key \(self.directory)/leaf.key;
+            location /moved { return 302 http://127.0.0.1:\(self.port)/file.bin; }
+            """
+        return """
+            server {
+                root \(self.directory)/www/\(host);
+                listen 127.0.0.\(host):\(self.port);
+                \(host == 1 ? others : "")
+            }
+            """
     }
 
     /// Ports nobody listened on a moment ago.
@@ -119,10 +162,15 @@ struct Nginx {
         }
     }
 
-    /// Writes the file that is served as `/file.bin`.
-    func serve(_ content: [UInt8]) throws {
-        try Data(content).write(to: URL(fileURLWithPath: self.directory + "/www/file.bin"))
+    /// Writes a file that one of its hosts serves.
+    func serve(_ content: [UInt8], as name: String = "file.bin", host: Int = 1) throws {
+        try Data(content).write(to: URL(fileURLWithPath: self.path(name, host: host)))
     }
+
+    /// Where a file of one of its hosts lies.
+    func path(_ name: String = "file.bin", host: Int = 1) -> String { self.directory + "/www/\(host)/\(name)" }
+
+    func url(_ name: String = "file.bin", host: Int = 1) -> String { "http://127.0.0.\(host):\(self.port)/\(name)" }
 
     var accessLog: String {
         String(decoding: FileManager.default.contents(atPath: self.directory + "/access.log") ?? Data(), as: UTF8.self)

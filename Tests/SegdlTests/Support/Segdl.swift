@@ -77,6 +77,15 @@ struct Segdl {
         try await self.run(arguments)
     }
 
+    /// Returns once a process of its has written so much, to files or elsewhere, or has ended.
+    func waitForBytes(writtenBy process: Int32, _ count: Int) async {
+        while let text = FileManager.default.contents(atPath: "/proc/\(process)/io") {
+            let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("wchar: ") }
+            guard let line, Int(line.dropFirst("wchar: ".count)) ?? count < count else { return }
+            await Task.yield()
+        }
+    }
+
     func exists(_ name: String) -> Bool {
         FileManager.default.fileExists(atPath: self.directory + "/" + name)
     }

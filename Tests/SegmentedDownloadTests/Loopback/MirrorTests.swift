@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(
-        "Sources that have the same bytes are used at once, whether their tags say so or samples of them",
+        "Sources that have the same bytes are used at once, whatever their tags say",
         arguments: ["", "&etag=none", "&etag=other"])
     func inParallel(tag: String) async throws {
         try await Harness.run { harness in

@@ -17,6 +17,49 @@ import Testing
         }
     }
 
+    @Test("A target that has expired is asked for anew, also where the new one has expired on the way to it")
+    func expiredAtOnce() async throws {
+        try await Harness.run { harness in
+            // Its first connection ends early, its next one finds it expired, and then the new one, too.
+            let result = await harness.fetch("/2M/file.bin?redirect-to-self=302&fail=403:2:1&close-after=1M:1") {
+                $0.segments = .exactly(1)
+                $0.retries = 0
+            }
+            #expect(result.code == nil, "\(result)")
+            #expect(harness.contains(seed: 1, length: 2.mebibytes))
+            let statuses = harness.origin.log.snapshot().requests.map(\.status)
+            #expect(statuses == [302, 206, 403, 302, 403, 302, 206])
+        }
+    }
+
+    @Test("A new target that refuses is the end, where none ever worked, and where it is no accident")
+    func refusedTarget() async throws {
+        try await Harness.run { harness in
+            #expect(await harness.fetch("/1M/file.bin?redirect-to-self=302&fail=403:all").code == .server)
+            #expect(harness.origin.log.snapshot().requests.map(\.status) == [302, 403])
+            harness.origin.log.reset()
+            let result = await harness.fetch("/2M/file.bin?redirect-to-self=302&fail=403:all:1&close-after=1M:1") {
+                $0.segments = .exactly(1)
+            }
+            #expect(result.code == .server)
+            #expect(harness.origin.log.snapshot().requests.map(\.status) == [302, 206, 403, 302, 403, 302, 403])
+        }
+    }
+
+    @Test("Each connection asks an expired target once, however many there are and however often it expires")
+    func expiring() async throws {
+        try await Harness.run { harness in
+            let result = await harness.fetch(
+                "/8M/file.bin?redirect-to-self=302&expires=100ms&rate=2M&close-after=300000:all")
+            #expect(result.code == nil, "\(result)")
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+            let expired = harness.origin.log.snapshot().requests.filter { $0.status == 403 }
+            #expect(!expired.isEmpty)
+            let targets = Dictionary(grouping: expired, by: \.path)
+            #expect(targets.values.allSatisfy { $0.count <= 4 }, "\(targets.mapValues(\.count))")
+        }
+    }
+
     @Test("A redirect loop ends")
     func loop() async throws {
         try await Harness.run { harness in
