@@ -19,9 +19,12 @@ public struct Download: Sendable, Identifiable {
         self.engine = engine
     }
 
+    /// What it is found by, see ``DownloadGroup/download(id:)``.
     public var id: ID { self.job.name }
-    /// As the group took it: with its destination as the group resolved it.
+    /// As the group took it: with its destination as the group resolved it, and without what was changed since by
+    /// ``update(priority:)`` and the like.
     public var request: DownloadRequest { self.job.request }
+    /// Where it stands.
     public var state: DownloadState { self.job.state }
 
     var number: Int { self.job.id.rawValue }
@@ -36,7 +39,8 @@ public struct Download: Sendable, Identifiable {
     public var resumeState: ResumeState { ResumeState(self) }
 
     /// The events from now on. Any number of observers may listen, each at its own pace; each sequence ends after a
-    /// terminal event, which is also what a late observer of an ended download gets.
+    /// terminal event, which is also what a late observer of an ended download gets. One that falls more than 1024 events
+    /// behind loses the oldest, whatever they are; ``DownloadGroup/events`` loses progress only.
     public var events: AsyncStream<DownloadEvent> { self.job.broadcaster.events() }
 
     // MARK: Control

@@ -48,6 +48,12 @@ struct RequestDraft {
             let allocation: TransferOptions.FileAllocation = try option.oneOf()
             self.request.allocates = allocation.allocates
         }
+        // After each option, so that the line that is to blame is named.
+        do throws(DownloadError) {
+            try self.request.validate()
+        } catch {
+            throw ListProblem(option.place, "\(option.key): \(error.message)", code: error.code)
+        }
     }
 
     private mutating func replace(_ field: (name: String, value: String)) {

@@ -81,7 +81,9 @@ struct ListCommandTests {
         "What is wrong with a list is told with its line, and nothing is begun",
         arguments: [
             ("  nonsense=1", "list:2: \"nonsense\""), ("  split=0", "list:2: split"), ("not a url", "list:2: "),
-            ("  header=Range", "list:2: header"), ("x\0y", "list:2: the line holds a NUL"),
+            ("  header=Range", "list:2: header"), ("  header=Range: bytes=0-1", "list:2: header: Range is set by"),
+            ("  header=A: b\n  header=host: x", "list:3: header: host is set by"),
+            ("x\0y", "list:2: the line holds a NUL"),
             ("http://a/\thttp://[", "list:2: "),
         ])
     func malformed(line: String, words: String) async throws {
@@ -93,6 +95,17 @@ struct ListCommandTests {
             #expect(outcome.errors.split(separator: "\n").count == 1)
             #expect(origin.log.snapshot().connectionsCount == 0)
             #expect(!command.exists("a.bin"))
+        }
+    }
+
+    @Test("What the command line says of all files is not blamed on a line of a list")
+    func commandLineIsToBlame() async throws {
+        try await Self.run {
+            "\($0.url("/1M/a.bin"))\n  split=2\n"
+        } _: { command, origin in
+            let outcome = try await command.run("-i", "list", "-H", "Range: bytes=0-1")
+            #expect(outcome.status == 2 && outcome.errors.contains("error[usage]: Range is set by"), "\(outcome)")
+            #expect(origin.log.snapshot().connectionsCount == 0)
         }
     }
 
