@@ -45,8 +45,9 @@ public struct Download: Sendable, Identifiable {
 
     // MARK: Control
 
-    /// Stops for now. Returns when all that was fetched is on disk and recorded, or the download has ended otherwise.
-    /// Idempotent.
+    /// Stops for now. Returns when all that was fetched is on disk and recorded, so that it would survive a power cut, or the download
+    /// has ended otherwise. Of a stream that cannot be gone on with, for the origin does no ranges or does not say its length, nothing is
+    /// recorded. Idempotent.
     ///
     /// - Returns: What it can be taken up from, also by another process; absent if it is not paused, because it had ended
     ///   before or was resumed meanwhile.

@@ -70,6 +70,7 @@ struct FetchOptions: ParsableArguments {
     private func configuration(for requests: [DownloadRequest]) -> DownloadConfiguration {
         var configuration = DownloadConfiguration()
         configuration.limits = self.limits.limits(for: requests)
+        configuration.history = HistoryPolicy(path: self.output.keepHistory)
         self.transfer.apply(to: &configuration)
         self.network.apply(to: &configuration)
         return configuration

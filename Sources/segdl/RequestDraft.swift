@@ -7,11 +7,13 @@ struct RequestDraft {
     /// The file's path or name, absent for the name that the response suggests.
     var output: String?
     var dir: String
+    /// How the file is named where `output` does not name it.
+    var nameTemplate: NameTemplate?
 
     /// The request once all is said.
     var finished: DownloadRequest {
         var request = self.request
-        request.destination = Path.destination(output: self.output, dir: self.dir)
+        request.destination = Path.destination(output: self.output, dir: self.dir, name: self.nameTemplate)
         return request
     }
 

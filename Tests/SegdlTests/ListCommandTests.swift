@@ -109,6 +109,35 @@ struct ListCommandTests {
         }
     }
 
+    @Test("Files are named by a template where nothing else names them, and what was fetched is kept in a history")
+    func namesAndHistory() async throws {
+        try await Self.run {
+            "\($0.url("/1M/x/a.bin"))\n\($0.url("/1M/y/a.bin?seed=2"))\n\($0.url("/1M/z/a.bin"))\n  out=own.bin\n"
+                + "\($0.url("/1M/b.bin?fail=404:all"))\n  id=gone\n"
+        } _: { command, _ in
+            let outcome = try await command.run(
+                "-i", "list", "--name-template", "f{id}{ext}", "--keep-history", "history")
+            #expect(outcome.status == 16, "\(outcome)")
+            #expect(Self.isRight(command.path("f0.bin")) && Self.isRight(command.path("f1.bin"), seed: 2))
+            #expect(Self.isRight(command.path("own.bin")))
+            let lines = try String(contentsOfFile: command.path("history"), encoding: .utf8).split(separator: "\n")
+            #expect(lines.count == 4)
+            #expect(lines.count { $0.contains("\"outcome\":\"completed\"") } == 3)
+            #expect(lines.count { $0.contains("\"id\":\"gone\"") && $0.contains("\"outcome\":\"failed\"") } == 1)
+        }
+    }
+
+    @Test(
+        "A template that means nothing, or has nothing to name, is a usage error that says why",
+        arguments: [(["--name-template", "{size}"], "{size}"), (["--name-template", "{id}", "-o", "x"], "--output")])
+    func badTemplate(options: [String], word: String) async throws {
+        try await withCommand { command in
+            let outcome = try await command.run(options + ["http://127.0.0.1:1/a"])
+            #expect(outcome.status == 2 && outcome.errors.contains(word), "\(outcome)")
+            #expect(outcome.errors.split(separator: "\n").count == 1)
+        }
+    }
+
     @Test("A list that is not there or no file is 3, one that is empty is nothing to do")
     func noList() async throws {
         try await Self.run { _ in

@@ -121,7 +121,11 @@ final class Checker: @unchecked Sendable {
 
     /// A pause that is acknowledged is durable: all that the download says it has would be there after a power cut.
     func checkPaused(_ states: [ResumeState]) {
-        for state in states where state.bytesDone > 0 {
+        // Without a length it is a stream that nobody can go on with, or it paused before it fetched a byte in this run: what an
+        // earlier one left is as durable as that left it.
+        for state in states where state.bytesDone > 0 && state.bytesTotal != nil {
+            // A finished file was found there, which is durable itself.
+            if self.disk.durableNames[state.path] != nil { continue }
             guard let inode = self.disk.durableNames[state.path + ".segdl"],
                 self.disk.durableNames[state.path + ".segdl-part"] != nil,
                 let manifest = try? ManifestCodec.decode(inode.durable)
@@ -131,7 +135,12 @@ final class Checker: @unchecked Sendable {
             }
             let durable = manifest.durable.settled().reduce(0) { $0 + $1.length }
             if durable < state.bytesDone {
-                self.violate("\(state.path) has paused with \(state.bytesDone) bytes, of which \(durable) are durable")
+                let claims = [manifest.durable, manifest.pending].map { $0.map(\.range) }
+                let named = self.disk.names[state.path + ".segdl"]
+                let seen = named.flatMap { try? ManifestCodec.decode($0.bytes) }?.durable.map(\.range)
+                self.violate(
+                    "\(state.path) has paused with \(state.bytesDone) bytes, of which \(durable) are durable: \(claims), and "
+                        + "seen are \(seen ?? []) of \(named === inode ? "the same" : "another") manifest")
             }
         }
     }
