@@ -128,7 +128,10 @@ let package = Package(
         ),
         .testTarget(
             name: "SegmentedDownloadTests",
-            dependencies: ["SegmentedDownload", "SegmentedDownloadCore", "Origin", "FuzzTargets"],
+            dependencies: [
+                "SegmentedDownload", "SegmentedDownloadCore", "Origin", "FuzzTargets",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
             swiftSettings: strict
         ),
         .testTarget(

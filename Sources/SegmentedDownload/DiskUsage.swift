@@ -6,12 +6,14 @@ public struct DiskUsage: Hashable, Sendable {
     public var finished: Int64 = 0
     /// Reserved for parts that a manifest is of.
     public var parts: Int64 = 0
+    /// Of the manifests beside the parts.
     public var manifests: Int64 = 0
     /// Finished files and interrupted downloads.
     public var files = 0
 
     public init() {}
 
+    /// All of it, in bytes.
     public var total: Int64 { self.finished + self.parts + self.manifests }
 
     /// What a directory holds, and those within it; symbolic links are not followed.

@@ -19,9 +19,12 @@ public struct Download: Sendable, Identifiable {
         self.engine = engine
     }
 
+    /// What it is found by, see ``DownloadGroup/download(id:)``.
     public var id: ID { self.job.name }
-    /// As the group took it: with its destination as the group resolved it.
+    /// As the group took it: with its destination as the group resolved it, and without what was changed since by
+    /// ``update(priority:)`` and the like.
     public var request: DownloadRequest { self.job.request }
+    /// Where it stands.
     public var state: DownloadState { self.job.state }
 
     var number: Int { self.job.id.rawValue }
@@ -36,13 +39,15 @@ public struct Download: Sendable, Identifiable {
     public var resumeState: ResumeState { ResumeState(self) }
 
     /// The events from now on. Any number of observers may listen, each at its own pace; each sequence ends after a
-    /// terminal event, which is also what a late observer of an ended download gets.
+    /// terminal event, which is also what a late observer of an ended download gets. One that falls more than 1024 events
+    /// behind loses the oldest, whatever they are; ``DownloadGroup/events`` loses progress only.
     public var events: AsyncStream<DownloadEvent> { self.job.broadcaster.events() }
 
     // MARK: Control
 
-    /// Stops for now. Returns when all that was fetched is on disk and recorded, or the download has ended otherwise.
-    /// Idempotent.
+    /// Stops for now. Returns when all that was fetched is on disk and recorded, so that it would survive a power cut, or the download
+    /// has ended otherwise. Of a stream that cannot be gone on with, for the origin does no ranges or does not say its length, nothing is
+    /// recorded. Idempotent.
     ///
     /// - Returns: What it can be taken up from, also by another process; absent if it is not paused, because it had ended
     ///   before or was resumed meanwhile.

@@ -32,7 +32,6 @@ public func withDownloadClient<Answer: Sendable>(
     transport.connectTimeout = configuration.connectTimeout
     transport.certificateAuthorityFile = configuration.certificateAuthorityFile
     transport.verifiesCertificates = configuration.verifiesCertificates
-    transport.receiveLengthMax = configuration.limits.receiveLengthMax
     do {
         return try await EngineThreads.withThreads { threads in
             try await AsyncHTTPClientTransport.withTransport(transport) { transport in
@@ -112,7 +111,8 @@ public struct DownloadClient: Sendable {
             }
         }
         let engine = DownloadEngine(
-            storage: self.storage, clock: self.clock, limits: limits ?? self.configuration.limits, seed: self.seed,
+            transport: self.transport, storage: self.storage, clock: self.clock,
+            limits: limits ?? self.configuration.limits, seed: self.seed,
             threads: self.threads)
         var policy = RedirectFollower.Policy()
         policy.allowsDowngrade = self.configuration.allowsDowngrade

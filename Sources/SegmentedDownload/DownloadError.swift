@@ -39,6 +39,7 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         case cancelled
     }
 
+    /// What to switch on.
     public let code: Code
     /// The facts, in one line.
     public let message: String

@@ -1,10 +1,12 @@
 /// Something that happened to a download, for its observers.
 public enum DownloadEvent: Hashable, Sendable {
+    /// The origin has answered, and the first byte may be written. Comes again after a pause or a failure.
     case started(Started)
     /// At most five a second.
     case progress(DownloadProgress)
+    /// A connection's piece of the file begins, is cut, is whole or is to be fetched again.
     case segment(SegmentChange)
-    /// An attempt failed; another follows after the delay.
+    /// An attempt failed; another follows after the delay. The attempt is its number in a row without a byte of progress, from 1.
     case retrying(DownloadError, attempt: Int, delay: Duration)
     /// So many bytes would survive a power cut.
     case checkpoint(bytesDurable: Int64)
@@ -14,32 +16,42 @@ public enum DownloadEvent: Hashable, Sendable {
     case state(DownloadState)
     /// Stopped for now; everything fetched is durable.
     case paused(DownloadProgress)
+    /// The file is in place. Nothing comes after it.
     case completed(DownloadResult)
+    /// It cannot go on, for this reason and with so much done; it may be resumed. Comes once, however many sources there were.
     case failed(DownloadError, DownloadProgress)
+    /// It was stopped for good, by its user or with its group: no failure. Nothing comes after it.
     case cancelled
 
+    /// What is known once the origin has answered.
     public struct Started: Hashable, Sendable {
         /// The URL, safe to show.
         public var url: String
+        /// The destination.
         public var path: String
         /// Absent if the origin does not say.
         public var bytesTotal: Int64?
         /// Bytes kept from before.
         public var resumedFrom: Int64
+        /// Whether more than one connection may fetch it: not where the origin does no ranges or does not say the length.
         public var isSegmented: Bool
         /// What identifies this version of the resource, safe to show; absent if nothing does.
         public var validator: String?
     }
 
+    /// What happened to a segment.
     public struct SegmentChange: Hashable, Sendable {
+        /// A connection has begun with it; it now ends where another begins; all of it is there; its connection broke.
         public enum State: String, Hashable, Sendable {
             case opened, split, done, retry
         }
 
+        /// Its number within the download.
         public var segment: Int
         /// Offsets in bytes; the end is past the last one, absent if unknown.
         public var start: Int64
         public var end: Int64?
+        /// What happened.
         public var state: State
         /// The source it is fetched from, safe to show; absent where none is concerned.
         public var source: String?
@@ -66,6 +78,7 @@ extension DownloadEvent {
 
 /// How far a download has come.
 public struct DownloadProgress: Hashable, Sendable {
+    /// Bytes of the file that are there, those of earlier runs included.
     public var bytesDone: Int64 = 0
     /// Absent while unknown; never a number that stands for it.
     public var bytesTotal: Int64?
@@ -102,6 +115,7 @@ public struct DownloadResult: Hashable, Sendable {
         case none
     }
 
+    /// Where it is.
     public var path: String
     /// The file's length.
     public var bytes: Int64
@@ -111,10 +125,13 @@ public struct DownloadResult: Hashable, Sendable {
     public var requests: Int
     /// The most connections in use at once.
     public var connectionsPeak: Int
+    /// From the first look at the destination in this run, or since it was resumed, until the file was in place.
     public var duration: Duration
     /// Eight hexadecimal digits, absent if the destination was there already.
     public var crc32: String?
+    /// Those it was held against.
     public var digests: [ExpectedDigest]
+    /// What the file was held against.
     public var verifiedBy: Verification
     /// Whether the destination was there already, and nothing was fetched.
     public var wasAlreadyComplete: Bool
@@ -135,8 +152,11 @@ public enum DownloadState: String, Hashable, Sendable, CaseIterable {
     case verifying
     /// Stopped for now.
     case paused
+    /// The file is in place.
     case completed
+    /// It cannot go on; it may be resumed.
     case failed
+    /// Stopped for good.
     case cancelled
 
     /// Whether it rests: nothing happens until someone asks for it, if it ever does.

@@ -46,8 +46,7 @@ public final class DownloadGroup: Sendable {
     /// one that is there is returned as it stands, running, paused or failed. One that is over, completed or cancelled, makes
     /// room for the new one.
     ///
-    /// - Throws: ``DownloadError`` with code `usage` if a field is malformed or what is to be kept is too long, `cancelled` if
-    ///   the group has ended.
+    /// - Throws: ``DownloadError`` with code `usage` as ``DownloadRequest/validate()`` does, `cancelled` if the group has ended.
     @discardableResult
     public func add(_ request: DownloadRequest) throws(DownloadError) -> Download {
         try self.add(request, restingAt: nil)
@@ -68,8 +67,7 @@ public final class DownloadGroup: Sendable {
         var request = given
         if !isResolved { request.destination = given.destination.resolved(in: self.directory) }
         request.startsPaused = progress != nil
-        try request.checkLabel()
-        let fields = try Self.fields(request.fields)
+        let fields = try request.validFields()
         let job = self.state.withLock { state -> DownloadJob? in
             if state.isClosed { return nil }
             if let job = state.registry.job(request) { return job }
@@ -94,30 +92,6 @@ public final class DownloadGroup: Sendable {
         }
         guard let job else { throw DownloadError(.cancelled, "the group has ended") }
         return self.download(job)
-    }
-
-    /// Fields whose value follows from the range asked for, or frames the message.
-    private static let ownFields = [
-        "range", "if-range", "if-none-match", "host", "content-length", "transfer-encoding", "accept-encoding",
-        "connection",
-    ]
-
-    private static func fields(_ given: [(name: String, value: String)]) throws(DownloadError) -> HTTPFields {
-        var fields = HTTPFields()
-        for (text, value) in given {
-            guard let name = HTTPField.Name(text) else {
-                throw DownloadError(.usage, "\"\(text.printable)\" is no field name")
-            }
-            guard HTTPField.isValidValue(value) else {
-                throw DownloadError(
-                    .usage, "the value given for \(name.rawName) holds a line break or control character")
-            }
-            guard !Self.ownFields.contains(name.canonicalName) else {
-                throw DownloadError(.usage, "\(name.rawName) is set by the downloader and cannot be given")
-            }
-            fields.append(HTTPField(name: name, value: value))
-        }
-        return fields
     }
 
     // MARK: Finding

@@ -18,27 +18,47 @@ public struct DownloadLimits: Hashable, Sendable {
     /// Bytes per second from one host, at least 1; absent for no limit. Bytes of bodies count.
     public var bytesPerSecondPerHost: Int64?
 
+    /// Bytes of responses in memory at once, all downloads together; absent for no limit.
+    ///
+    /// It bounds what has been read from sockets and is not written to files yet: for each connection a piece being written and one
+    /// that waits for it, and where there is encryption what the second one is decrypted from. Every connection there may be has an
+    /// equal share of it, at least 128 KiB: where `connections` is more than there are shares, fewer are opened, and less than
+    /// 128 KiB counts as that. The smaller the shares are, the more calls a byte costs.
+    ///
+    /// Not counted are what does not grow with speed, such as heads, manifests and the program itself, and what the system's own socket
+    /// buffers hold; where a server ends a response by closing its connection, the rest of it is taken from these at once. A limit that
+    /// is lowered holds for what is read from then on; a stream that cannot be gone on with is left to end by itself, as a share too
+    /// many.
+    public var memory: Int64?
+
     public init() {}
 
     var group: GroupStateMachine.Limits {
         var limits = GroupStateMachine.Limits()
-        limits.connections = max(self.connections, 1)
+        limits.connections = self.connectionsAllowed
         limits.connectionsPerHost = max(self.connectionsPerHost, 1)
         limits.downloads = max(self.downloads, 1)
         return limits
+    }
+
+    /// 128 KiB: three receive buffers of the shortest length and what records of TLS add to them, rounded up to a power of two.
+    private static let shareMin: Int64 = 128 << 10
+
+    /// As many connections as there may be, and as there are shares of the memory.
+    private var connectionsAllowed: Int {
+        let connections = max(self.connections, 1)
+        guard let memory else { return connections }
+        return min(connections, Int(max(memory / Self.shareMin, 1)))
     }
 
     var rates: RateBudget.Limits {
         RateBudget.Limits(total: self.bytesPerSecond, perHost: self.bytesPerSecondPerHost)
     }
 
-    /// 16 KiB: a smaller receive buffer costs more calls than it smooths.
-    private static let receiveLengthMin = 16 << 10
-
-    /// How much a connection may take from the network at once, in bytes: no more than a piece of what is let through.
-    var receiveLengthMax: Int {
+    var receive: ReceiveLimits {
         let rates = [self.bytesPerSecond, self.bytesPerSecondPerHost].compactMap { $0.map { max($0, 1) } }
-        guard let rate = rates.min() else { return ReceiveBuffers.lengthMax }
-        return min(max(RateBudget.pieceLength(rate), Self.receiveLengthMin), ReceiveBuffers.lengthMax)
+        return ReceiveLimits(
+            memory: self.memory.map { Int(max($0 / Int64(self.connectionsAllowed), Self.shareMin)) },
+            pieceLength: rates.min().map { RateBudget.pieceLength($0) })
     }
 }

@@ -13,15 +13,6 @@ extension DownloadRequest {
         guard self.priority > 0 else { return Double.leastNormalMagnitude }
         return min(self.priority, 1)
     }
-
-    func checkLabel() throws(DownloadError) {
-        let length = self.label(inheriting: nil).length
-        guard length <= Manifest.Label.lengthMaximum else {
-            throw DownloadError(
-                .usage,
-                "id and userInfo have \(length) bytes, and \(Manifest.Label.lengthMaximum) can be kept in the manifest")
-        }
-    }
 }
 
 extension DownloadRequest.Destination {

@@ -58,28 +58,37 @@ public struct DownloadRequest: Sendable {
         case fail
     }
 
+    /// Where the file is. Fields, user name and password go to this origin only.
     public var source: SourceURL
     /// Other sources of the same bytes: asked in this order where one fails, and at the same time once they are proven to
-    /// have the same bytes.
+    /// have the same bytes. Of all sources the first 200 different ones are used.
     public var mirrors: [SourceURL] = []
+    /// Where the file goes. Relative paths begin in the group's directory.
     public var destination: Destination
     /// The caller's name for the download, unique in its group; its number if absent.
     public var id: Download.ID?
-    /// Above 0, up to 1: beside other downloads its share of connections and bytes is in proportion to it.
+    /// Above 0, up to 1: beside other downloads its share of connections and bytes is in proportion to it. What lies outside is
+    /// taken for the nearest that is allowed; ``Download/update(priority:)`` changes it.
     public var priority = 0.5
-    /// Bytes per second for this file; absent for no limit.
+    /// Bytes of bodies per second for this file, at least 1; absent for no limit.
     public var bytesPerSecond: Int64?
-    /// What the caller wants to find again: kept in the manifest and echoed in events, never sent.
+    /// What the caller wants to find again: kept in the manifest and echoed in events, never sent. Together with ``id`` at most
+    /// 64 KiB.
     public var userInfo: [String: String] = [:]
-    /// Fields sent to the source's own origin, in order; never to another after a redirect.
+    /// Fields sent to the source's own origin, in order; never to another after a redirect. Those that frame the request or
+    /// say which part of the file is asked for, such as `Range`, cannot be given: see ``validate()``.
     public var fields: [(name: String, value: String)] = []
+    /// How many connections fetch the file; ``Download/update(segments:)`` changes it.
     public var segments: Segments = .automatic
     /// No segment is cut smaller, in bytes. Default 1 MiB.
     public var splitLengthMinimum: Int64 = 1 << 20
+    /// What to do about what an earlier run left.
     public var continuation: Continuation = .auto
+    /// What to do when the remote file is another one than the one begun with.
     public var onChange: ChangePolicy = .fail
+    /// What to do when the destination exists.
     public var ifExists: ExistingFilePolicy = .verify
-    /// Digests the file must have.
+    /// Digests the file must have. Where one is wrong the download fails with code `integrity`, and the final name never appears.
     public var digests: [ExpectedDigest] = []
     /// Failures in a row without a byte of progress before giving up. Default 10; nil also means 10, but only 3 for an
     /// origin that was never reached.
@@ -88,9 +97,9 @@ public struct DownloadRequest: Sendable {
     public var stallTimeout: Duration = .seconds(30)
     /// The whole response head must have come by then, connecting included. Default 30 s.
     public var headTimeout: Duration = .seconds(30)
-    /// The longest file accepted, in bytes.
+    /// The longest file accepted, in bytes; a longer one fails with code `space`.
     public var lengthMaximum: Int64 = .max
-    /// Whether missing directories are created.
+    /// Whether missing directories are created; if not, their absence is an error with code `file`.
     public var createsDirectories = true
     /// Whether space for the whole file is reserved before its first byte is written.
     public var allocates = true

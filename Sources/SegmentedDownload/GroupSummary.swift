@@ -2,9 +2,13 @@
 ///
 /// It counts all that were ever added, each as what it is now: one that failed and was resumed is not a failure any more.
 public struct GroupSummary: Hashable, Sendable {
+    /// Downloads whose file is in place.
     public var completed = 0
+    /// Downloads that failed and were not resumed.
     public var failed = 0
+    /// Downloads that rest until they are resumed.
     public var paused = 0
+    /// Downloads that were stopped for good.
     public var cancelled = 0
     /// Bytes of the completed files.
     public var bytes: Int64 = 0
@@ -20,6 +24,7 @@ public struct GroupSummary: Hashable, Sendable {
 extension DownloadGroup {
     /// Something that happened in a group, for its observers.
     public enum Event: Sendable {
+        /// It is listed from now on.
         case added(Download)
         /// What a download's own observers hear. The download has its id, request and ``DownloadRequest/userInfo``.
         case download(Download, DownloadEvent)

@@ -16,22 +16,28 @@ public struct HistoryPolicy: Hashable, Sendable {
 
 /// A download that ended, as the history has it.
 public struct HistoryEntry: Codable, Hashable, Sendable {
+    /// How it ended.
     public enum Outcome: String, Codable, Hashable, Sendable, CaseIterable {
         case completed, failed, cancelled
     }
 
     /// When it ended, in seconds since 1970.
     public var time: Int64
+    /// The download's name in its group.
     public var id: String
     /// Safe to show: no user name, no password, no query.
     public var url: String
+    /// The destination.
     public var path: String
     /// The file's length, or what was there of it in the end.
     public var bytes: Int64
+    /// How it ended.
     public var outcome: Outcome
     /// The error's ``DownloadError/Code``, absent if there was none.
     public var code: String?
+    /// The error in a line, safe to show; absent if there was none.
     public var message: String?
+    /// As the request had it.
     public var userInfo: [String: String]
 
     enum CodingKeys: String, CodingKey {

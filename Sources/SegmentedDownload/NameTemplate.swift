@@ -12,6 +12,7 @@ public struct NameTemplate: Hashable, Sendable {
         case name, `extension`, digest, host, id
     }
 
+    /// As it was given.
     public let text: String
     private let pieces: [Piece]
 

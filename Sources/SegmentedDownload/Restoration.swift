@@ -21,6 +21,7 @@ public struct Restoration: Sendable {
 
     /// The interrupted downloads, by path; those that were listed before included.
     public var downloads: [Download] = []
+    /// What was left alone, by path.
     public var omissions: [Omission] = []
 }
 

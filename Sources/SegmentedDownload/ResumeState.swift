@@ -7,6 +7,7 @@ import SegmentedDownloadCore
 /// user names and passwords nor fields, which may be secrets too: whoever goes on gives them again. A URL's query is kept, so
 /// treat it as you would the URL.
 public struct ResumeState: Codable, Hashable, Sendable {
+    /// The download's name in the group it comes from.
     public let id: String
     /// Whether the caller chose the name.
     private let isNamed: Bool
@@ -18,7 +19,9 @@ public struct ResumeState: Codable, Hashable, Sendable {
     /// Set while the response had not yet named the file.
     private let directory: String?
     private let nameTemplate: String?
+    /// As the request had it.
     public let userInfo: [String: String]
+    /// As the request had it; not what it was changed to since.
     public let priority: Double
     private let bytesPerSecond: Int64?
     private let segments: Int?
@@ -33,6 +36,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
     private let lengthMaximum: Int64
     private let createsDirectories: Bool
     private let allocates: Bool
+    /// Bytes of the file that were there.
     public let bytesDone: Int64
     /// Absent if unknown.
     public let bytesTotal: Int64?

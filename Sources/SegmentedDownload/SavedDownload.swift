@@ -10,16 +10,19 @@ public struct SavedDownload: Hashable, Sendable {
     public let sourceDescription: String
     /// Its other sources, likewise.
     public let mirrors: [String]
+    /// The file's length.
     public let bytesTotal: Int64
     /// Bytes claimed; those not synced when the process ended are checked when the download is resumed.
     public let bytesDone: Int64
     /// Safe to show; absent if the origin offered none.
     public let validator: String?
+    /// Those that the file was to have from the first.
     public let digests: [ExpectedDigest]
     /// The name the caller gave it, if any.
     public let id: Download.ID?
     /// Above 0, up to 1.
     public let priority: Double
+    /// What the caller wanted to find again.
     public let userInfo: [String: String]
 
     /// Reads the manifest of a destination; the path may also be the part's or the manifest's own.

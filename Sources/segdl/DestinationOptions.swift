@@ -16,6 +16,13 @@ struct DestinationOptions: ParsableArguments {
     var dir = "."
 
     @Option(
+        help: ArgumentHelp(
+            "How files are named where -o names none: text with {name}, {ext}, {md5url}, {host} and {id}.",
+            valueName: "TEXT"),
+        transform: { try NameTemplate($0) })
+    var nameTemplate: NameTemplate?
+
+    @Option(
         name: [.customShort("c", allowingJoined: true), .customLong("continue")],
         help: ArgumentHelp(
             "Go on with what an earlier run left: if it is of use (also a bare -c), or fail, or begin anew.",
@@ -35,6 +42,8 @@ struct DestinationOptions: ParsableArguments {
         switch self.output {
         case "": throw ValidationError("--output is empty")
         case "-": throw ValidationError("writing to standard output (-o -) comes with a later version; name a file")
+        case let output? where !output.hasSuffix("/") && self.nameTemplate != nil:
+            throw ValidationError("--output names the file, and leaves nothing to --name-template")
         default: break
         }
     }
@@ -53,10 +62,10 @@ enum Path {
         return directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
     }
 
-    /// What `-o` names within `-d`, unless it is absolute.
-    static func destination(output: String?, dir: String) -> DownloadRequest.Destination {
-        guard let output else { return .directory(dir) }
+    /// What `-o` names within `-d`, unless it is absolute; where it names no file a template does, or the response.
+    static func destination(output: String?, dir: String, name: NameTemplate?) -> DownloadRequest.Destination {
+        guard let output else { return .directory(dir, name: name) }
         let path = Self.join(dir, output)
-        return output.hasSuffix("/") ? .directory(path) : .file(path)
+        return output.hasSuffix("/") ? .directory(path, name: name) : .file(path)
     }
 }

@@ -16,13 +16,15 @@ enum DuplicateDestinations {
 
     /// The path, or what it will probably be.
     ///
-    /// A URL with a query is often named by the response, so it is only held against itself; should two such have one
-    /// name after all, the second to begin finds the part file locked and fails.
+    /// A URL with a query is often named by the response, and one with a template by that, so they are only held against themselves;
+    /// should two such have one name after all, the second to begin finds the part file locked and fails.
     private static func key(of request: DownloadRequest) -> String {
         switch request.destination {
         case .file(let path):
             return path
-        case .directory(let directory, _):
+        case .directory(_, _?):
+            return request.source.string
+        case .directory(let directory, nil):
             let url = request.source.string
             let name = url.lastPathComponent
             return url.contains("?") || name.isEmpty ? url : "\(directory)/\(name)"

@@ -36,6 +36,7 @@ struct FetchOptions: ParsableArguments {
     /// Fetches what `prepare` makes of the arguments, or says why nothing is begun.
     func run(_ prepare: () throws(DownloadError) -> Work) async -> ExitCode {
         do {
+            try self.checkArguments()
             let work = try prepare()
             try self.check(work)
             let transfer = Transfer(configuration: self.configuration(for: work.requests), output: self.output)
@@ -44,6 +45,13 @@ struct FetchOptions: ParsableArguments {
         } catch {
             return Transfer(configuration: DownloadConfiguration(), output: self.output).refuse(error)
         }
+    }
+
+    /// What the command line says of every file is looked at before any list is read, so that no line is blamed for it.
+    private func checkArguments() throws(DownloadError) {
+        var request = DownloadRequest(try SourceURL("http://localhost/"))
+        self.apply(to: &request)
+        try request.validate()
     }
 
     private func check(_ work: Work) throws(DownloadError) {
@@ -62,6 +70,7 @@ struct FetchOptions: ParsableArguments {
     private func configuration(for requests: [DownloadRequest]) -> DownloadConfiguration {
         var configuration = DownloadConfiguration()
         configuration.limits = self.limits.limits(for: requests)
+        configuration.history = HistoryPolicy(path: self.output.keepHistory)
         // Whoever waits for a file holds it: a long list is not to be paid for in memory.
         configuration.history.listsFinished = false
         self.transfer.apply(to: &configuration)

@@ -76,6 +76,8 @@ struct GetCommand: SegdlSubcommand {
         request.mirrors = Array(sources.dropFirst())
         self.fetch.apply(to: &request)
         self.destination.apply(to: &request)
-        return RequestDraft(request: request, output: self.destination.output, dir: self.destination.dir)
+        return RequestDraft(
+            request: request, output: self.destination.output, dir: self.destination.dir,
+            nameTemplate: self.destination.nameTemplate)
     }
 }

@@ -7,8 +7,7 @@ struct HeaderField: Hashable, ExpressibleByArgument {
 
     /// A token, a colon, and a value without control characters (RFC 9110 §5).
     ///
-    /// Checked here for all files before the first is begun; which fields are the downloader's own is the library's to
-    /// say.
+    /// Which fields are the downloader's own is the library's to say, see `DownloadRequest.validate()`.
     init?(argument: String) {
         guard let colon = argument.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let name = argument[..<colon]

@@ -37,7 +37,13 @@ struct OutputOptions: ParsableArguments {
     @Flag(help: "Write events to standard output, one JSON object a line.")
     var json = false
 
+    @Option(
+        help: ArgumentHelp(
+            "A file that gets a line of JSON for every file that is done or has failed.", valueName: "FILE"))
+    var keepHistory: String?
+
     mutating func validate() throws {
+        if self.keepHistory?.isEmpty == true { throw ValidationError("--keep-history is empty") }
         if self.quiet, self.verbose { throw ValidationError("--quiet and --verbose contradict each other") }
     }
 

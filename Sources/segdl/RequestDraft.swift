@@ -7,11 +7,13 @@ struct RequestDraft {
     /// The file's path or name, absent for the name that the response suggests.
     var output: String?
     var dir: String
+    /// How the file is named where `output` does not name it.
+    var nameTemplate: NameTemplate?
 
     /// The request once all is said.
     var finished: DownloadRequest {
         var request = self.request
-        request.destination = Path.destination(output: self.output, dir: self.dir)
+        request.destination = Path.destination(output: self.output, dir: self.dir, name: self.nameTemplate)
         return request
     }
 
@@ -47,6 +49,12 @@ struct RequestDraft {
         case .fileAllocation:
             let allocation: TransferOptions.FileAllocation = try option.oneOf()
             self.request.allocates = allocation.allocates
+        }
+        // After each option, so that the line that is to blame is named.
+        do throws(DownloadError) {
+            try self.request.validate()
+        } catch {
+            throw ListProblem(option.place, "\(option.key): \(error.message)", code: error.code)
         }
     }
 

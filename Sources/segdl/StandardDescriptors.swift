@@ -12,15 +12,7 @@ enum StandardDescriptors {
     static func open() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
             // The lowest free number is this one.
-            _ = Self.openNull()
+            _ = SystemCalls.open("/dev/null", O_RDWR)
         }
-    }
-
-    private static func openNull() -> CInt {
-        #if canImport(Musl)
-            Musl.open("/dev/null", O_RDWR)
-        #else
-            Glibc.open("/dev/null", O_RDWR)
-        #endif
     }
 }

@@ -81,7 +81,9 @@ struct ListCommandTests {
         "What is wrong with a list is told with its line, and nothing is begun",
         arguments: [
             ("  nonsense=1", "list:2: \"nonsense\""), ("  split=0", "list:2: split"), ("not a url", "list:2: "),
-            ("  header=Range", "list:2: header"), ("x\0y", "list:2: the line holds a NUL"),
+            ("  header=Range", "list:2: header"), ("  header=Range: bytes=0-1", "list:2: header: Range is set by"),
+            ("  header=A: b\n  header=host: x", "list:3: header: host is set by"),
+            ("x\0y", "list:2: the line holds a NUL"),
             ("http://a/\thttp://[", "list:2: "),
         ])
     func malformed(line: String, words: String) async throws {
@@ -93,6 +95,46 @@ struct ListCommandTests {
             #expect(outcome.errors.split(separator: "\n").count == 1)
             #expect(origin.log.snapshot().connectionsCount == 0)
             #expect(!command.exists("a.bin"))
+        }
+    }
+
+    @Test("What the command line says of all files is not blamed on a line of a list")
+    func commandLineIsToBlame() async throws {
+        try await Self.run {
+            "\($0.url("/1M/a.bin"))\n  split=2\n"
+        } _: { command, origin in
+            let outcome = try await command.run("-i", "list", "-H", "Range: bytes=0-1")
+            #expect(outcome.status == 2 && outcome.errors.contains("error[usage]: Range is set by"), "\(outcome)")
+            #expect(origin.log.snapshot().connectionsCount == 0)
+        }
+    }
+
+    @Test("Files are named by a template where nothing else names them, and what was fetched is kept in a history")
+    func namesAndHistory() async throws {
+        try await Self.run {
+            "\($0.url("/1M/x/a.bin"))\n\($0.url("/1M/y/a.bin?seed=2"))\n\($0.url("/1M/z/a.bin"))\n  out=own.bin\n"
+                + "\($0.url("/1M/b.bin?fail=404:all"))\n  id=gone\n"
+        } _: { command, _ in
+            let outcome = try await command.run(
+                "-i", "list", "--name-template", "f{id}{ext}", "--keep-history", "history")
+            #expect(outcome.status == 16, "\(outcome)")
+            #expect(Self.isRight(command.path("f0.bin")) && Self.isRight(command.path("f1.bin"), seed: 2))
+            #expect(Self.isRight(command.path("own.bin")))
+            let lines = try String(contentsOfFile: command.path("history"), encoding: .utf8).split(separator: "\n")
+            #expect(lines.count == 4)
+            #expect(lines.count { $0.contains("\"outcome\":\"completed\"") } == 3)
+            #expect(lines.count { $0.contains("\"id\":\"gone\"") && $0.contains("\"outcome\":\"failed\"") } == 1)
+        }
+    }
+
+    @Test(
+        "A template that means nothing, or has nothing to name, is a usage error that says why",
+        arguments: [(["--name-template", "{size}"], "{size}"), (["--name-template", "{id}", "-o", "x"], "--output")])
+    func badTemplate(options: [String], word: String) async throws {
+        try await withCommand { command in
+            let outcome = try await command.run(options + ["http://127.0.0.1:1/a"])
+            #expect(outcome.status == 2 && outcome.errors.contains(word), "\(outcome)")
+            #expect(outcome.errors.split(separator: "\n").count == 1)
         }
     }
 

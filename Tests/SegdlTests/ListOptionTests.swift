@@ -60,7 +60,8 @@ struct ListOptionTests {
             "split=0", "split=x", "priority=0", "priority=1.5", "priority=nan", "priority=-1", "limit-rate=fast",
             "id=", "user-info=x", "if-exists=yes", "continue=maybe", "on-change=", "min-split-size=0",
             "max-filesize=-1", "retry=-1", "stall-timeout=0", "file-allocation=prealloc", "out=", "out=-", "dir=",
-            "checksum=sha-256=12", "header=x", "header=A b: c", "header=A: b\u{1}", "user-agent=a\u{1}",
+            "checksum=sha-256=12", "header=x", "header=Range: bytes=1-", "header=A b: c", "header=A: b\u{1}",
+            "user-agent=a\u{1}",
             "referer=\u{7F}",
         ])
     func malformed(option: String) {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Dispatch
 import Simulator
 import Synchronization
 
@@ -13,22 +12,18 @@ struct Share: ParsableCommand {
     @Option(help: "Worlds at once.") var workers = 2
 
     func run() throws {
-        let next = Atomic<UInt64>(self.first)
         let totals = Mutex((worlds: 0, failed: 0, fairness: 1.0))
-        let end = self.first + self.count
-        DispatchQueue.concurrentPerform(iterations: self.workers) { _ in
-            while totals.withLock({ $0.failed < 5 }) {
-                let seed = next.add(1, ordering: .relaxed).oldValue
-                guard seed < end else { return }
-                var trial = SharingTrial(seed: seed)
-                let violations = trial.run()
-                totals.withLock { totals in
-                    totals.worlds += 1
-                    totals.failed += violations.isEmpty ? 0 : 1
-                    totals.fairness = min(totals.fairness, trial.fairness)
-                }
-                for violation in violations { print("seed \(seed): \(violation)") }
+        runSeeds(from: self.first, count: self.count, workers: self.workers) {
+            totals.withLock { $0.failed < 5 }
+        } body: { seed in
+            var trial = SharingTrial(seed: seed)
+            let violations = trial.run()
+            totals.withLock { totals in
+                totals.worlds += 1
+                totals.failed += violations.isEmpty ? 0 : 1
+                totals.fairness = min(totals.fairness, trial.fairness)
             }
+            for violation in violations { print("seed \(seed): \(violation)") }
         }
         let all = totals.withLock { $0 }
         print("\(all.worlds) worlds, the lowest index \(all.fairness): \(all.failed) failed")

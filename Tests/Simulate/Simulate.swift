@@ -1,5 +1,4 @@
 import ArgumentParser
-import Dispatch
 import Simulator
 import Synchronization
 
@@ -28,19 +27,15 @@ struct Run: ParsableCommand {
     @Option(help: "Violations after which no more seeds are run.") var failuresMax = 5
 
     func run() throws {
-        let next = Atomic<UInt64>(self.first)
         let totals = Mutex(Totals())
-        let end = self.first + self.count
-        DispatchQueue.concurrentPerform(iterations: self.workers) { _ in
-            while totals.withLock({ $0.failed < self.failuresMax }) {
-                let seed = next.add(1, ordering: .relaxed).oldValue
-                guard seed < end else { return }
-                guard var simulation = try? Simulation(seed: seed, faults: self.faults) else { continue }
-                let report = simulation.run()
-                totals.withLock { $0.add(report) }
-                for violation in report.violations {
-                    print("seed \(seed): \(violation)\n  replay: \(report.replay)")
-                }
+        runSeeds(from: self.first, count: self.count, workers: self.workers) {
+            totals.withLock { $0.failed < self.failuresMax }
+        } body: { seed in
+            guard var simulation = try? Simulation(seed: seed, faults: self.faults) else { return }
+            let report = simulation.run()
+            totals.withLock { $0.add(report) }
+            for violation in report.violations {
+                print("seed \(seed): \(violation)\n  replay: \(report.replay)")
             }
         }
         let all = totals.withLock { $0 }
@@ -123,21 +118,19 @@ struct Crashes: ParsableCommand {
     @Option(help: "Downloads at once.") var workers = 2
 
     func run() throws {
-        let next = Atomic<UInt64>(self.first)
         let totals = Mutex((downloads: 0, moments: 0, states: 0, failed: 0))
-        DispatchQueue.concurrentPerform(iterations: self.workers) { _ in
-            while totals.withLock({ $0.states < self.count && $0.failed < 5 }) {
-                let seed = next.add(1, ordering: .relaxed).oldValue
-                guard var crashes = try? CrashStates(seed: seed, statesMax: self.each) else { continue }
-                crashes.run()
-                totals.withLock { totals in
-                    totals.downloads += 1
-                    totals.moments += crashes.moments
-                    totals.states += crashes.states
-                    totals.failed += crashes.violations.isEmpty ? 0 : 1
-                }
-                for violation in crashes.violations { print(violation) }
+        runSeeds(from: self.first, workers: self.workers) {
+            totals.withLock { $0.states < self.count && $0.failed < 5 }
+        } body: { seed in
+            guard var crashes = try? CrashStates(seed: seed, statesMax: self.each) else { return }
+            crashes.run()
+            totals.withLock { totals in
+                totals.downloads += 1
+                totals.moments += crashes.moments
+                totals.states += crashes.states
+                totals.failed += crashes.violations.isEmpty ? 0 : 1
             }
+            for violation in crashes.violations { print(violation) }
         }
         let all = totals.withLock { $0 }
         print(
@@ -157,24 +150,20 @@ struct Machine: ParsableCommand {
     @Flag(help: "Say everything that happens.") var trace = false
 
     func run() throws {
-        let next = Atomic<UInt64>(self.first)
         let totals = Mutex((worlds: 0, events: 0, failed: 0))
-        let end = self.first + self.count
-        DispatchQueue.concurrentPerform(iterations: self.workers) { _ in
-            while totals.withLock({ $0.failed < 5 }) {
-                let seed = next.add(1, ordering: .relaxed).oldValue
-                guard seed < end else { return }
-                var world = MachineWorld(seed: seed)
-                world.isTracing = self.trace
-                let violations = world.run()
-                for line in world.trace { print(line) }
-                totals.withLock { totals in
-                    totals.worlds += 1
-                    totals.events += world.handled
-                    totals.failed += violations.isEmpty ? 0 : 1
-                }
-                for violation in violations { print("seed \(seed): \(violation)") }
+        runSeeds(from: self.first, count: self.count, workers: self.workers) {
+            totals.withLock { $0.failed < 5 }
+        } body: { seed in
+            var world = MachineWorld(seed: seed)
+            world.isTracing = self.trace
+            let violations = world.run()
+            for line in world.trace { print(line) }
+            totals.withLock { totals in
+                totals.worlds += 1
+                totals.events += world.handled
+                totals.failed += violations.isEmpty ? 0 : 1
             }
+            for violation in violations { print("seed \(seed): \(violation)") }
         }
         let all = totals.withLock { $0 }
         print("\(all.worlds) worlds, \(all.events) events: \(all.failed) failed")

@@ -11,6 +11,9 @@ final class Checker: @unchecked Sendable {
     private var connectionsBefore = Int.max
     private var heldSince: Duration = .zero
     private var rate: Int64?
+    /// The least that a limit of memory comes to for each connection, as ``DownloadLimits/memory`` promises.
+    private static let memoryShareMin: Int64 = 128 << 10
+    private var memory: (bytes: Int, connections: Int)?
     private var deliveredBefore = 0
     private var requestsBefore = 0
     /// Connections each file asked for, if a number.
@@ -40,14 +43,26 @@ final class Checker: @unchecked Sendable {
         if self.network.chunksOut > self.network.connections {
             self.violate("\(self.network.chunksOut) pieces are held by \(self.network.connections) connections")
         }
+        self.checkMemory()
         self.checkRate()
+    }
+
+    /// What is held is within the limit; while there are more connections than may be, each still keeps to its share.
+    private func checkMemory() {
+        guard let (bytes, connections) = self.memory else { return }
+        if self.network.bytesHeld * connections > bytes * max(connections, self.network.connections) {
+            self.violate("\(self.network.bytesHeld) bytes are held, of \(bytes)")
+        }
     }
 
     /// From now on there may be so many connections, and bytes so fast.
     func hold(to limits: DownloadLimits) {
         let now = self.disk.clock.now
         let isOneHost = self.network.others.isEmpty
-        let allowed = isOneHost ? min(limits.connections, limits.connectionsPerHost) : limits.connections
+        let memory = limits.memory.map { max($0, Self.memoryShareMin) }
+        let shares = min(memory.map { Int($0 / Self.memoryShareMin) } ?? .max, limits.connections)
+        self.memory = memory.map { (Int($0), shares) }
+        let allowed = isOneHost ? min(shares, limits.connectionsPerHost) : shares
         self.connectionsBefore =
             self.heldSince == now ? max(self.connectionsBefore, self.connectionsMax) : self.connectionsMax
         self.connectionsMax = allowed
@@ -101,6 +116,32 @@ final class Checker: @unchecked Sendable {
             self.digest = self.digest &* 31 &+ UInt64(CRC32(of: inode.durable).value)
             guard let part = self.disk.names["file\(file).segdl-part"] else { continue }
             self.checkClaims(file, manifest: inode.durable, durable: part.durable, volatile: part.bytes)
+        }
+    }
+
+    /// A pause that is acknowledged is durable: all that the download says it has would be there after a power cut.
+    func checkPaused(_ states: [ResumeState]) {
+        // Without a length it is a stream that nobody can go on with, or it paused before it fetched a byte in this run: what an
+        // earlier one left is as durable as that left it.
+        for state in states where state.bytesDone > 0 && state.bytesTotal != nil {
+            // A finished file was found there, which is durable itself.
+            if self.disk.durableNames[state.path] != nil { continue }
+            guard let inode = self.disk.durableNames[state.path + ".segdl"],
+                self.disk.durableNames[state.path + ".segdl-part"] != nil,
+                let manifest = try? ManifestCodec.decode(inode.durable)
+            else {
+                self.violate("\(state.path) has paused with \(state.bytesDone) bytes, and without a durable manifest")
+                continue
+            }
+            let durable = manifest.durable.settled().reduce(0) { $0 + $1.length }
+            if durable < state.bytesDone {
+                let claims = [manifest.durable, manifest.pending].map { $0.map(\.range) }
+                let named = self.disk.names[state.path + ".segdl"]
+                let seen = named.flatMap { try? ManifestCodec.decode($0.bytes) }?.durable.map(\.range)
+                self.violate(
+                    "\(state.path) has paused with \(state.bytesDone) bytes, of which \(durable) are durable: \(claims), and "
+                        + "seen are \(seen ?? []) of \(named === inode ? "the same" : "another") manifest")
+            }
         }
     }
 

@@ -40,7 +40,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     }
 
     package private(set) var names: [String: Inode] = [:]
-    private var durableNames: [String: Inode] = [:]
+    /// Those that a power cut leaves.
+    package private(set) var durableNames: [String: Inode] = [:]
     private var pendingNames: [NameOperation] = []
     package private(set) var epoch = 0
     private var boot = 0

@@ -29,6 +29,10 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package private(set) var connectionsByFile: [Int: Int] = [:]
     package private(set) var chunksOut = 0
     package private(set) var chunksPeak = 0
+    private var receiveLimits = SharedReceiveLimits()
+    private var limitNumber = 0
+    /// Bytes held in pieces that came since the limits changed the last time.
+    package private(set) var bytesHeld = 0
     package private(set) var requests = 0
     package private(set) var bytesDelivered = 0
     package private(set) var trace: UInt64 = 1
@@ -47,6 +51,13 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package func hangUp() {
         self.epoch += 1
         self.linkFreeAt = .zero
+        self.receiveLimits = SharedReceiveLimits()
+    }
+
+    package func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {
+        self.receiveLimits.update(limits, for: owner)
+        self.limitNumber += 1
+        self.bytesHeld = 0
     }
 
     private func chance(_ fault: Faults, perMille: Int) -> Bool {
@@ -243,6 +254,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             let own = Duration.microseconds(count * 1_000_000 / self.rate)
             try await self.network.clock.sleep(until: max(start + shared, self.network.clock.now + own))
             guard self.epoch == self.network.epoch else { throw CancellationError() }
+            // As a socket, it gives no more than there is room for when it is read. One piece is all that a connection holds here.
+            count = min(count, self.network.receiveLimits.strictest.memory ?? .max)
             let range = self.rest.prefix(count)
             self.rest = range.upperBound..<self.rest.upperBound
             if let left { self.left = left - count }
@@ -264,16 +277,22 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     /// A piece that knows when it is let go, so that it can be seen how many are held at once.
     private final class Chunk: BodyChunk {
         private let network: SimulatedNetwork
+        private let limitNumber: Int
         private let bytes: ArraySlice<UInt8>
 
         init(network: SimulatedNetwork, bytes: ArraySlice<UInt8>) {
             self.network = network
+            self.limitNumber = network.limitNumber
             self.bytes = bytes
+            network.bytesHeld += bytes.count
             network.chunksOut += 1
             network.chunksPeak = max(network.chunksPeak, network.chunksOut)
         }
 
-        deinit { self.network.chunksOut -= 1 }
+        deinit {
+            self.network.chunksOut -= 1
+            if self.limitNumber == self.network.limitNumber { self.network.bytesHeld -= self.bytes.count }
+        }
 
         var count: Int { self.bytes.count }
 

@@ -41,6 +41,8 @@ package struct Simulation {
     package let seed: UInt64
     package let faults: Faults
     private var generator: SplitMix64
+    /// Of its own, so that what it decides leaves all else in the worlds as it was.
+    private var memoryGenerator: SplitMix64
     private let clock = SimulatedClock()
     private let executor: SeededExecutor
     private let disk: SimulatedDisk
@@ -70,6 +72,7 @@ package struct Simulation {
             self.network.others = origins.map { Self.others($0, mine, &generator) }
         }
         self.report = Report(seed: seed, faults: faults)
+        self.memoryGenerator = SplitMix64(seed: seed ^ 0x6D65_6D6F_7279)
         self.generator = generator
         self.checker = Checker(disk: self.disk, network: self.network)
         try self.configure()
@@ -142,6 +145,9 @@ package struct Simulation {
         if Int.random(in: 0..<4, using: &self.generator) == 0 {
             self.configuration.limits.bytesPerSecond = 1 << Int64.random(in: 16...23, using: &self.generator)
         }
+        self.configuration.limits.memory = self.drawMemory()
+        // Pieces so long that they would not all fit.
+        if self.configuration.limits.memory != nil { self.network.chunkMax = 1 << 18 }
         for number in self.network.origins.indices {
             var request = DownloadRequest(
                 try SourceURL("http://origin/file\(number)"), to: .file("file\(number)"))
@@ -288,8 +294,16 @@ package struct Simulation {
             if Int.random(in: 0..<4, using: &self.generator) == 0 {
                 limits.bytesPerSecondPerHost = 1 << Int64.random(in: 14...23, using: &self.generator)
             }
+            limits.memory = self.drawMemory()
             return (.milliseconds(Int.random(in: 0...10_000, using: &self.generator)), limits)
         }
+    }
+
+    /// Mostly none; else less than one share, up to more than all connections could hold.
+    private mutating func drawMemory() -> Int64? {
+        guard Int.random(in: 0..<3, using: &self.memoryGenerator) == 0 else { return nil }
+        return Int64.random(
+            in: 0...(1 << Int64.random(in: 16...22, using: &self.memoryGenerator)), using: &self.memoryGenerator)
     }
 
     private mutating func drawPauses() -> [Duration] {
@@ -369,7 +383,7 @@ private struct Session: Sendable {
 
     private func pauseAndResume(_ group: DownloadGroup, after time: Duration) async {
         guard (try? await self.clock.sleep(until: self.clock.now + time)) != nil else { return }
-        await group.pauseAll()
+        self.checker.checkPaused(await group.pauseAll())
         group.resumeAll()
     }
 

@@ -31,9 +31,16 @@ final class DownloadEngine: Sendable {
     /// Every second tick: five progress events a second are as many as anybody can read.
     static let ticksPerProgress = 2
 
+    private struct Allowance {
+        var limits: DownloadLimits
+        /// Whether the transport is held to it.
+        var isInForce = false
+    }
+
+    private let transport: any HTTPTransport
     private let storage: any Storage
     private let clock: any EngineClock
-    private let limits: Mutex<DownloadLimits>
+    private let allowance: Mutex<Allowance>
     let gate: RateGate
     private let seed: UInt64
     private let threads: EngineThreads
@@ -42,12 +49,14 @@ final class DownloadEngine: Sendable {
     private let outbox: AsyncStream<Message>.Continuation
 
     init(
-        storage: any Storage, clock: any EngineClock, limits: DownloadLimits, seed: UInt64,
+        transport: any HTTPTransport, storage: any Storage, clock: any EngineClock, limits: DownloadLimits,
+        seed: UInt64,
         threads: EngineThreads
     ) {
+        self.transport = transport
         self.storage = storage
         self.clock = clock
-        self.limits = Mutex(limits)
+        self.allowance = Mutex(Allowance(limits: limits))
         self.gate = RateGate(clock: clock)
         self.seed = seed
         self.threads = threads
@@ -56,13 +65,22 @@ final class DownloadEngine: Sendable {
     }
 
     /// What the group may use together.
-    var currentLimits: DownloadLimits { self.limits.withLock { $0 } }
+    var currentLimits: DownloadLimits { self.allowance.withLock { $0.limits } }
 
     func update(_ limits: DownloadLimits) {
         // Posted within the lock, so that of two updates the same one is the last everywhere.
-        self.limits.withLock { current in
-            current = limits
+        self.allowance.withLock { allowance in
+            allowance.limits = limits
+            if allowance.isInForce { self.transport.limit(limits.receive, for: ObjectIdentifier(self)) }
             self.post(.limits(limits))
+        }
+    }
+
+    /// Has the transport keep to the limits while the engine runs: others may use its connections afterwards.
+    private func enforceLimits(_ isInForce: Bool) {
+        self.allowance.withLock { allowance in
+            allowance.isInForce = isInForce
+            self.transport.limit(isInForce ? allowance.limits.receive : nil, for: ObjectIdentifier(self))
         }
     }
 
@@ -72,6 +90,8 @@ final class DownloadEngine: Sendable {
 
     /// Runs until the group is closed and every download rests, or the task is cancelled.
     func run() async {
+        self.enforceLimits(true)
+        defer { self.enforceLimits(false) }
         // An update since it was made is in the inbox, too.
         var desk = EngineDesk(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         await withDiscardingTaskGroup { group in

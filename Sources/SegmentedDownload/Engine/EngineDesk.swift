@@ -279,6 +279,11 @@ struct EngineDesk {
         case .note(let text): job.broadcaster.send(.note(text))
         case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))
         case .restarted(let difference):
+            // What was done is of another version; as long as its part is kept, that tells how much there is.
+            var progress = job.progress
+            progress.bytesDone = 0
+            progress.bytesTotal = nil
+            job.update(progress: progress)
             job.broadcaster.send(.note("the remote file changed: \(difference); beginning anew"))
         }
     }

@@ -24,14 +24,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         package var verifiesCertificates = true
         /// Connections kept per host: more than any budget, which alone decides and may be raised while all runs.
         package var connectionsPerHost = 1 << 16
-        /// The longest receive buffer of a connection, in bytes.
-        package var receiveLengthMax = ReceiveBuffers.lengthMax
 
         package init() {}
     }
 
     private let client: HTTPClient
     private let loops: MultiThreadedEventLoopGroup
+    private let buffers: ReceiveBuffers
 
     /// Hands a transport to `body` and shuts it down when that returns.
     package static func withTransport<Answer: Sendable>(
@@ -46,12 +45,12 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         settings.timeout = .init(connect: .nanoseconds(configuration.connectTimeout.inNanoseconds), read: nil)
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connectionsPerHost
         settings.connectionPool.retryConnectionEstablishment = false
-        let buffers = ReceiveBuffers(lengthMax: configuration.receiveLengthMax)
+        let buffers = ReceiveBuffers()
         settings.http1_1ConnectionDebugInitializer = { channel in
             let isTLS = (try? channel.pipeline.syncOperations.handler(type: NIOSSLClientHandler.self)) != nil
-            let buffer = FixedSizeRecvByteBufferAllocator(capacity: buffers.take(isTLS: isTLS))
+            let allocator = buffers.take(isTLS: isTLS)
             channel.closeFuture.whenComplete { _ in buffers.giveBack() }
-            return channel.setOption(.recvAllocator, value: buffer).flatMap {
+            return channel.setOption(.recvAllocator, value: allocator).flatMap {
                 channel.setOption(.maxMessagesPerRead, value: 1)
             }
         }
@@ -59,7 +58,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let client = HTTPClient(eventLoopGroupProvider: .shared(loops), configuration: settings)
         let result: Result<Answer, any Error>
         do {
-            result = .success(try await body(AsyncHTTPClientTransport(client: client, loops: loops)))
+            result = .success(
+                try await body(AsyncHTTPClientTransport(client: client, loops: loops, buffers: buffers)))
         } catch {
             result = .failure(error)
         }
@@ -85,9 +85,14 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         }
     }
 
-    private init(client: HTTPClient, loops: MultiThreadedEventLoopGroup) {
+    private init(client: HTTPClient, loops: MultiThreadedEventLoopGroup, buffers: ReceiveBuffers) {
         self.client = client
         self.loops = loops
+        self.buffers = buffers
+    }
+
+    package func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {
+        self.buffers.update(limits, for: owner)
     }
 
     private static func tlsConfiguration(_ configuration: Configuration) throws -> TLSConfiguration {

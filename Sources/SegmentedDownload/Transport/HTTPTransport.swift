@@ -12,6 +12,9 @@ package protocol HTTPTransport: Sendable {
         to request: TransportRequest,
         _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
     ) async throws -> Answer
+
+    /// Holds every connection to a limit from now on, those of others too; absent to take it back.
+    func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier)
 }
 
 /// A GET request to one URL.

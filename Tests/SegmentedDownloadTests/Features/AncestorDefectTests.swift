@@ -10,20 +10,36 @@ import Testing
     func manyObservers() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
-                let download = try group.add(paused: harness.request("/4M/file.bin"))
-                download.resume()
-                let streams = (0..<8).map { _ in download.events }
-                _ = try await download.result()
-                var all: [[DownloadEvent]] = []
-                for stream in streams {
-                    var events: [DownloadEvent] = []
-                    for await event in stream { events.append(event) }
-                    all.append(events)
+                // Two at once, so that what is the other's would be noticed.
+                let downloads = try ["a", "b"].map { name in
+                    try group.add(
+                        paused: harness.request("/4M/\(name)") {
+                            $0.destination = .file(harness.directory + "/" + name)
+                        })
                 }
-                let endings = all.map { $0.filter(\.isTerminal).count }
-                #expect(endings == Array(repeating: 1, count: 8))
-                // Those that listened from the first on have heard the same.
-                #expect(Set(all.map(\.count)).count == 1 && all[0].count > 4)
+                downloads.forEach { $0.resume() }
+                let streams = downloads.map { download in (0..<8).map { _ in download.events } }
+                for (download, streams) in zip(downloads, streams) {
+                    var all: [[DownloadEvent]] = []
+                    for stream in streams {
+                        var events: [DownloadEvent] = []
+                        for await event in stream { events.append(event) }
+                        all.append(events)
+                    }
+                    let endings = all.map { $0.filter(\.isTerminal).count }
+                    #expect(endings == Array(repeating: 1, count: 8))
+                    // Those that listened from the first on have heard the same.
+                    #expect(all.allSatisfy { $0 == all[0] } && all[0].count > 4)
+                    let paths = all[0].compactMap {
+                        switch $0 {
+                        case .started(let start): start.path
+                        case .completed(let result): result.path
+                        case .progress, .segment, .retrying, .checkpoint, .note, .state, .paused, .failed, .cancelled:
+                            nil
+                        }
+                    }
+                    #expect(paths == [download.path, download.path])
+                }
             }
         }
     }

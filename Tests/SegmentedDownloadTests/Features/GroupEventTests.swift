@@ -92,6 +92,19 @@ import Testing
         #expect(progress == EventBuffer.lengthMaximum && notes == ["0", "1", "2"] && hasEnded)
     }
 
+    @Test("An observer of a download that does not listen loses what is oldest, never how it ended")
+    func slowObserverOfOne() async {
+        let broadcaster = EventBroadcaster()
+        let late = broadcaster.events()
+        let count = 3 * EventBroadcaster.bufferLength
+        for number in 0..<count { broadcaster.send(.note("\(number)")) }
+        broadcaster.send(.cancelled)
+        var events: [DownloadEvent] = []
+        for await event in late { events.append(event) }
+        #expect(events.count == EventBroadcaster.bufferLength && events.last == .cancelled)
+        #expect(events.first == .note("\(count - EventBroadcaster.bufferLength + 1)"))
+    }
+
     @Test("All-completed comes each time the last active one ends, with failed and paused ones counted apart")
     func allCompleted() async throws {
         try await Harness.run { harness in

@@ -43,18 +43,45 @@ import Testing
 
     @Test(
         "A file that is not ours is never overwritten unasked",
-        arguments: [DownloadRequest.ExistingFilePolicy.verify, .fail, .skip, .rename])
+        arguments: DownloadRequest.ExistingFilePolicy.allCases)
     func foreignFile(policy: DownloadRequest.ExistingFilePolicy) async throws {
         try await Harness.run { harness in
             try harness.write([1, 2, 3], to: harness.path)
             let result = await harness.fetch("/1M/file.bin") { $0.ifExists = policy }
             switch policy {
             case .verify, .fail: #expect(result.code == .exists)
-            case .skip: #expect(result.value?.wasAlreadyComplete == true)
+            case .skip:
+                #expect(result.value?.wasAlreadyComplete == true)
+                #expect(harness.origin.log.snapshot().requests.isEmpty)
             case .rename: #expect(result.value?.path == harness.directory + "/file.1.bin")
-            case .overwrite: Issue.record("not among the arguments")
+            case .overwrite:
+                #expect(result.value?.path == harness.path && harness.contains(seed: 1, length: 1.mebibytes))
+                return
             }
             #expect(try harness.bytes(harness.path) == [1, 2, 3])
+        }
+    }
+
+    @Test("A file that appears at the destination meanwhile is not replaced", arguments: [true, false])
+    func appears(isAsked: Bool) async throws {
+        try await Harness.run { harness in
+            let request = try harness.request("/4M/file.bin?rate=1M") { $0.ifExists = isAsked ? .overwrite : .verify }
+            let end = try await harness.withGroup { group in
+                let download = try group.add(request)
+                for await event in download.events {
+                    guard case .started = event else { continue }
+                    try harness.write([1, 2, 3], to: harness.path)
+                }
+                return await download.rest()
+            }
+            guard !isAsked else {
+                #expect(harness.contains(seed: 1, length: 4.mebibytes))
+                return
+            }
+            guard case .failed(let error, _) = end else { throw DownloadError(.internal, "\(end)") }
+            #expect(error.code == .exists)
+            #expect(try harness.bytes(harness.path) == [1, 2, 3])
+            #expect(harness.exists(harness.part), "what was fetched is kept")
         }
     }
 
@@ -132,7 +159,8 @@ import Testing
                 $0.destination = .file(path)
                 $0.createsDirectories = false
             }
-            #expect(refused.code == .file)
+            #expect(refused.code == .file && "\(refused)".contains(harness.directory + "/a/b"), "\(refused)")
+            #expect(harness.origin.log.snapshot().requests.isEmpty && !harness.exists(harness.directory + "/a"))
             let made = await harness.fetch("/1M/file.bin") { $0.destination = .file(path) }
             #expect(made.value?.path == path)
         }

@@ -60,6 +60,23 @@ import Testing
         }
     }
 
+    @Test(
+        "A redirect's target that has expired is resolved anew, for one failed request a connection",
+        arguments: [401, 403, 404, 410])
+    func expired(status: Int) async throws {
+        try await Harness.run { harness in
+            let first = harness.origin.url("/8M/first.bin%3frate=2M%26fail=\(status):all:1")
+            let second = harness.origin.url("/8M/second.bin%3frate=4M")
+            let result = await harness.fetch("/8M/file.bin?redirect=302:\(first)&redirect=302:\(second)")
+            #expect(result.code == nil, "\(result)")
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+            let log = harness.origin.log
+            let failed = log.snapshot(path: "/8M/first.bin").requests.filter { $0.status == status }
+            #expect((1...4).contains(failed.count))
+            #expect(log.snapshot(path: "/8M/second.bin").requests.contains { $0.status == 206 })
+        }
+    }
+
     @Test("A redirect loop ends")
     func loop() async throws {
         try await Harness.run { harness in

@@ -220,6 +220,12 @@ import Testing
             }
             #expect(harness.exists(harness.part) == keeping)
             #expect(harness.exists(harness.manifest) == keeping)
+            if keeping {
+                let saved = try SavedDownload(at: harness.path)
+                #expect(saved.bytesDone > 1 << 20)
+                let result = await harness.fetch(Self.whole) { $0.splitLengthMinimum = 8.mebibytes }
+                #expect(result.value?.bytesFetched == 8.mebibytes - saved.bytesDone, "\(result)")
+            }
         }
     }
 }

@@ -1,0 +1,101 @@
+import HTTPTypes
+import Origin
+import SegmentedDownloadCore
+import Testing
+
+@testable import SegmentedDownload
+
+/// How much is held between the network and the disk.
+@Suite struct MemoryTests {
+    @Test(
+        "Every connection there may be has its share of the memory, and there are no more of them than shares",
+        arguments: [
+            (memory: 16 << 20, connections: 64, allowed: 64, share: 256 << 10),
+            (memory: 1 << 20, connections: 64, allowed: 8, share: 128 << 10),
+            (memory: 1 << 20, connections: 1, allowed: 1, share: 1 << 20),
+            (memory: 0, connections: 4, allowed: 1, share: 128 << 10),
+        ])
+    func shares(memory: Int, connections: Int, allowed: Int, share: Int) {
+        var limits = DownloadLimits()
+        limits.connections = connections
+        #expect(limits.group.connections == connections && limits.receive == ReceiveLimits())
+        limits.memory = Int64(memory)
+        #expect(limits.group.connections == allowed && limits.receive.memory == share)
+    }
+
+    @Test("Of the limits of groups that share connections the strictest holds, for as long as there is its group")
+    func strictest() {
+        let buffers = ReceiveBuffers()
+        let (one, other) = (ReceiveBuffers(), ReceiveBuffers())
+        #expect(buffers.lengthAllowed(isTLS: false) == 1 << 20)
+        buffers.update(ReceiveLimits(memory: 1 << 20), for: ObjectIdentifier(one))
+        buffers.update(ReceiveLimits(memory: 128 << 10), for: ObjectIdentifier(other))
+        #expect(buffers.lengthAllowed(isTLS: false) == 64 << 10 && buffers.lengthAllowed(isTLS: true) == 16 << 10)
+        buffers.update(nil, for: ObjectIdentifier(other))
+        // Two pieces in the clear; with encryption three, each with a record begun before it.
+        #expect(buffers.lengthAllowed(isTLS: false) == 512 << 10 && buffers.lengthAllowed(isTLS: true) == 256 << 10)
+        buffers.update(ReceiveLimits(pieceLength: 100_000), for: ObjectIdentifier(other))
+        #expect(buffers.lengthAllowed(isTLS: false) == 64 << 10)
+        buffers.update(nil, for: ObjectIdentifier(one))
+        buffers.update(nil, for: ObjectIdentifier(other))
+        #expect(buffers.lengthAllowed(isTLS: true) == 1 << 20)
+    }
+
+    @Test(
+        "Once memory is limited the pieces of connections that are open are short, and when it is not any more they are long again",
+        arguments: [false, true])
+    func openConnections(isTLS: Bool) async throws {
+        try await Harness.run(.init(tls: isTLS)) { harness in
+            var configuration = AsyncHTTPClientTransport.Configuration()
+            configuration.verifiesCertificates = false
+            let source = try SourceURL(harness.origin.url("/512M/file.bin"))
+            try await AsyncHTTPClientTransport.withTransport(configuration) { transport in
+                try await transport.withResponse(to: TransportRequest(url: source, fields: HTTPFields())) { _, body in
+                    let owner = ObjectIdentifier(ReceiveBuffers.self)
+                    let lengthMax = isTLS ? 16 << 10 : 64 << 10
+                    // How long pieces are by themselves is the network's affair: one that is longer shows that they may be.
+                    try await Self.awaitPiece(longerThan: 2 * lengthMax, of: body)
+                    transport.limit(ReceiveLimits(memory: 128 << 10), for: owner)
+                    // One that waits already, and one that is being read.
+                    for _ in 0..<2 { _ = try await body.next() }
+                    for _ in 0..<100 {
+                        let length = try await body.next()?.count ?? 0
+                        #expect((1...(lengthMax + (isTLS ? 17 << 10 : 0))).contains(length))
+                    }
+                    transport.limit(nil, for: owner)
+                    try await Self.awaitPiece(longerThan: 2 * lengthMax, of: body)
+                }
+            }
+        }
+    }
+
+    private static func awaitPiece(longerThan length: Int, of body: any ResponseBody) async throws {
+        while let piece = try await body.next() {
+            if piece.count > length { return }
+        }
+        Issue.record("no piece was longer than \(length) bytes")
+    }
+
+    @Test("A limit of memory allows fewer connections, and takes effect while a file comes")
+    func adjusted() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.limits.memory = 256 << 10
+            let request = try harness.request("/16M/file.bin?rate=2M") { $0.segments = .exactly(4) }
+            let (peaks, result) = try await withDownloadClient(configuration) { client in
+                try await client.withGroup { group in
+                    let download = try group.add(request)
+                    var peaks: [Int] = []
+                    for await event in download.events {
+                        guard case .progress(let progress) = event else { continue }
+                        peaks.append(progress.connections)
+                        if peaks.count == 5 { group.update(DownloadLimits()) }
+                    }
+                    return (peaks, try await download.result())
+                }
+            }
+            #expect(peaks.prefix(5).max() == 2 && result.connectionsPeak == 4, "\(peaks)")
+            #expect(harness.contains(seed: 1, length: 16.mebibytes))
+        }
+    }
+}
