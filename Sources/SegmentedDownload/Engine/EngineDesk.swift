@@ -309,8 +309,10 @@ struct EngineDesk {
         if case .completed = conclusion, let length = job.finishedLength {
             progress.bytesDone = length
             progress.bytesTotal = length
+        } else if let part = job.part {
+            // What is written and could not be recorded is not there for who goes on with it.
+            progress.bytesDone = part.claimedLength
         }
-        if let part = job.part { progress.bytesDone = max(progress.bytesDone, part.claimedLength) }
         job.update(progress: progress)
         job.close()
         self.entries[index].isReported = false

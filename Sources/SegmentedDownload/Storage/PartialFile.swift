@@ -230,10 +230,9 @@ package final class PartialFile: Sendable {
     package func claim(_ claim: Claim) throws(StorageError) {
         try self.withJournal { (journal) throws(StorageError) in
             guard !journal.syncHasFailed else { return }
+            // The manifest first: a checkpoint counts its records, and one that could not be written is none of them.
+            try Self.append(.claim(claim), to: &journal)
             journal.claims.append(claim)
-            if journal.file != nil {
-                try Self.append(.claim(claim), to: &journal)
-            }
         }
     }
 
