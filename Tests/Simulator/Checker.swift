@@ -121,6 +121,8 @@ final class Checker: @unchecked Sendable {
 
     /// A pause that is acknowledged is durable: all that the download says it has would be there after a power cut.
     func checkPaused(_ states: [ResumeState]) {
+        // Where the disk fails a download does; resumed, and paused before it has synced anything anew, it has what can be read.
+        guard self.disk.failures == 0 else { return }
         // Without a length it is a stream that nobody can go on with, or it paused before it fetched a byte in this run: what an
         // earlier one left is as durable as that left it.
         for state in states where state.bytesDone > 0 && state.bytesTotal != nil {

@@ -53,6 +53,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     package var faults: Faults = []
     /// Of a thousand calls, how many fail.
     package var faultiness = 0
+    /// How often something has failed so far.
+    package private(set) var failures = 0
     /// Bytes that all files together may take.
     package var capacity = Int.max
     /// Called when a file has come to be durable, and when one got its final name.
@@ -124,6 +126,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         guard epoch == self.epoch else { throw Self.error(call, path, .other, "the process is gone") }
         guard self.faults.contains(.diskErrors), self.faultiness > 0 else { return }
         if Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
+            self.failures += 1
             throw Self.error(call, path, .other, "Input/output error")
         }
     }
@@ -212,6 +215,11 @@ package final class SimulatedDisk: @unchecked Sendable {
         }
     }
 
+    func full(_ call: String, _ path: String) -> StorageError {
+        self.failures += 1
+        return Self.error(call, path, .noSpace, "No space left on device")
+    }
+
     var used: Int { self.names.values.reduce(0) { $0 + $1.bytes.count } }
 
     // MARK: Syncs
@@ -222,6 +230,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         await self.clock.wait(until: self.clock.now + self.syncTime())
         guard epoch == self.epoch else { throw Self.error("fsync", "", .other, "the process is gone") }
         if self.faults.contains(.diskErrors), Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
+            self.failures += 1
             // The pages are marked clean: shown, but never written.
             inode.pending.removeAll { $0.ordinal <= ordinal && Bool.random(using: &self.generator) }
             throw Self.error("fsync", "", .other, "Input/output error")

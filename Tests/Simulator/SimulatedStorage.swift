@@ -107,7 +107,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         }
         let growth = max(Int(offset) + count - self.inode.bytes.count, 0)
         guard growth == 0 || self.disk.capacity == .max || self.disk.used + growth <= self.disk.capacity else {
-            throw SimulatedDisk.error("pwrite", self.path, .noSpace, "No space left on device")
+            throw self.disk.full("pwrite", self.path)
         }
         self.disk.mix(Int(offset))
         self.disk.mix(count)
@@ -135,7 +135,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         try self.disk.begin("fallocate", self.path, epoch: self.epoch)
         let growth = Int(length) - self.inode.bytes.count
         guard self.disk.capacity == .max || self.disk.used + growth <= self.disk.capacity else {
-            throw SimulatedDisk.error("fallocate", self.path, .noSpace, "No space left on device")
+            throw self.disk.full("fallocate", self.path)
         }
         if growth > 0 { self.disk.apply(.resize(Int(length)), to: self.inode) }
         return true
