@@ -79,11 +79,21 @@ struct Segdl {
 
     /// Returns once a process of its has written so much, to files or elsewhere, or has ended.
     func waitForBytes(writtenBy process: Int32, _ count: Int) async {
-        while let text = FileManager.default.contents(atPath: "/proc/\(process)/io") {
-            let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("wchar: ") }
-            guard let line, Int(line.dropFirst("wchar: ".count)) ?? count < count else { return }
-            await Task.yield()
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            // On a thread of its own: between two looks the tasks of all other tests would have their turn, which may take longer
+            // than the process lives.
+            DispatchQueue.global().async {
+                while Self.bytes(writtenBy: process).map({ $0 < count }) == true { _ = poll(nil, 0, 1) }
+                continuation.resume()
+            }
         }
+    }
+
+    /// Absent once the process has ended.
+    private static func bytes(writtenBy process: Int32) -> Int? {
+        guard let text = FileManager.default.contents(atPath: "/proc/\(process)/io") else { return nil }
+        let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("wchar: ") }
+        return line.flatMap { Int($0.dropFirst("wchar: ".count)) }
     }
 
     func exists(_ name: String) -> Bool {
