@@ -56,47 +56,4 @@ struct NginxBudgetTests {
         #expect(outcome.status == 0, "\(outcome)")
         #expect(log.contains("\" 503 "), "\(log)")
     }
-
-    @Test(
-        "Killed in the middle of several files, it goes on with all but a mebibyte a segment", arguments: [1, 4, 10])
-    func killed(after mebibytes: Int) async throws {
-        // Long enough to have a manifest from the start. Of each response 2 MiB come, and then next to nothing until it was killed.
-        let length: Int64 = 12 << 20
-        let settings = Nginx.Settings(hosts: 3, requestsMax: (6, 2), rate: "1k", hurried: "2m")
-        try await Nginx.run(settings) { nginx in
-            for host in 1...3 {
-                try nginx.serve(OriginContent(seed: UInt64(host)).bytes(0..<length), as: "f\(host).bin", host: host)
-            }
-            try await withCommand { command in
-                // Nothing is allocated beforehand, so that a part has blocks where something was written and nowhere else.
-                let arguments =
-                    ["-q", "--max-connections", "6", "-x", "2", "-s", "2", "--file-allocation", "none"]
-                    + (1...3).map { nginx.url("f\($0).bin", host: $0) }
-                let outcome = try await command.run(arguments) { process in
-                    await command.waitForBytes(writtenBy: process, mebibytes << 20)
-                    kill(process, SIGKILL)
-                }
-                #expect(outcome.status == -SIGKILL, "\(outcome)")
-                for host in 1...3 where command.exists("f\(host).bin.segdl-part") {
-                    let report = try await command.run("status", "--json", "f\(host).bin")
-                    let kept = report.events.first?["bytes_done"] as? Int ?? 0
-                    let lost = Self.written(command.path("f\(host).bin.segdl-part")) - kept
-                    #expect(lost <= 2 << 20, "\(lost) bytes of \(host), \(report)")
-                }
-                try nginx.hurry()
-                let again = try await command.run(arguments)
-                #expect(again.status == 0, "\(again)")
-                for host in 1...3 {
-                    let content = OriginContent(seed: UInt64(host))
-                    #expect(content.firstMismatch(inFileAt: command.path("f\(host).bin"), length: length) == nil)
-                }
-                #expect(!nginx.accessLog.contains("\" 503 "))
-            }
-        }
-    }
-
-    private static func written(_ path: String) -> Int {
-        var facts = stat()
-        return stat(path, &facts) == 0 ? Int(facts.st_blocks) * 512 : 0
-    }
 }

@@ -4,13 +4,14 @@ extension DownloadStateMachine {
         guard case .surveying = self.state else { return [] }
         self.isSurveyed = true
         if let stop = self.takePendingStop() { return self.settled(stop, hasPart: false) }
+        defer { self.isHealing = false }
         return self.begin(with: survey, now: now)
     }
 
     mutating func begin(with survey: Survey, now: Duration) -> [DownloadAction] {
         switch survey {
         case .nothing:
-            guard self.settings.continuation != .must || self.hasBegun else {
+            guard self.settings.continuation != .must || self.isHealing else {
                 return self.rest(
                     .failed(
                         Failure(.state, "there is nothing to continue", hint: "Start anew with --continue auto")))
@@ -203,6 +204,7 @@ extension DownloadStateMachine {
     private mutating func heal(_ failure: Failure) -> [DownloadAction]? {
         guard failure.isTransient, self.healings < Self.healingsMax else { return nil }
         self.healings += 1
+        self.isHealing = true
         self.state = .surveying
         return [.report(.note("\(failure.message); what is missing is fetched again")), .survey]
     }

@@ -82,6 +82,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
     var adoptsUpTo: Int64?
     var restarts = 0
     var healings = 0
+    /// Whether the part is being looked at because others have changed it: then it may have nothing any more.
+    var isHealing = false
     /// Checkpoints asked for and not answered yet; they are carried out in order.
     var checkpointsPending = 0
     var resumesWhenSettled = false

@@ -16,8 +16,6 @@ struct Nginx {
         var requestsMax: (all: Int, host: Int)?
         /// Bytes per second of a connection, in nginx's spelling. It sends a second's worth at once.
         var rate = "0"
-        /// How much of each response is sent at once, whatever the rate.
-        var hurried = "0"
         var hasTags = true
     }
 
@@ -110,7 +108,6 @@ struct Nginx {
             scgi_temp_path \(self.directory)/scgi;
             sendfile on;
             limit_rate \(self.settings.rate);
-            limit_rate_after \(self.settings.hurried);
             etag \(self.settings.hasTags ? "on" : "off");
             \(self.limits)
             \((1...self.settings.hosts).map { self.server($0) }.joined(separator: "\n"))
@@ -141,7 +138,6 @@ struct Nginx {
             server {
                 root \(self.directory)/www/\(host);
                 listen 127.0.0.\(host):\(self.port);
-                if (-f \(self.directory)/hurry) { set $limit_rate 0; }
                 \(host == 1 ? others : "")
             }
             """
@@ -170,9 +166,6 @@ struct Nginx {
     func serve(_ content: [UInt8], as name: String = "file.bin", host: Int = 1) throws {
         try Data(content).write(to: URL(fileURLWithPath: self.path(name, host: host)))
     }
-
-    /// Limits no rate from now on.
-    func hurry() throws { try Data().write(to: URL(fileURLWithPath: self.directory + "/hurry")) }
 
     /// Where a file of one of its hosts lies.
     func path(_ name: String = "file.bin", host: Int = 1) -> String { self.directory + "/www/\(host)/\(name)" }
