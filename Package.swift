@@ -107,6 +107,7 @@ let package = Package(
                 "CLinux",
                 "Origin",
                 "SegmentedDownloadCore",
+                "TestSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Crash",
@@ -121,6 +122,7 @@ let package = Package(
             path: "Tests/FuzzTargets",
             swiftSettings: strict
         ),
+        .target(name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport", swiftSettings: strict),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
             dependencies: ["SegmentedDownloadCore", "Simulator"],
@@ -129,14 +131,14 @@ let package = Package(
         .testTarget(
             name: "SegmentedDownloadTests",
             dependencies: [
-                "SegmentedDownload", "SegmentedDownloadCore", "Origin", "FuzzTargets",
+                "SegmentedDownload", "SegmentedDownloadCore", "Origin", "FuzzTargets", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: strict
         ),
         .testTarget(
             name: "SegdlTests",
-            dependencies: ["segdl", "SegmentedDownload", "Origin"],
+            dependencies: ["segdl", "SegmentedDownload", "Origin", "TestSupport"],
             swiftSettings: strict
         ),
     ],

@@ -21,7 +21,7 @@ struct InputFile {
 
     /// The whole content.
     func contents() throws(DownloadError) -> [UInt8] {
-        let descriptor = self.isStandardInput ? STDIN_FILENO : SystemCalls.open(self.path, O_RDONLY | O_CLOEXEC)
+        let descriptor = self.isStandardInput ? STDIN_FILENO : SystemCalls.openFile(self.path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw self.failure("opened") }
         defer { if !self.isStandardInput { close(descriptor) } }
         var status = stat()
@@ -38,7 +38,7 @@ struct InputFile {
         bytes.reserveCapacity(min(sizeHint, Self.lengthMax))
         var piece = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = piece.withUnsafeMutableBytes { SystemCalls.read(descriptor, $0) }
+            let count = piece.withUnsafeMutableBytes { SystemCalls.readBytes(descriptor, $0) }
             if count == 0 { return bytes }
             guard count > 0 else {
                 if errno == EINTR { continue }

@@ -61,7 +61,7 @@ final class LineSink: Sendable {
     private func write(_ text: String) -> CInt? {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { SystemCalls.write(self.descriptor, $0) }
+            let count = bytes.withUnsafeBytes { SystemCalls.writeBytes(self.descriptor, $0) }
             if count >= 0 {
                 bytes = bytes.dropFirst(count)
             } else if errno == EAGAIN {

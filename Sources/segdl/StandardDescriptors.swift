@@ -12,7 +12,7 @@ enum StandardDescriptors {
     static func open() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
             // The lowest free number is this one.
-            _ = SystemCalls.open("/dev/null", O_RDWR)
+            _ = SystemCalls.openFile("/dev/null", O_RDWR)
         }
     }
 }

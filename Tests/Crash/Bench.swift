@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import Synchronization
+import TestSupport
 
 /// One destination, what is done to it, and whether it is right.
 struct Bench: Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Which file system calls a scenario's run makes, counted as the tracer counts them.
 enum Census {

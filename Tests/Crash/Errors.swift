@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import SegmentedDownloadCore
+import TestSupport
 
 /// Makes every file system call fail in turn: the run ends right or says what failed, and the next one ends it well.
 struct Errors: AsyncParsableCommand {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Origin
 import SegmentedDownloadCore
+import TestSupport
 
 /// Kills the command at every file system call in turn, and at random moments; the same command then ends it well.
 struct Kills: AsyncParsableCommand {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// An ext4 file system of its own on a loop device, whose power can be cut.
 struct LoopDisk: Sendable {

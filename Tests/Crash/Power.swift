@@ -3,6 +3,7 @@ import Foundation
 import Origin
 import SegmentedDownloadCore
 import Synchronization
+import TestSupport
 
 /// Cuts the power of a real ext4 at random moments; what was called durable is there, and the next run ends well.
 struct Power: AsyncParsableCommand {

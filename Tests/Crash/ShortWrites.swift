@@ -1,5 +1,6 @@
 import Foundation
 import SegmentedDownloadCore
+import TestSupport
 
 /// Writes that take only some of their bytes, as the system may at any time, by a library loaded before the C library.
 struct ShortWrites {

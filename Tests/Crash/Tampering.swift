@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Origin
 import SegmentedDownloadCore
+import TestSupport
 
 /// Damages what an interrupted download left, in every way found; the runs after it end with the right file.
 struct Tampering: AsyncParsableCommand {

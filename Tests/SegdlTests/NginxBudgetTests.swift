@@ -2,10 +2,6 @@ import Foundation
 import Origin
 import Testing
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
 /// Many files of several hosts under one budget, counted by nginx. `Benchmarks/many-hosts` does the same at full size.
 @Suite(.enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct NginxBudgetTests {

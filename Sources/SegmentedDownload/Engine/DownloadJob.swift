@@ -78,7 +78,7 @@ final class DownloadJob: Sendable {
     // MARK: What others may know
 
     var part: PartialFile? { self.shared.withLock { $0.part } }
-    var path: String { self.shared.withLock { $0.paths }?.destination ?? self.firstPaths.destination }
+    var path: String { self.paths.destination }
     var progress: DownloadProgress { self.shared.withLock { $0.progress } }
     var state: DownloadState { self.shared.withLock { $0.state } }
     var finishedLength: Int64? { self.shared.withLock { $0.finished?.length } }
@@ -195,6 +195,9 @@ final class DownloadJob: Sendable {
             storage: self.storage, digests: self.request.digests, sources: self.request.sources.map(\.string))
     }
 
+    /// The destination as far as it is known.
+    private var paths: DestinationPaths { self.shared.withLock { $0.paths } ?? self.firstPaths }
+
     /// The destination as far as it is known without a response.
     private var firstPaths: DestinationPaths {
         if let known = self.shared.withLock({ $0.firstPaths }) { return known }
@@ -291,14 +294,13 @@ final class DownloadJob: Sendable {
         if let finding = try self.rename(to: preparation.suggestedName) {
             return finding
         }
-        let (chosen, surveyed) = self.shared.withLock { shared in
+        let surveyed = self.shared.withLock { shared in
             shared.resource = preparation.resource
             shared.reference = preparation.source
             shared.announced = shared.lastAnnounced
             shared.isNamed = true
-            return (shared.paths, shared.part)
+            return shared.part
         }
-        let paths = chosen ?? self.firstPaths
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
         let source = self.recorded(preparation.source)
         let digests = self.shared.withLock { $0.digests }.map(\.description)
@@ -315,7 +317,7 @@ final class DownloadJob: Sendable {
             throw Failure(.internal, "a part file to be resumed was not surveyed")
         case (.fresh, _):
             let isNew = surveyed == nil
-            let part = try surveyed ?? self.createPart(paths)
+            let part = try surveyed ?? self.createPart(self.paths)
             do {
                 try self.checkSpace(for: preparation.resource, part: part)
                 if isNew { part.describe(self.request.label(inheriting: nil)) }
@@ -416,11 +418,11 @@ final class DownloadJob: Sendable {
 
     /// Deletes part and manifest, surveyed or not.
     func discard() throws {
-        let (part, chosen) = self.shared.withLock { shared in
+        let part = self.shared.withLock { shared in
             defer { shared.part = nil }
-            return (shared.part, shared.paths)
+            return shared.part
         }
-        let paths = chosen ?? self.firstPaths
+        let paths = self.paths
         if let part {
             try part.discard()
         } else if case .partial = try self.surveyor.survey(paths, policy: .overwrite).survey {

@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import Synchronization
+import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -116,8 +117,8 @@ struct FaultScene: Sendable {
             let names = try FileManager.default.contentsOfDirectory(atPath: self.command.directory)
             for name in names where name.hasPrefix(".") && name.hasSuffix(".out") {
                 let text = FileManager.default.contents(atPath: self.command.path(name)) ?? Data()
-                let outcome = Segdl.Outcome(status: 0, output: String(decoding: text, as: UTF8.self), errors: "")
-                let isDone = outcome.events.contains { ($0["bytes_done"] as? Int64 ?? 0) >= bytes }
+                let events = Child.events(in: String(decoding: text, as: UTF8.self))
+                let isDone = events.contains { ($0["bytes_done"] as? Int64 ?? 0) >= bytes }
                 if isDone { return }
             }
             // Not to wait for something, but to leave the processor to those who are waited for.
@@ -151,7 +152,7 @@ struct FaultScene: Sendable {
         let mark = Mark(self)
         var environment: [String: String] = [:]
         if let disk = run.disk {
-            environment = ["LD_PRELOAD": try FaultyDisk.library.get(), "FAULTY_DISK": disk]
+            environment = ["LD_PRELOAD": try await FaultyDisk.library.value, "FAULTY_DISK": disk]
         }
         let failure = Mutex<(any Error)?>(nil)
         let arguments = run.run.map { self.expand($0) }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A library that makes the system's calls for writing and syncing fail, built on the spot.
 enum FaultyDisk {
@@ -6,15 +7,12 @@ enum FaultyDisk {
         .first { FileManager.default.isExecutableFile(atPath: $0) }
 
     /// The path of the built library.
-    static let library = Result<String, any Error> {
+    static let library = Task {
         let source = FaultCase.directory.appendingPathComponent("FaultyDisk.c").path
         let path = NSTemporaryDirectory() + "segdl-faulty-disk-\(ProcessInfo.processInfo.processIdentifier).so"
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: Self.compiler ?? "/usr/bin/cc")
-        process.arguments = ["-shared", "-fPIC", "-O1", "-o", path, source]
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw FaultError("FaultyDisk.c does not compile") }
+        let build = try await Child.run(
+            [Self.compiler ?? "/usr/bin/cc", "-shared", "-fPIC", "-O1", "-o", path, source], log: path)
+        guard build.status == 0 else { throw FaultError("FaultyDisk.c does not compile: \(build)") }
         return path
     }
 }

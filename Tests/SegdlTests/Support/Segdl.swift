@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import TestSupport
 
 /// The real command, run as a process.
 struct Segdl {
@@ -11,11 +11,7 @@ struct Segdl {
         var errors: String
 
         /// The objects that `--json` wrote.
-        var events: [[String: Any]] {
-            self.output.split(separator: "\n").compactMap {
-                (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: Any]
-            }
-        }
+        var events: [[String: Any]] { Child.events(in: self.output) }
 
         func event(_ name: String) -> [String: Any]? {
             self.events.last { $0["event"] as? String == name }
@@ -44,33 +40,12 @@ struct Segdl {
         _ arguments: [String], shell: String? = nil, environment: [String: String] = [:],
         during: @escaping @Sendable (Int32) async -> Void = { _ in }
     ) async throws -> Outcome {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: shell == nil ? Self.path : "/bin/bash")
-        process.arguments = (shell.map { ["-c", $0, Self.path] } ?? []) + arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.currentDirectoryURL = URL(fileURLWithPath: self.directory)
-        // Files, not pipes: nothing has to be read while the process runs.
-        let names = ["out", "err"].map { self.directory + "/.\(UUID().uuidString).\($0)" }
-        for name in names { try Data().write(to: URL(fileURLWithPath: name)) }
-        let handles = try names.map { try FileHandle(forWritingTo: URL(fileURLWithPath: $0)) }
-        process.standardOutput = handles[0]
-        process.standardError = handles[1]
-        process.standardInput = FileHandle.nullDevice
-        let (ended, end) = AsyncStream.makeStream(of: Void.self)
-        process.terminationHandler = { _ in end.finish() }
-        try process.run()
-        let identifier = process.processIdentifier
-        await withTaskGroup { group in
-            group.addTask { await during(identifier) }
-            for await _ in ended {}
-            group.cancelAll()
-        }
-        for handle in handles { try handle.close() }
-        let texts = names.map { String(decoding: FileManager.default.contents(atPath: $0) ?? Data(), as: UTF8.self) }
-        for name in names { try FileManager.default.removeItem(atPath: name) }
-        let status = process.terminationStatus
-        return Outcome(
-            status: process.terminationReason == .uncaughtSignal ? -status : status, output: texts[0], errors: texts[1])
+        let log = self.directory + "/.\(UUID().uuidString)"
+        defer { for end in [".out", ".err"] { try? FileManager.default.removeItem(atPath: log + end) } }
+        let outcome = try await Child.run(
+            (shell.map { ["/bin/bash", "-c", $0] } ?? []) + [Self.path] + arguments, in: self.directory, log: log,
+            environment: environment, deadline: .seconds(180), during: { await during($0.process) })
+        return Outcome(status: outcome.status, output: outcome.output, errors: outcome.errors)
     }
 
     func run(_ arguments: String...) async throws -> Outcome {
@@ -103,10 +78,7 @@ struct Segdl {
     func path(_ name: String) -> String { self.directory + "/" + name }
 }
 
-/// A directory of its own for one test, removed afterwards.
+/// The command in a directory of its own.
 func withCommand<Answer>(_ body: (Segdl) async throws -> Answer) async throws -> Answer {
-    let path = NSTemporaryDirectory() + "segdl-command-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    return try await body(Segdl(directory: path))
+    try await withTemporaryDirectory { try await body(Segdl(directory: $0)) }
 }

@@ -16,29 +16,20 @@ import Testing
         #expect(plan.bytesDone == 70)
     }
 
-    @Test("A lease that goes on behind reopened bytes keeps its place")
-    func beforeLease() throws {
+    @Test(
+        "A lease goes on where it is when bytes before it are reopened, some or all of them",
+        arguments: [40, 60] as [Int64])
+    func beforeLease(end: Int64) throws {
         var plan = SegmentPlan(completeLength: 100)
         let id = try #require(plan.segments.first?.id)
         plan.assign(id, to: LeaseID(7))
         plan.advance(id, to: 60)
-        plan.reopen(0..<40)
-        #expect(plan.missing == [0..<40, 60..<100])
+        plan.reopen(0..<end)
+        #expect(plan.missing == [0..<end, 60..<100])
         #expect(plan[id]?.lease == LeaseID(7))
         #expect(plan[id]?.position == 60)
         plan.advance(id, to: 100)
-        #expect(plan.missing == [0..<40])
-    }
-
-    @Test("All that was written before a lease is reopened, and the lease goes on where it is")
-    func upToLease() throws {
-        var plan = SegmentPlan(completeLength: 100)
-        let id = try #require(plan.segments.first?.id)
-        plan.assign(id, to: LeaseID(7))
-        plan.advance(id, to: 60)
-        plan.reopen(0..<60)
-        #expect(plan.missing == [0..<60, 60..<100])
-        #expect(plan[id]?.lease == LeaseID(7))
+        #expect(plan.missing == [0..<end])
     }
 
     @Test("Bytes that are missing anyway stay so", arguments: [0..<100, 10..<30, 25..<90] as [Range<Int64>])

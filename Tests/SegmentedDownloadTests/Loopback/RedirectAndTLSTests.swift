@@ -50,7 +50,7 @@ import Testing
     func expiring() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch(
-                "/8M/file.bin?redirect-to-self=302&expires=1s&rate=700k&close-after=300000:all")
+                "/8M/file.bin?redirect-to-self=302&expires=1s&rate=700k&ranges=short:300000")
             #expect(result.code == nil, "\(result)")
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
             let expired = harness.origin.log.snapshot().requests.filter { $0.status == 403 }

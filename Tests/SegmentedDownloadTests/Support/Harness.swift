@@ -1,15 +1,8 @@
 import Foundation
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
-
-/// A directory of its own for one test, removed afterwards.
-func withTemporaryDirectory<Answer>(_ body: (String) async throws -> Answer) async throws -> Answer {
-    let path = NSTemporaryDirectory() + "segdl-test-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    return try await body(path)
-}
 
 /// One origin, one directory, and downloads between them.
 struct Harness {

@@ -1,38 +1,38 @@
+import CLinux
 import Foundation
 import Synchronization
 
 /// A process under test, in a process group of its own so that a tracer's child ends with the tracer.
 ///
-/// `Foundation.Process` reaps through a run loop and loses children here, so this is `posix_spawn` and `waitid`.
-final class Child: Sendable {
+/// `Foundation.Process` loses children here, changes our own working directory for theirs, and reads behind its buffer where some
+/// thousand descriptors are open (swift-corelibs-foundation#5472), so this is `posix_spawn` and `waitid`.
+package final class Child: Sendable {
     /// What a process left when it ended.
-    struct Outcome: Sendable, CustomStringConvertible {
+    package struct Outcome: Sendable, CustomStringConvertible {
         /// The exit status, or minus the signal that ended it.
-        var status: Int32
-        var output: String
-        var errors: String
+        package var status: Int32
+        package var output: String
+        package var errors: String
         /// Whether it had to be killed because it did not end.
-        var isOverdue: Bool
+        package var isOverdue: Bool
 
-        var wasKilled: Bool { self.status == -SIGKILL && !self.isOverdue }
+        package var wasKilled: Bool { self.status == -SIGKILL && !self.isOverdue }
 
-        var description: String {
+        package var description: String {
             let words = self.errors.split(separator: "\n").suffix(3).joined(separator: " | ")
             return "\(self.isOverdue ? "did not end" : "status \(self.status)"): \(words)"
         }
 
         /// The last value of a number in the events of one name that `--json` wrote.
-        func number(_ key: String, of event: String) -> Int64? {
-            let objects = self.output.split(separator: "\n").compactMap {
-                (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: Any]
-            }
-            return (objects.last { $0["event"] as? String == event }?[key] as? NSNumber)?.int64Value
+        package func number(_ key: String, of event: String) -> Int64? {
+            let last = Child.events(in: self.output).last { $0["event"] as? String == event }
+            return (last?[key] as? NSNumber)?.int64Value
         }
     }
 
-    struct SpawnFailure: Error {
-        var command: String
-        var errno: Int32
+    package struct SpawnFailure: Error {
+        package var command: String
+        package var errno: Int32
     }
 
     private struct State {
@@ -41,7 +41,7 @@ final class Child: Sendable {
         var isOverdue = false
     }
 
-    private let process: pid_t
+    package let process: Int32
     private let state = Mutex(State())
 
     private init(process: pid_t) {
@@ -50,12 +50,15 @@ final class Child: Sendable {
 
     /// Runs a command to its end; `during` is called beside it and is cancelled when it ends.
     ///
-    /// - Parameter log: the path to which `.out` and `.err` are added for what it prints.
-    static func run(
-        _ command: [String], log: String, environment: [String: String] = [:], deadline: Duration = .seconds(60),
-        during: @escaping @Sendable (Child) async -> Void = { _ in }
+    /// - Parameters:
+    ///   - directory: where it runs; here, without one.
+    ///   - log: the path to which `.out` and `.err` are added for what it prints. Files, not pipes: nobody has to read.
+    ///   - environment: what it has besides ours, or instead.
+    package static func run(
+        _ command: [String], in directory: String? = nil, log: String, environment: [String: String] = [:],
+        deadline: Duration = .seconds(60), during: @escaping @Sendable (Child) async -> Void = { _ in }
     ) async throws -> Outcome {
-        let child = Child(process: try Self.spawn(command, log: log, environment: environment))
+        let child = Child(process: try Self.spawn(command, in: directory, log: log, environment: environment))
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await during(child) }
             group.addTask {
@@ -73,8 +76,15 @@ final class Child: Sendable {
         return Outcome(status: state.status, output: texts[0], errors: texts[1], isOverdue: state.isOverdue)
     }
 
+    /// The objects that `--json` wrote among the lines of a text.
+    package static func events(in text: String) -> [[String: Any]] {
+        text.split(separator: "\n").compactMap {
+            (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: Any]
+        }
+    }
+
     /// Sends a signal, unless the process has ended.
-    func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         self.state.withLock { state in
             if !state.isReaped { _ = kill(self.process, number) }
         }
@@ -110,13 +120,18 @@ final class Child: Sendable {
         }
     }
 
-    private static func spawn(_ command: [String], log: String, environment: [String: String]) throws -> pid_t {
+    private static func spawn(
+        _ command: [String], in directory: String?, log: String, environment: [String: String]
+    ) throws -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, log + ".out", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         posix_spawn_file_actions_addopen(&actions, 2, log + ".err", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        // A socket of ours that it kept open would not be closed when we close it.
+        posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+        if let directory { posix_spawn_file_actions_addchdir_np(&actions, directory) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
