@@ -4,7 +4,8 @@ import SegmentedDownloadCore
 ///
 /// All of it may be changed while downloads run, see ``DownloadGroup/update(_:)``.
 public struct DownloadLimits: Hashable, Sendable {
-    /// Connections open at once, over all hosts; at least 1.
+    /// Connections open at once, over all hosts; at least 1. Fewer where the process may not open so many descriptors: with
+    /// those of the files, `RLIMIT_NOFILE` bounds them.
     public var connections = 64
     /// Connections open at once to one host; at least 1. Browsers stop at 6, download managers at 16.
     public var connectionsPerHost = 16
@@ -44,9 +45,9 @@ public struct DownloadLimits: Hashable, Sendable {
     /// 128 KiB: three receive buffers of the shortest length and what records of TLS add to them, rounded up to a power of two.
     private static let shareMin: Int64 = 128 << 10
 
-    /// As many connections as there may be, and as there are shares of the memory.
+    /// As many connections as there may be, and as there are descriptors for and shares of the memory.
     private var connectionsAllowed: Int {
-        let connections = max(self.connections, 1)
+        let connections = min(max(self.connections, 1), DescriptorLimit.connections(files: max(self.downloads, 1)))
         guard let memory else { return connections }
         return min(connections, Int(max(memory / Self.shareMin, 1)))
     }

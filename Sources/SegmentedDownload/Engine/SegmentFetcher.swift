@@ -68,35 +68,28 @@ package struct SegmentFetcher: Sendable {
         // Of bytes that may turn out to be wrong nothing is claimed before that is known.
         var writer = SegmentWriter(
             part: part, from: self.lease.order.writesFrom, mark: self.lease.order.mark, holdsClaims: announced != nil)
-        var digest = announced.map { RunningDigest($0.algorithm) }
-        let end: LeaseEnd
+        var check = announced.map { ContentCheck($0, of: response) }
+        let result: Result<LeaseEnd, any Error>
         do {
-            end = try await self.copy(body, of: response, to: &writer, &digest)
+            result = .success(try await self.copy(body, of: response, to: &writer, &check))
         } catch {
-            // What is written is claimed whatever broke, so that it need not be fetched again.
-            try writer.finish()
-            throw error
+            result = .failure(error)
         }
-        if let digest, let announced, case .finished = end, digest.hex != announced.hex {
-            return .storageFailed(
-                Failure(
-                    .integrity,
-                    "the \(announced.algorithm.rawValue) of what the server sent is \(digest.hex), and it says "
-                        + "\(announced.hex) (Content-Digest)",
-                    hint: "Run the same command again: what agreed is kept"))
-        }
+        if case .success(.finished) = result { check?.hasEnded = true }
+        if let failure = check?.failure { return .storageFailed(failure) }
+        // What is written is claimed whatever broke, so that it need not be fetched again.
         try writer.finish()
-        return end
+        return try result.get()
     }
 
     private func copy(
         _ body: any ResponseBody, of response: RangeResponse, to writer: inout SegmentWriter,
-        _ digest: inout RunningDigest?
+        _ check: inout ContentCheck?
     ) async throws -> LeaseEnd {
         var offset = response.bodyStart
         while let chunk = try await body.next() {
             self.lease.received(chunk.count)
-            if digest != nil { chunk.withBytes { digest?.update($0) } }
+            if check != nil { chunk.withBytes { check?.update($0) } }
             var taken = 0
             // The bytes before the first to be written are on disk already: they must agree.
             if offset < writer.position {

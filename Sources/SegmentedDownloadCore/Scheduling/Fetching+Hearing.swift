@@ -132,6 +132,8 @@ extension Fetching {
         self.plan.assign(segmentID, to: nil)
         self.sources.contribute(
             lease.order.writesFrom..<max(lease.position, lease.order.writesFrom), by: lease.order.source)
+        // The last byte was seen before it was known whether all are kept.
+        if self.outcome == .complete, case .storageFailed(let failure) = end { self.outcome = .failed(failure) }
         guard self.outcome == nil, let segment = self.plan[segmentID] else { return [] }
         var actions: [DownloadAction] = []
         self.noteRate(of: lease, end, now: now)

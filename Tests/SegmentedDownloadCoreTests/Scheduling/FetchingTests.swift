@@ -501,4 +501,16 @@ struct FetchingTests {
         script.tell(.checkpointed(bytes: 0))
         #expect(script.failure?.code == .space)
     }
+
+    @Test("A write that fails after the last byte was seen fails the download")
+    func diskFailsAtTheEnd() {
+        var script = Self.receiving(2)
+        _ = script.take()
+        script.progress(0, to: 32 << 20)
+        script.complete(1)
+        #expect(script.take() == [.revoke(LeaseID(0))])
+        script.end(0, .storageFailed(Failure(.space, "no space")))
+        script.tell(.checkpointed(bytes: 0))
+        #expect(script.failure?.code == .space)
+    }
 }

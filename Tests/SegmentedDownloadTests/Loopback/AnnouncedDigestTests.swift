@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import HTTPTypes
 import Origin
+import SegmentedDownloadCore
 import Testing
 
 @testable import SegmentedDownload
@@ -54,5 +55,26 @@ import Testing
             #expect(right.value?.bytesFetched == 1.mebibytes, "\(right)")
             #expect(harness.contains(seed: 1, length: 1.mebibytes))
         }
+    }
+
+    @Test(
+        "A response is compared once all of it came, whether or not its end was waited for, and never when it was cut")
+    func contentCheck() throws {
+        let bytes = OriginContent(seed: 1).bytes(0..<1000)
+        let announced = try #require(ExpectedDigest(.sha256, hex: Data(SHA256.hash(data: bytes.dropLast())).hex))
+        let resource = RemoteResource(completeLength: 4000)
+        var known = ContentCheck(announced, of: .partial(ByteRange(2000..<3000), resource))
+        var unknown = ContentCheck(announced, of: .whole(RemoteResource(completeLength: nil)))
+        for part in [bytes[..<600], bytes[600...]] {
+            #expect(known.failure == nil && unknown.failure == nil)
+            part.withUnsafeBytes {
+                known.update($0)
+                unknown.update($0)
+            }
+        }
+        #expect(known.failure?.code == .integrity)
+        #expect(unknown.failure == nil)
+        unknown.hasEnded = true
+        #expect(unknown.failure?.code == .integrity)
     }
 }

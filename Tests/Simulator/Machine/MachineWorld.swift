@@ -15,6 +15,8 @@ package struct MachineWorld {
         var lastWord = LastWord.goOn
         /// Whether its run has been concluded.
         var hasConcluded = false
+        /// Whether something could not be written since it was last known what is on disk.
+        var hasFailedWrite = false
         var conclusions: [DownloadConclusion] = []
         var isCheckpointing = false
         var checkpointsWaiting: [Bool] = []
@@ -235,6 +237,7 @@ package struct MachineWorld {
             case .paused, .failed: self.downloads[index].hasConcluded = false
             case .completed, .alreadyComplete, .cancelled, nil: break
             }
+        case .ended(_, .storageFailed): self.downloads[index].hasFailedWrite = true
         default: break
         }
     }
@@ -294,6 +297,7 @@ package struct MachineWorld {
                 self.connections[index].isDismissed = true
             }
         case .survey:
+            self.downloads[index].hasFailedWrite = false
             self.later(index, .surveyed(self.downloads[index].disk.survey(length: self.downloads[index].length)))
         case .prepare(let preparation):
             guard !self.chance(self.faultiness / 4) else {
@@ -301,6 +305,7 @@ package struct MachineWorld {
                 break
             }
             self.downloads[index].disk.perform(preparation)
+            self.downloads[index].hasFailedWrite = false
             if preparation.mode == .fresh { self.downloads[index].length = preparation.resource.completeLength }
             self.later(index, .prepared)
         case .checkpoint(let isPause):
@@ -339,6 +344,7 @@ package struct MachineWorld {
             self.violate("\(download.id) concluded as \(conclusion) with a lease out")
         }
         self.downloads[index].hasConcluded = true
+        self.downloads[index].hasFailedWrite = false
         self.downloads[index].conclusions.append(conclusion)
     }
 
@@ -392,6 +398,7 @@ package struct MachineWorld {
         if let step = self.steps.first(where: { $0.id == download.id }) {
             self.violate("\(download.id) is placed before its disk answered \(step.event)")
         }
+        if download.hasFailedWrite { self.violate("\(download.id) is placed, though something could not be written") }
         if let flaw = download.disk.flaw(length: length, lengths: download.origin.lengths) {
             self.violate("\(download.id) is placed, but \(flaw)")
         }
@@ -436,7 +443,9 @@ package struct MachineWorld {
     private mutating func move(_ index: Int) {
         let connection = self.connections[index]
         if connection.isRevoked, connection.phase != .over, Bool.random(using: &self.generator) {
-            self.end(index, .revoked)
+            // What is left to be written when it ends may still fail to be.
+            let fails = connection.phase == .receiving && self.chance(self.faultiness / 10)
+            self.end(index, fails ? .storageFailed(Failure(.file, "input/output error")) : .revoked)
             return
         }
         switch connection.phase {

@@ -1,0 +1,25 @@
+import Testing
+
+@testable import SegmentedDownload
+
+@Suite("How many connections there are descriptors for")
+struct DescriptorLimitTests {
+    @Test(
+        "All files and connections together have enough, with what else is open",
+        arguments: [
+            // descriptors, files, connections
+            (1024, 5, 985), (64, 5, 25), (64, 1, 37), (1024, 500, 250), (40, 5, 4), (30, 5, 1), (24, 5, 1), (3, 5, 1),
+            (0, 1, 1),
+        ])
+    func connections(descriptors: Int, files: Int, expected: Int) {
+        let connections = DescriptorLimit.connections(files: files, descriptors: descriptors)
+        #expect(connections == expected)
+        #expect(connections == 1 || 24 + connections + 3 * min(files, connections) <= descriptors)
+    }
+
+    @Test("No limit of the system's is none")
+    func unlimited() {
+        #expect(DescriptorLimit.connections(files: 5, descriptors: .max) > 1 << 40)
+        #expect(DescriptorLimit.connections(files: .max, descriptors: 1024) == 250)
+    }
+}
