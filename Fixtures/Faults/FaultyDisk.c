@@ -1,6 +1,6 @@
 // A disk that fails, for tests: loaded before the system's library, it answers for calls on part files.
 //
-// FAULTY_DISK=CALL:HOW[:AFTER], where CALL is pwrite, fdatasync, fsync or fallocate, HOW an error's number, "short" (one
+// FAULTY_DISK=CALL:HOW[:AFTER], where CALL is pwrite, fdatasync, fsync, fallocate or dirsync (fsync of a directory), HOW an error's number, "short" (one
 // byte at a time for the first kilobytes), "interrupted" (EINTR every other time) or "slow" (700 ms, once), and AFTER how
 // many calls succeed first.
 #define _GNU_SOURCE
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ enum { SHORT = -1, INTERRUPTED = -2, SLOW = -3 };
 static int fault(const char *call, int fd, int *count) {
     const char *spec = getenv("FAULTY_DISK");
     size_t length = strlen(call);
-    if (!spec || strncmp(spec, call, length) || spec[length] != ':' || !is_part(fd)) return 0;
+    if (!spec || strncmp(spec, call, length) || spec[length] != ':') return 0;
+    if (strcmp(call, "dirsync") && !is_part(fd)) return 0;
     const char *how = spec + length + 1, *after = strchr(how, ':');
     int before = __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
     if (after && before < atoi(after + 1)) return 0;
@@ -64,7 +66,14 @@ static int faulty_sync(const char *name, int fd) {
 }
 
 int fdatasync(int fd) { return faulty_sync("fdatasync", fd); }
-int fsync(int fd) { return faulty_sync("fsync", fd); }
+int fsync(int fd) {
+    static int count;
+    struct stat status;
+    int what = fstat(fd, &status) || !S_ISDIR(status.st_mode) ? 0 : fault("dirsync", fd, &count);
+    if (what <= 0) return faulty_sync("fsync", fd);
+    errno = what;
+    return -1;
+}
 
 static int faulty_allocate(const char *name, int fd, int mode, off_t offset, off_t length) {
     static int count;

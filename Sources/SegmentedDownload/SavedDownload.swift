@@ -13,7 +13,7 @@ public struct SavedDownload: Hashable, Sendable {
     /// The file's length.
     public let bytesTotal: Int64
     /// Bytes claimed; those not synced when the process ended are checked when the download is resumed.
-    public let bytesDone: Int64
+    public private(set) var bytesDone: Int64
     /// Safe to show; absent if the origin offered none.
     public let validator: String?
     /// Those that the file was to have from the first.
@@ -41,6 +41,8 @@ public struct SavedDownload: Hashable, Sendable {
             let file = try storage.open(paths.manifest, .read)
             defer { file.close() }
             self.init(path: destination, try ManifestCodec.decode(try file.contents(limit: 1 << 30)))
+            // A crash after its last step may leave the manifest, whose part is the finished file by then.
+            if try storage.status(of: paths.part) == nil { self.bytesDone = 0 }
         } catch let error as DownloadError {
             throw error
         } catch let error as StorageError {

@@ -185,7 +185,7 @@ final class DownloadEngine: Sendable {
             desk.noteStart(of: job, now: self.clock.now)
             self.gate.update(job.id, weight: desk.weight(of: job.id))
             self.spawn(job, in: &group) {
-                let finding = try job.survey()
+                let finding = try await job.survey()
                 if let note = finding.note { job.broadcaster.send(.note(note)) }
                 return .surveyed(finding.survey)
             }

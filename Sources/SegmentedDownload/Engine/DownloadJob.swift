@@ -142,11 +142,11 @@ final class DownloadJob: Sendable {
     // MARK: Steps on disk
 
     /// Looks at the destination.
-    func survey() throws -> Surveyor.Finding {
+    func survey() async throws -> Surveyor.Finding {
         // A part that was found changed while it was written is still open, and locked by us.
         self.close()
         let paths = try self.chosenPaths(from: self.firstPaths)
-        let finding = try self.survey(paths)
+        let finding = try await self.survey(paths)
         self.shared.withLock { shared in
             shared.paths = paths
             shared.part = finding.part
@@ -163,10 +163,14 @@ final class DownloadJob: Sendable {
     }
 
     /// Looks at a destination, and clears away what a crash after its last step left beside it, or brought back.
-    private func survey(_ paths: DestinationPaths) throws -> Surveyor.Finding {
+    private func survey(_ paths: DestinationPaths) async throws -> Surveyor.Finding {
         try self.removeSecondName(paths)
         let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
-        if case .existing = finding.survey, try self.storage.status(of: paths.part) == nil {
+        if case .existing = finding.survey, try self.storage.status(of: paths.part) == nil,
+            try self.storage.hasManifest(paths)
+        {
+            // Whoever placed the file did not come to see its new name become durable.
+            try await self.storage.synchronize(directory: paths.directory)
             try self.storage.removeManifests(paths)
         }
         return finding
@@ -291,7 +295,7 @@ final class DownloadJob: Sendable {
     /// Makes the part file ready. Returns what was found instead, if the response named another destination and
     /// something is there.
     func prepare(_ preparation: Preparation, id: UInt64) async throws -> Surveyor.Finding? {
-        if let finding = try self.rename(to: preparation.suggestedName) {
+        if let finding = try await self.rename(to: preparation.suggestedName) {
             return finding
         }
         let surveyed = self.shared.withLock { shared in
@@ -333,12 +337,12 @@ final class DownloadJob: Sendable {
     }
 
     /// Takes the name the response suggests, unless the name is settled; what is found there, if anything.
-    private func rename(to suggested: String?) throws -> Surveyor.Finding? {
+    private func rename(to suggested: String?) async throws -> Surveyor.Finding? {
         guard let suggested, case .directory = self.request.destination else { return nil }
         let (current, isNamed) = self.shared.withLock { ($0.paths, $0.isNamed) }
         guard !isNamed, let current, current.name != suggested else { return nil }
         let paths = try self.chosenPaths(from: DestinationPaths(directory: current.directory, name: suggested))
-        let finding = try self.survey(paths)
+        let finding = try await self.survey(paths)
         self.shared.withLock { shared in
             shared.part?.close()
             shared.part = finding.part

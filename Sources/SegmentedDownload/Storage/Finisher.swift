@@ -35,7 +35,8 @@ package struct Finisher: Sendable {
         try await self.part.synchronize(metadata: true)
         try self.checkIdentity(length: length)
         try self.rename()
-        try await self.storage.synchronize(directory: self.part.paths.directory)
+        self.part.markPlaced()
+        try await self.synchronizeDirectory()
         try self.part.removeManifest()
         self.part.close()
         return Result(length: length, crc: crc)
@@ -60,6 +61,19 @@ package struct Finisher: Sendable {
             throw Failure(
                 .exists, "\(self.part.paths.destination.printable) has come to exist; the part file stays as it is",
                 hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
+        }
+    }
+
+    private func synchronizeDirectory() async throws {
+        do throws(StorageError) {
+            try await self.storage.synchronize(directory: self.part.paths.directory)
+        } catch {
+            let failure = error.failure
+            throw Failure(
+                failure.code,
+                "\(self.part.paths.destination.printable) is whole and in place, but its name may not outlive a crash: "
+                    + failure.message,
+                hint: "Check the disk; should the file be gone after a crash, run the same command again")
         }
     }
 

@@ -24,7 +24,8 @@ package final class PartialFile: Sendable {
         var syncHasFailed = false
         /// Whether others were seen to have changed the part: then the next run reads everything back.
         var isDistrusted = false
-        /// A stream without a known length cannot be resumed, an empty file need not be: they keep no manifest.
+        /// A stream without a known length cannot be resumed, an empty file need not be: they keep no manifest. Nor does what is the
+        /// destination by now.
         var isRecorded: Bool
     }
 
@@ -295,6 +296,11 @@ package final class PartialFile: Sendable {
     }
 
     // MARK: At the end
+
+    /// The part has its destination's name: no manifest is begun beside it any more, whatever fails from here on.
+    func markPlaced() {
+        self.journal.withLock { $0.isRecorded = $0.isRecorded && $0.file != nil }
+    }
 
     /// The claims in order, neighbours joined.
     package var settledClaims: [Claim] {

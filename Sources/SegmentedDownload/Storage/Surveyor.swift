@@ -195,6 +195,12 @@ extension Storage {
         return ManifestCodec.isBegun(try file.contents(limit: 64))
     }
 
+    /// Whether something is left of a destination's manifest, drafted or in place.
+    func hasManifest(_ paths: DestinationPaths) throws(StorageError) -> Bool {
+        for path in [paths.manifestDraft, paths.manifest] where try self.isManifest(path) == true { return true }
+        return false
+    }
+
     /// Removes what is left of a destination's manifest, drafted or in place; leaves a file of that name that is none.
     func removeManifests(_ paths: DestinationPaths) throws(StorageError) {
         for path in [paths.manifestDraft, paths.manifest] where try self.isManifest(path) == true {
