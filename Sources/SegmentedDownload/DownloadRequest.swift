@@ -97,6 +97,9 @@ public struct DownloadRequest: Sendable {
     public var stallTimeout: Duration = .seconds(30)
     /// The whole response head must have come by then, connecting included. Default 30 s.
     public var headTimeout: Duration = .seconds(30)
+    /// The whole file must have come by then, from the moment the download's turn comes, each time it goes on; else it fails with
+    /// code `network`, and what has come is kept. Absent, the default, it takes as long as it takes.
+    public var timeLimit: Duration?
     /// The longest file accepted, in bytes; a longer one fails with code `space`.
     public var lengthMaximum: Int64 = .max
     /// Whether missing directories are created; if not, their absence is an error with code `file`.
@@ -149,6 +152,7 @@ public struct DownloadRequest: Sendable {
         }
         settings.stallTimeout = self.stallTimeout
         settings.headTimeout = self.headTimeout
+        settings.timeLimit = self.timeLimit
         settings.lengthMaximum = self.lengthMaximum
         settings.hosts = self.sources.map(\.host)
         settings.hasDigests = !self.digests.isEmpty

@@ -33,6 +33,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
     private let retries: Int?
     private let stallTimeout: Duration
     private let headTimeout: Duration
+    private let timeLimit: Duration?
     private let lengthMaximum: Int64
     private let createsDirectories: Bool
     private let allocates: Bool
@@ -65,6 +66,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
         self.retries = request.retries
         self.stallTimeout = request.stallTimeout
         self.headTimeout = request.headTimeout
+        self.timeLimit = request.timeLimit
         self.lengthMaximum = request.lengthMaximum
         self.createsDirectories = request.createsDirectories
         self.allocates = request.allocates
@@ -105,6 +107,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
         request.retries = self.retries
         request.stallTimeout = self.stallTimeout
         request.headTimeout = self.headTimeout
+        request.timeLimit = self.timeLimit
         request.lengthMaximum = self.lengthMaximum
         request.createsDirectories = self.createsDirectories
         request.allocates = self.allocates

@@ -10,6 +10,7 @@ enum ListKey: String, Hashable, CaseIterable {
     case onChange = "on-change"
     case minSplitSize = "min-split-size"
     case maxFilesize = "max-filesize"
+    case maxTime = "max-time"
     case stallTimeout = "stall-timeout"
     case fileAllocation = "file-allocation"
 

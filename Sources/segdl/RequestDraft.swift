@@ -44,8 +44,8 @@ struct RequestDraft {
         case .onChange: self.request.onChange = try option.oneOf()
         case .minSplitSize: self.request.splitLengthMinimum = try option.size
         case .maxFilesize: self.request.lengthMaximum = try option.size
-        case .stallTimeout:
-            self.request.stallTimeout = try option.value("a time such as 30 or 2m", as: Seconds.self).duration
+        case .stallTimeout: self.request.stallTimeout = try option.time
+        case .maxTime: self.request.timeLimit = try option.time
         case .fileAllocation:
             let allocation: TransferOptions.FileAllocation = try option.oneOf()
             self.request.allocates = allocation.allocates
@@ -90,6 +90,10 @@ extension InputList.Option {
     fileprivate func text(_ expected: String) throws(ListProblem) -> String {
         guard !self.value.isEmpty else { throw ListProblem(self.place, "\(self.key) is \(expected), and empty") }
         return self.value
+    }
+
+    fileprivate var time: Duration {
+        get throws(ListProblem) { try self.value("a time such as 30 or 2m", as: Seconds.self).duration }
     }
 
     fileprivate var size: Int64 {

@@ -31,6 +31,12 @@ struct TransferOptions: ParsableArguments {
     @Option(help: ArgumentHelp("A connection silent for so long is replaced.", valueName: "TIME"))
     var stallTimeout = Seconds(.seconds(30))
 
+    @Option(
+        name: [.customShort("m"), .long],
+        help: ArgumentHelp(
+            "How long a file may take in all; what has come is kept. (default: no limit)", valueName: "TIME"))
+    var maxTime: Seconds?
+
     @Option(help: ArgumentHelp("The longest file accepted.", valueName: "SIZE"))
     var maxFilesize: ByteCount?
 
@@ -61,6 +67,7 @@ struct TransferOptions: ParsableArguments {
         request.digests += self.checksum.filter { !request.digests.contains($0) }
         request.retries = self.retry?.count
         request.stallTimeout = self.stallTimeout.duration
+        request.timeLimit = self.maxTime?.duration
         request.lengthMaximum = self.maxFilesize?.bytes ?? .max
         request.allocates = self.fileAllocation.allocates
     }

@@ -18,6 +18,9 @@ import Testing
         "A failure has its exit status, its word, and one line that says so",
         arguments: [
             Case(status: 4, word: "network", resource: "/1M/f.bin?drop=100", arguments: ["--retry", "1"]),
+            Case(
+                status: 4, word: "network", resource: "/9M/f.bin?rate=1M",
+                arguments: ["-s", "1", "--max-time", "700ms"]),
             Case(status: 6, word: "auth", resource: "/1M/f.bin?auth=a:b"),
             Case(status: 7, word: "protocol", resource: "/1M/f.bin?garbage", arguments: ["--retry", "1"]),
             Case(status: 8, word: "server", resource: "/1M/f.bin?fail=404:all"),

@@ -29,12 +29,13 @@ struct ListOptionTests {
         let request = try Self.draft(
             "split=3", "priority=0.25", "max-download-limit=1M/s", "id=n", "user-info=k=v=w", "if-exists=rename",
             "continue=true", "on-change=restart", "min-split-size=2M", "max-filesize=1k", "retry=0",
-            "stall-timeout=2m", "file-allocation=none")
+            "stall-timeout=2m", "max-time=1h", "file-allocation=none")
         #expect(request.segments == .exactly(3) && request.priority == 0.25)
         #expect(request.bytesPerSecond == 1 << 20 && request.id == "n" && request.userInfo == ["k": "v=w"])
         #expect(request.ifExists == .rename && request.continuation == .auto && request.onChange == .restart)
         #expect(request.splitLengthMinimum == 2 << 20 && request.lengthMaximum == 1024 && request.retries == 0)
         #expect(request.stallTimeout == .seconds(120) && !request.allocates)
+        #expect(request.timeLimit == .seconds(3600))
         #expect(try Self.draft("limit-rate=0").bytesPerSecond == nil)
         #expect(try Self.draft("continue=false").continuation == .no)
         #expect(try Self.draft("segments=auto").segments == .automatic)
@@ -59,7 +60,8 @@ struct ListOptionTests {
         arguments: [
             "split=0", "split=x", "priority=0", "priority=1.5", "priority=nan", "priority=-1", "limit-rate=fast",
             "id=", "user-info=x", "if-exists=yes", "continue=maybe", "on-change=", "min-split-size=0",
-            "max-filesize=-1", "retry=-1", "stall-timeout=0", "file-allocation=prealloc", "out=", "out=-", "dir=",
+            "max-filesize=-1", "retry=-1", "stall-timeout=0", "max-time=never", "file-allocation=prealloc", "out=",
+            "out=-", "dir=",
             "checksum=sha-256=12", "header=x", "header=Range: bytes=1-", "header=A b: c", "header=A: b\u{1}",
             "user-agent=a\u{1}",
             "referer=\u{7F}",

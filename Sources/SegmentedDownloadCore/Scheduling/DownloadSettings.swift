@@ -30,6 +30,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var stallTimeout: Duration = .seconds(30)
     /// The whole response head must have arrived by then, however slowly it trickles, connecting included.
     package var headTimeout: Duration = .seconds(30)
+    /// How long a run may take from the moment its turn comes until it has all bytes; absent for as long as it takes.
+    package var timeLimit: Duration?
     /// The longest resource that is accepted, in bytes.
     package var lengthMaximum: Int64 = .max
     /// The sources' hosts, in order: who counts as one server for the connection budget.

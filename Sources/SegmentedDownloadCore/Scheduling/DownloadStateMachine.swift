@@ -89,6 +89,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
     var resumesWhenSettled = false
     var checkpointAt: Duration = .zero
     var bytesAtCheckpoint: Int64 = 0
+    /// When the network was first needed in this run, to the tick.
+    var startedAt: Duration?
 
     /// A changed resource is begun anew this often in one run; one that changes all the time is reported instead.
     package static let restartsMax = 3
@@ -206,6 +208,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     // MARK: Time
 
     package mutating func tick(now: Duration) -> [DownloadAction] {
+        if let failure = self.overdue(now: now) { return self.stop(.fail(failure)) }
         switch self.state {
         case .probing(let probing):
             guard let lease = probing.lease, now - lease.startedAt > self.settings.headTimeout,
@@ -230,6 +233,19 @@ package struct DownloadStateMachine: Hashable, Sendable {
         case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting:
             return []
         }
+    }
+
+    /// That the run takes longer than it may. What is done on disk is never broken off for that.
+    private mutating func overdue(now: Duration) -> Failure? {
+        guard let limit = self.settings.timeLimit else { return nil }
+        switch self.state {
+        case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: return nil
+        case .probing, .fetching: break
+        }
+        let startedAt = self.startedAt ?? now
+        self.startedAt = startedAt
+        guard now - startedAt >= limit else { return nil }
+        return Failure(.network, "not finished within \(limit.inSeconds) s, and no more time was allowed")
     }
 
     // MARK: Steps from one state to the next
@@ -301,6 +317,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
             return [.report(.restarted(difference))]
         case .pause where self.resumesWhenSettled:
             self.resumesWhenSettled = false
+            self.startedAt = nil
             self.state = .queued
             return []
         case .pause, .cancel, .fail:
@@ -321,6 +338,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         self.pendingStop = nil
         self.resumesWhenSettled = false
         self.beforePlacing = nil
+        self.startedAt = nil
         self.state = .resting(conclusion)
         return [.conclude(conclusion)]
     }

@@ -513,4 +513,30 @@ struct FetchingTests {
         script.tell(.checkpointed(bytes: 0))
         #expect(script.failure?.code == .space)
     }
+
+    @Test("A run that takes longer than it may fails with what it has, and has all its time again when it goes on")
+    func timeLimit() {
+        var script = Self.fetching(1) { $0.timeLimit = .seconds(60) }
+        func receive(_ lease: Int, _ script: inout Script) {
+            script.wait(.milliseconds(1))
+            for piece in 1...3 as ClosedRange<Int64> {
+                #expect(script.conclusion == nil)
+                script.progress(lease, to: piece << 20)
+                if script.take().contains(.checkpoint(isPause: false)) { script.tell(.checkpointed(bytes: 0)) }
+                script.wait(.seconds(20))
+            }
+            #expect(script.take() == [.revoke(LeaseID(lease))])
+            script.end(lease, .revoked)
+            #expect(script.take() == [.checkpoint(isPause: true)])
+            script.tell(.checkpointed(bytes: 3 << 20))
+            #expect(script.failure == Failure(.network, "not finished within 60.0 s, and no more time was allowed"))
+        }
+        receive(0, &script)
+        script.tell(.resume)
+        script.wait(.seconds(600))
+        script.tell(.surveyed(.nothing))
+        script.accept(1, Self.resource)
+        script.tell(.prepared)
+        receive(1, &script)
+    }
 }
