@@ -49,16 +49,19 @@ extension EventRecord {
             self.set(progress)
         case .completed(let result):
             self.init("completed", id: file.id, time: time)
+            self.url = file.url
             self.set(result)
             self.set(file.userInfo)
         case .failed(let error, let progress):
             self.init("failed", id: file.id, time: time)
+            self.url = file.url
             self.path = file.path
             self.bytesDone = progress.bytesDone
             self.set(error)
             self.set(file.userInfo)
         case .cancelled:
             self.init("failed", id: file.id, time: time)
+            self.url = file.url
             self.path = file.path
             self.set(DownloadError(.internal, "the download was cancelled"))
             self.set(file.userInfo)

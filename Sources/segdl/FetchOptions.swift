@@ -17,6 +17,7 @@ struct FetchOptions: ParsableArguments {
     @OptionGroup(title: "Sources and names") var labels: LabelOptions
     @OptionGroup(title: "Servers") var network: NetworkOptions
     @OptionGroup(title: "Output") var output: OutputOptions
+    @OptionGroup(title: "Hooks") var hooks: HookOptions
     @OptionGroup(visibility: .private) var foreign: ForeignOptions
 
     func apply(to request: inout DownloadRequest) {
@@ -39,11 +40,13 @@ struct FetchOptions: ParsableArguments {
             try self.checkArguments()
             let work = try prepare()
             try self.check(work)
-            let transfer = Transfer(configuration: self.configuration(for: work.requests), output: self.output)
+            let transfer = Transfer(
+                configuration: self.configuration(for: work.requests), output: self.output, hooks: self.hooks)
             if let remark = work.remark { transfer.say(remark) }
             return await transfer.run(work.requests, refused: work.refused)
         } catch {
-            return Transfer(configuration: DownloadConfiguration(), output: self.output).refuse(error)
+            return Transfer(configuration: DownloadConfiguration(), output: self.output, hooks: self.hooks).refuse(
+                error)
         }
     }
 

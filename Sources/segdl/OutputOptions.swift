@@ -61,11 +61,10 @@ struct OutputOptions: ParsableArguments {
 
     /// Who is told, in order: programs, then people.
     func reporters(
-        filesCount: Int, output: LineSink, errors: LineSink, elapsed: @escaping @Sendable () -> Duration
+        filesCount: Int, output: LineSink, console: Console, elapsed: @escaping @Sendable () -> Duration
     ) -> [any ProgressReporter] {
         var reporters: [any ProgressReporter] = []
         let terminal = Terminal(assuming: STDERR_FILENO)
-        let console = Console(errors) { terminal.size.columns }
         if self.json { reporters.append(EventWriter(sink: output, elapsed: elapsed)) }
         switch self.style {
         case .bar:

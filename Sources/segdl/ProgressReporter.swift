@@ -7,6 +7,8 @@ struct TransferFile: Hashable, Sendable {
     /// The destination, as far as it is known.
     var path: String
 
+    /// The first source, without secrets, absent if it never became a download.
+    var url: String?
     /// Where it stands, absent if it never became a download.
     var state: DownloadState?
     /// What the caller wants to find again.
@@ -15,6 +17,7 @@ struct TransferFile: Hashable, Sendable {
     init(_ download: Download) {
         self.id = download.id
         self.path = download.path
+        self.url = download.request.source.description
         self.state = download.state
         self.userInfo = download.request.userInfo
     }
@@ -31,6 +34,7 @@ struct TransferFile: Hashable, Sendable {
         case .file(let path): self.init(id: request.id, path: path)
         case .directory: self.init(id: request.id, path: request.source.description)
         }
+        self.url = request.source.description
         self.userInfo = request.userInfo
     }
 

@@ -10,13 +10,15 @@ import SegmentedDownload
 struct Transfer {
     let configuration: DownloadConfiguration
     let output: OutputOptions
+    let hooks: HookOptions
 
     private let events = LineSink(descriptor: STDOUT_FILENO)
     private let errors = LineSink(descriptor: STDERR_FILENO)
 
-    init(configuration: DownloadConfiguration, output: OutputOptions) {
+    init(configuration: DownloadConfiguration, output: OutputOptions, hooks: HookOptions) {
         self.configuration = configuration
         self.output = output
+        self.hooks = hooks
     }
 
     /// Runs the downloads to their ends.
@@ -27,8 +29,13 @@ struct Transfer {
     ) async -> ExitCode {
         let start = ContinuousClock.now
         let elapsed: @Sendable () -> Duration = { ContinuousClock.now - start }
-        let reporters = self.output.reporters(
-            filesCount: refused.count + requests.count, output: self.events, errors: self.errors, elapsed: elapsed)
+        let terminal = Terminal(assuming: STDERR_FILENO)
+        let console = Console(self.errors) { terminal.size.columns }
+        let hooks = HookRunner(self.hooks, console: console, elapsed: elapsed)
+        let reporters =
+            self.output.reporters(
+                filesCount: refused.count + requests.count, output: self.events, console: console, elapsed: elapsed)
+            + [hooks]
         var summary = TransferSummary(filesCount: refused.count + requests.count)
         for (number, (path, error)) in refused.enumerated() {
             let file = TransferFile(path: path)
@@ -38,13 +45,19 @@ struct Transfer {
         let signals = SignalSource()
         defer { signals.cancel() }
         do {
-            try await self.fetch(requests, from: refused.count, reporters, signals, into: &summary)
+            try await withThrowingTaskGroup { group in
+                group.addTask { await hooks.run() }
+                try await self.fetch(requests, from: refused.count, reporters, signals, into: &summary)
+                signals.expectNone()
+                summary.duration = elapsed()
+                for reporter in reporters { reporter.finish(summary) }
+                // Whoever interrupts a run has a second, and so have its hooks.
+                if summary.signal != nil { group.cancelAll() }
+                try await group.waitForAll()
+            }
         } catch {
             return self.refuse(error)
         }
-        signals.expectNone()
-        summary.duration = elapsed()
-        for reporter in reporters { reporter.finish(summary) }
         self.drain(isHurried: summary.signal != nil)
         self.tellLostEvents()
         return summary.exitCode

@@ -31,6 +31,8 @@ struct TransferSummary: Sendable {
     private(set) var bytes: Int64 = 0
     private(set) var bytesFetched: Int64 = 0
     private var failures: [Failed] = []
+    /// The file, where there is only one and it has ended.
+    private(set) var only: TransferFile?
     /// The signal that ended the run early.
     var signal: CInt?
     var duration: Duration = .zero
@@ -41,6 +43,7 @@ struct TransferSummary: Sendable {
 
     /// - Parameter number: the file's place among all.
     mutating func note(_ outcome: Outcome, of file: TransferFile, number: Int) {
+        if self.filesCount == 1 { self.only = file }
         switch outcome {
         case .completed(let result):
             self.completedCount += 1

@@ -1,0 +1,130 @@
+import Foundation
+import Origin
+import Testing
+
+/// `--on-complete`, `--on-error` and `--notify`, with the real command.
+@Suite struct HookTests {
+    /// Runs the command on resources of an origin.
+    private static func run(
+        _ command: Segdl, _ arguments: [String], _ resources: String..., environment: [String: String] = [:]
+    ) async throws -> Segdl.Outcome {
+        try await withOrigin { origin in
+            try await command.run(
+                ["--progress", "none"] + arguments + resources.map { origin.url($0) }, environment: environment)
+        }
+    }
+
+    private static func text(_ name: String, in command: Segdl) -> String {
+        String(decoding: FileManager.default.contents(atPath: command.path(name)) ?? Data(), as: UTF8.self)
+    }
+
+    @Test("A command is run for every complete file, with the event on its standard input and the facts in variables")
+    func onComplete() async throws {
+        try await withCommand { command in
+            let outcome = try await Self.run(
+                command,
+                ["-q", "--on-complete", #"cat >> events; echo "$SEGDL_PATH $SEGDL_BYTES $SEGDL_CRC32" >> facts"#],
+                "/1k/a.bin?seed=1", "/2k/b.bin?seed=2", "/3k/c.bin?fail=404:all")
+            #expect(outcome.status == 16)
+            let events = Self.text("events", in: command).split(separator: "\n").compactMap {
+                (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: Any]
+            }
+            #expect(events.compactMap { $0["path"] as? String }.sorted() == ["a.bin", "b.bin"])
+            #expect(events.allSatisfy { $0["event"] as? String == "completed" })
+            #expect(events.allSatisfy { ($0["url"] as? String)?.hasPrefix("http://127.0.0.1") == true })
+            let facts = Self.text("facts", in: command).split(separator: "\n").sorted()
+            #expect(facts.map { $0.prefix(11) } == ["a.bin 1024 ", "b.bin 2048 "])
+        }
+    }
+
+    @Test("A command is run for every file that failed, and told why")
+    func onError() async throws {
+        try await withCommand { command in
+            let outcome = try await Self.run(
+                command, ["--on-error", #"echo "$SEGDL_CODE $SEGDL_EXIT $SEGDL_STATUS $SEGDL_PATH" > facts"#],
+                "/1k/a.bin?fail=404:all")
+            #expect(outcome.status == 8)
+            #expect(Self.text("facts", in: command) == "server 8 404 a.bin\n")
+        }
+    }
+
+    @Test("However a hook ends, the exit status is the download's, and what went wrong is said")
+    func endings() async throws {
+        let endings = [("exit 3", "status 3"), ("kill -9 $$", "signal 9"), ("true", ""), ("exec <&-", "")]
+        for (hook, said) in endings {
+            try await withCommand { command in
+                let outcome = try await Self.run(command, ["-q", "--on-complete", hook], "/1k/a.bin")
+                #expect(outcome.status == 0, "\(outcome)")
+                let isSaid = said.isEmpty ? outcome.errors.isEmpty : outcome.errors.contains(said)
+                #expect(isSaid, "\(hook): \(outcome)")
+            }
+        }
+    }
+
+    @Test(
+        "What a hook prints goes to standard error, never among the events, and what it leaves running is not waited for"
+    )
+    func output() async throws {
+        try await withCommand { command in
+            let outcome = try await Self.run(
+                command,
+                ["--json", "--on-complete", "echo said; ls /proc/self/fd | wc -l; sleep 1000 & echo $! > child"],
+                "/1k/a.bin")
+            #expect(outcome.status == 0)
+            #expect(outcome.errors.contains("said\n"))
+            // Standard input, output and error, and the directory that is listed: nothing of ours.
+            #expect(outcome.errors.split(separator: "\n").last?.trimmingCharacters(in: .whitespaces) == "4")
+            let isAllJSON = outcome.output.split(separator: "\n").allSatisfy { $0.hasPrefix("{") }
+            #expect(isAllJSON)
+            let child = try #require(Int32(Self.text("child", in: command).trimmingCharacters(in: .newlines)))
+            #expect(kill(child, SIGKILL) == 0)
+        }
+    }
+
+    @Test("An interrupted run runs no more hooks and ends the one that runs")
+    func interrupted() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let names = (0..<3).map { origin.url("/1k/\($0).bin") }
+                let outcome = try await command.run(
+                    ["-q", "-j", "1", "--on-complete", "echo x >> runs; exec sleep 1000"] + names
+                        + [origin.url("/1M/slow.bin?rate=1k")]
+                ) { process in
+                    while Self.text("runs", in: command).isEmpty || origin.log.snapshot().requests.count < 4 {
+                        guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+                    }
+                    kill(process, SIGTERM)
+                }
+                #expect(outcome.status == 143)
+                #expect(Self.text("runs", in: command) == "x\n")
+            }
+        }
+    }
+
+    @Test("A notification at the end says how it went, and a desktop without any is no failure")
+    func notify() async throws {
+        try await withCommand { command in
+            let tool = command.path("notify-send")
+            try #"#!/bin/sh\nprintf '%s|' "$@" >> \#(command.path("notes"))\n"#
+                .replacingOccurrences(of: "\\n", with: "\n").write(toFile: tool, atomically: true, encoding: .utf8)
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: tool)
+            let path = ["PATH": command.directory + ":/usr/bin:/bin"]
+            _ = try await Self.run(command, ["--notify"], "/1k/a.bin", environment: path)
+            _ = try await Self.run(command, ["--notify"], "/1k/b.bin", "/1k/c.bin?fail=404:all", environment: path)
+            #expect(
+                Self.text("notes", in: command)
+                    == "--app-name=segdl|--|Download complete|a.bin: 1.0 KiB|"
+                    + "--app-name=segdl|--|1 of 2 downloads failed|1.0 KiB complete|")
+            let without = try await Self.run(command, ["--notify"], "/1k/d.bin", environment: ["PATH": "/nowhere"])
+            #expect(without.status == 0 && without.errors.contains("--notify could not be run"), "\(without)")
+        }
+    }
+
+    @Test("A hook that is no command is a usage error", arguments: ["", "  "])
+    func empty(hook: String) async throws {
+        try await withCommand { command in
+            let outcome = try await command.run("--on-complete", hook, "http://127.0.0.1/x")
+            #expect(outcome.status == 2 && outcome.errors.contains("--on-complete is empty"))
+        }
+    }
+}
