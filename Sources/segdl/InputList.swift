@@ -1,3 +1,5 @@
+import SegmentedDownload
+
 /// Reads a list of files in aria2's form, an entry at a time.
 ///
 /// A line is a URL, and further URLs of the same file behind tabs. Indented lines below it are its options, as
@@ -8,22 +10,16 @@ struct InputList {
     /// One file of a list.
     struct Entry: Hashable {
         /// Where it is, for messages.
-        var place: Place
+        var place: ListPlace
         /// At least one; those after the first are mirrors.
         var urls: [String]
         var options: [Option] = []
     }
 
     struct Option: Hashable {
-        var place: Place
+        var place: ListPlace
         var key: String
         var value: String
-    }
-
-    /// A place in a list: a line of a text, or an element of a JSON document.
-    enum Place: Hashable {
-        case line(Int)
-        case element(String)
     }
 
     private enum Line {
@@ -90,7 +86,7 @@ struct InputList {
     }
 
     private func meaning(of line: ArraySlice<UInt8>) throws(ListProblem) -> Line? {
-        let place = Place.line(self.number)
+        let place = ListPlace.line(self.number)
         let content = line.trimmed
         guard let first = content.first, first != UInt8(ascii: "#") else { return nil }
         guard line.count <= Self.lineLengthMax else {
@@ -107,7 +103,7 @@ struct InputList {
         return .urls(urls.filter { !$0.isEmpty }, number: self.number)
     }
 
-    private func option(in content: ArraySlice<UInt8>, _ place: Place) throws(ListProblem) -> Option {
+    private func option(in content: ArraySlice<UInt8>, _ place: ListPlace) throws(ListProblem) -> Option {
         let parts = content.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
         let texts = parts.map { String(decoding: $0.trimmed, as: UTF8.self) }
         guard texts.count == 2, !texts[0].isEmpty else {

@@ -1,12 +1,6 @@
 import ArgumentParser
 import SegmentedDownload
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// Lists of files, and how they are read.
 struct InputOptions: ParsableArguments {
     @Option(
@@ -52,14 +46,14 @@ struct InputOptions: ParsableArguments {
     func read(
         _ take: (InputList.Entry, [SourceURL]) throws(ListProblem) -> Void
     ) throws(DownloadError) {
-        let base = try self.base
+        let base = if let baseURL { try ListBase(baseURL) } else { ListBase?.none }
         for path in self.inputFile {
             let file = InputFile(path: path)
             let bytes = try file.contents()
             do throws(ListProblem) {
                 try self.read(bytes) { entry throws(ListProblem) in
                     var sources: [SourceURL] = []
-                    for url in entry.urls { sources.append(try Self.source(url, at: entry.place, base: base)) }
+                    for url in entry.urls { sources.append(try SourceURL(url, at: entry.place, relativeTo: base)) }
                     try take(entry, sources)
                 }
             } catch {
@@ -73,47 +67,19 @@ struct InputOptions: ParsableArguments {
     ) throws(ListProblem) {
         if self.jsonPath != nil || JSONList.isJSON(bytes) {
             let list = JSONList(path: self.jsonPath, urlKey: self.urlKey, nameKey: self.nameKey)
-            for entry in try list.entries(in: bytes) { try take(entry) }
+            for item in try list.entries(in: bytes) {
+                let place = ListPlace.element(item.place)
+                // As a list that is no JSON would say it.
+                let name = item.name.map { InputList.Option(place: place, key: ListKey.out.rawValue, value: $0) }
+                try take(InputList.Entry(place: place, urls: [item.url], options: name.map { [$0] } ?? []))
+            }
         } else {
             var list = InputList(bytes)
             while let entry = try list.next() { try take(entry) }
         }
     }
-
-    /// Checked as a source, kept as it was written: relative URLs inherit its user name and password.
-    private var base: URL? {
-        get throws(DownloadError) {
-            guard let baseURL else { return nil }
-            _ = try SourceURL(baseURL)
-            return URL(string: baseURL)
-        }
-    }
-
-    private static func source(
-        _ text: String, at place: InputList.Place, base: URL?
-    ) throws(ListProblem) -> SourceURL {
-        do throws(DownloadError) {
-            guard !Self.hasScheme(text), let base else { return try SourceURL(text) }
-            guard let url = URL(string: text, relativeTo: base) else { return try SourceURL(text) }
-            return try SourceURL(url.absoluteString)
-        } catch {
-            let isRelative = !Self.hasScheme(text)
-            throw ListProblem(
-                place, error.message + (isRelative && base == nil ? ", or what it is relative to in --base-url" : ""),
-                code: error.code)
-        }
-    }
-
-    /// Whether a URL is absolute (RFC 3986 §3.1).
-    private static func hasScheme(_ text: String) -> Bool {
-        let scheme = text.utf8.prefix { byte in
-            byte.isASCIILetter || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "+-.".utf8.contains(byte)
-        }
-        guard let first = scheme.first, first.isASCIILetter else { return false }
-        return text.utf8.dropFirst(scheme.count).first == UInt8(ascii: ":")
-    }
 }
 
-extension UInt8 {
-    fileprivate var isASCIILetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20) }
+extension JSONPath: ExpressibleByArgument {
+    public init?(argument: String) { self.init(argument) }
 }

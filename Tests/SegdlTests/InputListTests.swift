@@ -1,3 +1,4 @@
+import SegmentedDownload
 import Testing
 
 @testable import segdl
@@ -16,7 +17,7 @@ struct InputListTests {
         return lines
     }
 
-    private static func name(_ place: InputList.Place) -> String {
+    private static func name(_ place: ListPlace) -> String {
         switch place {
         case .line(let number): "\(number)"
         case .element(let path): path

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import segdl
+@testable import SegmentedDownload
 
 /// Lists as JSON.
 @Suite("JSON lists")
@@ -9,11 +9,10 @@ struct JSONListTests {
     static func read(
         _ text: String, path: String? = nil, url: String = "url", name: String? = nil
     ) throws -> [String] {
-        let path = try path.map { try #require(JSONPath(argument: $0)) }
+        let path = try path.map { try #require(JSONPath($0)) }
         let list = JSONList(path: path, urlKey: url, nameKey: name)
         return try list.entries(in: Array(text.utf8)).map { entry in
-            guard case .element(let place) = entry.place else { return "" }
-            return ([place] + entry.urls + entry.options.map { "\($0.key)=\($0.value)" }).joined(separator: " ")
+            [entry.place, entry.url, entry.name].compactMap { $0 }.joined(separator: " ")
         }
     }
 
@@ -24,7 +23,7 @@ struct JSONListTests {
             #"{"list": [{"path": "p", "name": "n"}, {"path": "q"}, "r"], "a b": [[{"url": 1}, {"url": "u"}]]}"#
         #expect(
             try Self.read(document, path: ".list[]", url: "path", name: "name")
-                == [".list[0] p out=n", ".list[1] q", ".list[2] r"])
+                == [".list[0] p n", ".list[1] q", ".list[2] r"])
         #expect(try Self.read(document, path: #"."a b"[][1]"#) == [#"."a b"[0][1] u"#])
         #expect(try Self.read(document, path: ".list[1]", url: "path") == [".list[1] q"])
         #expect(try Self.read("\u{FEFF}[]") == [])
@@ -34,7 +33,7 @@ struct JSONListTests {
     func names() throws {
         let document = #"[{"url": "u", "n": "../../etc/passwd"}, {"url": "u", "n": ".ssh"}, {"url": "u", "n": "-rf"}]"#
         #expect(
-            try Self.read(document, name: "n") == ["[0] u out=passwd", "[1] u out=_.ssh", "[2] u out=_rf"])
+            try Self.read(document, name: "n") == ["[0] u passwd", "[1] u _.ssh", "[2] u _rf"])
     }
 
     @Test(
@@ -70,13 +69,13 @@ struct JSONListTests {
             (#"."a b".é"#, [.key("a b"), .key("é")]), (#"."\"\\]""#, [.key(#""\]"#)]), ("", []),
         ] as [(String, [JSONPath.Step])])
     func path(text: String, steps: [JSONPath.Step]) {
-        #expect(JSONPath(argument: text)?.steps == steps)
+        #expect(JSONPath(text)?.steps == steps)
     }
 
     @Test(
         "What is no path is refused",
         arguments: ["a", "..", ".a.", ".a[", ".a[x]", ".a[-1]", ".a]", #".""#, #"."a"#, ".a[99999999999999999999]"])
     func noPath(text: String) {
-        #expect(JSONPath(argument: text) == nil)
+        #expect(JSONPath(text) == nil)
     }
 }

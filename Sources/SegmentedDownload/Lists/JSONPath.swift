@@ -1,23 +1,21 @@
-import ArgumentParser
-
 /// Where in a JSON document something is: `.list[]`, `.a."b c"[3].files[]`.
 ///
 /// A small part of jq's language: keys, quoted where they are no plain word, one element, or every element.
-struct JSONPath: Hashable, ExpressibleByArgument {
-    enum Step: Hashable {
+package struct JSONPath: Hashable, Sendable {
+    package enum Step: Hashable, Sendable {
         case key(String)
         case index(Int)
         case each
     }
 
-    let steps: [Step]
+    package let steps: [Step]
 
     /// Absent if the text is no path.
-    init?(argument: String) {
+    package init?(_ text: String) {
         var steps: [Step] = []
-        var rest = argument.unicodeScalars[...]
+        var rest = text.unicodeScalars[...]
         // `.` alone is the whole document; `.[]` is the same as `[]`.
-        if argument == "." { rest.removeFirst() }
+        if text == "." { rest.removeFirst() }
         if rest.starts(with: ".[".unicodeScalars) { rest = rest.dropFirst() }
         while let first = rest.popFirst() {
             let step: Step? =

@@ -5,7 +5,7 @@
 #endif
 
 /// Any JSON, as far as a list of files needs it.
-enum JSONValue: Hashable {
+package enum JSONValue: Hashable {
     case string(String)
     case array([JSONValue])
     case object([String: JSONValue])
@@ -13,7 +13,7 @@ enum JSONValue: Hashable {
     case other
 
     /// Lists are a few levels deep; more is an attack on the stack.
-    static let depthMax = 32
+    package static let depthMax = 32
 
     /// - Throws: what the decoder says of bytes that are not JSON.
     init(parsing bytes: [UInt8]) throws {
@@ -29,7 +29,7 @@ extension JSONValue: Decodable {
         case string, object, array, other
     }
 
-    init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let path = decoder.codingPath
         guard path.count <= Self.depthMax else {
             throw DecodingError.dataCorrupted(

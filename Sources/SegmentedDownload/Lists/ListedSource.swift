@@ -1,0 +1,48 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What relative URLs of a list are relative to: a URL that is checked as a source, and kept as it was written, so that they
+/// inherit its user name and password.
+package struct ListBase: Sendable {
+    private let url: URL?
+
+    /// - Throws: ``DownloadError`` with code `usage` or `policy`, as ``SourceURL``.
+    package init(_ text: String) throws(DownloadError) {
+        _ = try SourceURL(text)
+        self.url = URL(string: text)
+    }
+
+    fileprivate func resolve(_ text: String) -> String {
+        self.url.flatMap { URL(string: text, relativeTo: $0) }?.absoluteString ?? text
+    }
+}
+
+extension SourceURL {
+    /// A source as a list has it.
+    package init(_ text: String, at place: ListPlace, relativeTo base: ListBase?) throws(ListProblem) {
+        let isRelative = !Self.hasScheme(text)
+        do throws(DownloadError) {
+            try self.init(isRelative ? base?.resolve(text) ?? text : text)
+        } catch {
+            throw ListProblem(
+                place, error.message + (isRelative && base == nil ? ", or what it is relative to in --base-url" : ""),
+                code: error.code)
+        }
+    }
+
+    /// Whether a URL is absolute (RFC 3986 §3.1).
+    private static func hasScheme(_ text: String) -> Bool {
+        let scheme = text.utf8.prefix { byte in
+            byte.isASCIILetter || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "+-.".utf8.contains(byte)
+        }
+        guard let first = scheme.first, first.isASCIILetter else { return false }
+        return text.utf8.dropFirst(scheme.count).first == UInt8(ascii: ":")
+    }
+}
+
+extension UInt8 {
+    fileprivate var isASCIILetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20) }
+}
