@@ -44,6 +44,7 @@ final class DownloadJob: Sendable {
     private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
     private let storage: any Storage
+    private let naming: DestinationNaming
     private let shared: Mutex<Shared>
 
     init(
@@ -53,6 +54,8 @@ final class DownloadJob: Sendable {
         self.request = request
         self.followers = followers
         self.storage = storage
+        self.naming = DestinationNaming(
+            request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: storage)
         let isNamed = if case .file = request.destination { true } else { false }
         self.shared = Mutex(Shared(isNamed: isNamed, digests: request.digests))
     }
@@ -145,7 +148,7 @@ final class DownloadJob: Sendable {
     func survey() async throws -> Surveyor.Finding {
         // A part that was found changed while it was written is still open, and locked by us.
         self.close()
-        let paths = try self.chosenPaths(from: self.firstPaths)
+        let paths = try self.naming.chosenPaths(from: self.firstPaths)
         let finding = try await self.survey(paths)
         self.shared.withLock { shared in
             shared.paths = paths
@@ -205,34 +208,16 @@ final class DownloadJob: Sendable {
     /// The destination as far as it is known without a response.
     private var firstPaths: DestinationPaths {
         if let known = self.shared.withLock({ $0.firstPaths }) { return known }
-        let paths =
-            switch self.request.destination {
-            case .file(let path): DestinationPaths(path: path)
-            case .directory(let directory, _):
-                DestinationPaths(directory: Self.trimmed(directory), name: self.suggestedName(for: nil).value)
-            }
+        let paths = self.naming.paths
         self.shared.withLock { $0.firstPaths = paths }
         return paths
-    }
-
-    private static func trimmed(_ directory: String) -> String {
-        guard let last = directory.lastIndex(where: { $0 != "/" }) else { return directory.isEmpty ? "." : "/" }
-        return String(directory[...last])
-    }
-
-    private func suggestedName(for head: ResponseHead?) -> SafeFilename {
-        let suggested = SafeFilename.choose(
-            contentDisposition: head?.fields[values: .contentDisposition].first, urlPath: self.request.source.path,
-            host: self.request.source.origin.host)
-        guard case .directory(_, let template?) = self.request.destination else { return suggested }
-        return template.filename(suggested: suggested, source: self.request.source, id: self.name) ?? suggested
     }
 
     /// Whether the destination's name is settled.
     var hasName: Bool { self.shared.withLock { $0.isNamed } }
 
     /// The caller's name for it, or its number.
-    var name: Download.ID { self.request.id ?? Download.ID(rawValue: "\(self.id.rawValue)") }
+    var name: Download.ID { self.naming.id }
 
     /// What a response says of the file: keeps its type, and returns the name it suggests, if one may still be chosen.
     func learn(from head: ResponseHead) -> String? {
@@ -244,53 +229,11 @@ final class DownloadJob: Sendable {
         guard self.shared.withLock({ !$0.isNamed }) else { return nil }
         // Without that field the name is the one from before.
         guard !head.fields[values: .contentDisposition].isEmpty else { return self.firstPaths.name }
-        return self.suggestedName(for: head).value
+        return self.naming.name(suggestedBy: head).value
     }
 
     /// Whether a web page comes where the URL names something else: often a login page or an apology with status 200.
-    var isUnexpectedPage: Bool {
-        guard self.shared.withLock({ $0.mediaType })?.hasPrefix("text/html") == true else { return false }
-        let name = self.request.source.path.split(separator: "/").last ?? ""
-        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return false }
-        return !Self.pageExtensions.contains(name[dot...].dropFirst().lowercased())
-    }
-
-    /// What programs that make pages are called by, too.
-    private static let pageExtensions: Set = [
-        "html", "htm", "xhtml", "shtml", "php", "asp", "aspx", "jsp", "cgi", "pl", "py", "do",
-    ]
-
-    /// Makes sure the directory is there, and finds a free name where the policy wants one.
-    private func chosenPaths(from paths: DestinationPaths) throws -> DestinationPaths {
-        guard !paths.name.isEmpty else {
-            throw Failure(.usage, "the destination \(paths.destination.printable) names no file")
-        }
-        if self.request.createsDirectories {
-            try self.storage.makeDirectory(paths.directory)
-        } else if try self.storage.target(of: paths.directory)?.kind != .directory {
-            throw Failure(.file, "the directory \(paths.directory.printable) does not exist")
-        }
-        guard self.request.ifExists == .rename else { return paths }
-        var candidate = paths
-        var number = 0
-        while try self.storage.status(of: candidate.destination) != nil {
-            number += 1
-            guard number <= Self.renameMax else {
-                throw Failure(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names exist")
-            }
-            candidate = DestinationPaths(directory: paths.directory, name: Self.numbered(paths.name, number))
-        }
-        return candidate
-    }
-
-    /// A directory with so many files of one name wants another solution.
-    private static let renameMax = 9999
-
-    /// `name.1.ext`, as aria2 does.
-    private static func numbered(_ name: String, _ number: Int) -> String {
-        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(name).\(number)" }
-        return "\(name[..<dot]).\(number)\(name[dot...])"
-    }
+    var isUnexpectedPage: Bool { self.naming.isUnexpectedPage(mediaType: self.shared.withLock { $0.mediaType }) }
 
     /// Makes the part file ready. Returns what was found instead, if the response named another destination and
     /// something is there.
@@ -341,7 +284,7 @@ final class DownloadJob: Sendable {
         guard let suggested, case .directory = self.request.destination else { return nil }
         let (current, isNamed) = self.shared.withLock { ($0.paths, $0.isNamed) }
         guard !isNamed, let current, current.name != suggested else { return nil }
-        let paths = try self.chosenPaths(from: DestinationPaths(directory: current.directory, name: suggested))
+        let paths = try self.naming.chosenPaths(from: DestinationPaths(directory: current.directory, name: suggested))
         let finding = try await self.survey(paths)
         self.shared.withLock { shared in
             shared.part?.close()

@@ -1,0 +1,78 @@
+import HTTPTypes
+import SegmentedDownloadCore
+
+/// What a request's file is called, and where it goes.
+struct DestinationNaming: Sendable {
+    let request: DownloadRequest
+    /// The caller's name for the download, or its number.
+    let id: Download.ID
+    let storage: any Storage
+
+    /// A directory with so many files of one name wants another solution.
+    private static let renameMax = 9999
+
+    /// What programs that make pages are called by, too.
+    private static let pageExtensions: Set = [
+        "html", "htm", "xhtml", "shtml", "php", "asp", "aspx", "jsp", "cgi", "pl", "py", "do",
+    ]
+
+    /// The destination as far as it is known without a response.
+    var paths: DestinationPaths {
+        switch self.request.destination {
+        case .file(let path): DestinationPaths(path: path)
+        case .directory(let directory, _):
+            DestinationPaths(directory: Self.trimmed(directory), name: self.name(suggestedBy: nil).value)
+        }
+    }
+
+    private static func trimmed(_ directory: String) -> String {
+        guard let last = directory.lastIndex(where: { $0 != "/" }) else { return directory.isEmpty ? "." : "/" }
+        return String(directory[...last])
+    }
+
+    /// The file's name in its directory, by what a response says, or before there is one.
+    func name(suggestedBy head: ResponseHead?) -> SafeFilename {
+        let suggested = SafeFilename.choose(
+            contentDisposition: head?.fields[values: .contentDisposition].first, urlPath: self.request.source.path,
+            host: self.request.source.origin.host)
+        guard case .directory(_, let template?) = self.request.destination else { return suggested }
+        return template.filename(suggested: suggested, source: self.request.source, id: self.id) ?? suggested
+    }
+
+    /// Makes sure the directory is there, and finds a free name where the policy wants one.
+    func chosenPaths(from paths: DestinationPaths) throws -> DestinationPaths {
+        guard !paths.name.isEmpty else {
+            throw Failure(.usage, "the destination \(paths.destination.printable) names no file")
+        }
+        if self.request.createsDirectories {
+            try self.storage.makeDirectory(paths.directory)
+        } else if try self.storage.target(of: paths.directory)?.kind != .directory {
+            throw Failure(.file, "the directory \(paths.directory.printable) does not exist")
+        }
+        guard self.request.ifExists == .rename else { return paths }
+        var candidate = paths
+        var number = 0
+        while try self.storage.status(of: candidate.destination) != nil {
+            number += 1
+            guard number <= Self.renameMax else {
+                throw Failure(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names exist")
+            }
+            candidate = DestinationPaths(directory: paths.directory, name: Self.numbered(paths.name, number))
+        }
+        return candidate
+    }
+
+    /// `name.1.ext`, as aria2 does.
+    private static func numbered(_ name: String, _ number: Int) -> String {
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(name).\(number)" }
+        return "\(name[..<dot]).\(number)\(name[dot...])"
+    }
+
+    /// Whether a web page comes where the URL names something else.
+    func isUnexpectedPage(mediaType: String?) -> Bool {
+        guard mediaType?.hasPrefix("text/html") == true else { return false }
+        let name = self.request.source.path.split(separator: "/").last ?? ""
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return false }
+        return !Self.pageExtensions.contains(name[dot...].dropFirst().lowercased())
+    }
+}
