@@ -135,6 +135,7 @@ let package = Package(
             dependencies: [
                 "SegmentedDownload", "SegmentedDownloadCore", "Origin", "FuzzTargets", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: strict
         ),

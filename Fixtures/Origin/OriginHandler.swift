@@ -89,6 +89,7 @@ final class OriginHandler: ChannelInboundHandler {
         let (answer, exchange) = self.resources.answer(
             self.pending.removeFirst(),
             connection: self.connection,
+            peer: context.remoteAddress?.ipAddress ?? "",
             unixSeconds: WallClock.unixSeconds()
         )
         if let rate = answer.rate, self.pacer?.rate != rate { self.pacer = Pacer(rate: rate, now: now) }

@@ -13,6 +13,8 @@ public final class OriginLog: Sendable {
         public let status: Int
         /// The connection's ordinal.
         public let connection: Int
+        /// The address that the connection comes from.
+        public let peer: String
         /// When the request arrived, since the origin's start.
         public let time: Duration
         /// Bytes of body handed to the system.

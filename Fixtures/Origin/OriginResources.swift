@@ -41,7 +41,8 @@ final class OriginResources: Sendable {
     }
 
     /// Decides the answer to a request and counts it.
-    func answer(_ request: OriginRequest, connection: Int, unixSeconds: Int64) -> (Answer, OriginExchange) {
+    func answer(_ request: OriginRequest, connection: Int, peer: String, unixSeconds: Int64) -> (Answer, OriginExchange)
+    {
         let now = NIODeadline.now()
         let (resource, replacement) = self.state.withLock { state in
             let resource = state.resources[request.stateKey] ?? Resource()
@@ -75,6 +76,7 @@ final class OriginResources: Sendable {
             headers: request.headers,
             status: answer.head?.status ?? 0,
             connection: connection,
+            peer: peer,
             time: elapsed
         )
         let exchange = OriginExchange(

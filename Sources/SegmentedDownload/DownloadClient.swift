@@ -15,6 +15,8 @@ public struct DownloadConfiguration: Sendable {
     public var allowsDowngrade = false
     /// Redirects followed for one request.
     public var redirectsMax = 20
+    /// Which network interfaces may be used; ``DownloadClient/update(network:)`` changes it.
+    public var network = NetworkPolicy()
     /// What becomes of downloads that are over.
     public var history = HistoryPolicy()
 
@@ -31,6 +33,7 @@ public func withDownloadClient<Answer: Sendable>(
     var transport = AsyncHTTPClientTransport.Configuration()
     transport.connectTimeout = configuration.connectTimeout
     transport.certificateAuthorityFile = configuration.certificateAuthorityFile
+    transport.network = configuration.network
     transport.verifiesCertificates = configuration.verifiesCertificates
     do {
         return try await EngineThreads.withThreads { threads in
@@ -56,7 +59,7 @@ public func withDownloadClient<Answer: Sendable>(
 /// ```
 public struct DownloadClient: Sendable {
     private let configuration: DownloadConfiguration
-    private let transport: any HTTPTransport
+    let transport: any HTTPTransport
     private let storage: any Storage
     private let clock: any EngineClock
     private let seed: UInt64

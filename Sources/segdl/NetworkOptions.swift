@@ -28,10 +28,17 @@ struct NetworkOptions: ParsableArguments {
     @Flag(help: "Let a redirect lead from https to http.")
     var allowDowngrade = false
 
+    @Option(
+        help: ArgumentHelp(
+            "The network interface that connections begin at, by name or address; the next one where it has no address. Repeatable.",
+            valueName: "NAME|ADDRESS"))
+    var interface: [String] = []
+
     @Option(help: ArgumentHelp("Redirects followed.", valueName: "N"))
     var maxRedirs = 20
 
     mutating func validate() throws {
+        if self.interface.contains("") { throw ValidationError("--interface is empty") }
         if self.maxRedirs < 0 { throw ValidationError("--max-redirs is at least 0") }
     }
 
@@ -51,5 +58,6 @@ struct NetworkOptions: ParsableArguments {
         configuration.verifiesCertificates = !self.insecure
         configuration.allowsDowngrade = self.allowDowngrade
         configuration.redirectsMax = self.maxRedirs
+        if !self.interface.isEmpty { configuration.network.interfaces = self.interface }
     }
 }

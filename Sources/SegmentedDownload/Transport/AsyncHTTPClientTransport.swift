@@ -24,6 +24,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         package var verifiesCertificates = true
         /// Connections kept per host: more than any budget, which alone decides and may be raised while all runs.
         package var connectionsPerHost = 1 << 16
+        /// Which interfaces may be used.
+        package var network = NetworkPolicy()
 
         package init() {}
     }
@@ -31,6 +33,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     private let client: HTTPClient
     private let loops: MultiThreadedEventLoopGroup
     private let buffers: ReceiveBuffers
+    private let connections: ConnectionRegister
 
     /// Hands a transport to `body` and shuts it down when that returns.
     package static func withTransport<Answer: Sendable>(
@@ -46,7 +49,14 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connectionsPerHost
         settings.connectionPool.retryConnectionEstablishment = false
         let buffers = ReceiveBuffers()
+        let connections = ConnectionRegister()
+        connections.obey(configuration.network)
         settings.http1_1ConnectionDebugInitializer = { channel in
+            do {
+                try connections.admit(channel)
+            } catch {
+                return channel.eventLoop.makeFailedFuture(error)
+            }
             let isTLS = (try? channel.pipeline.syncOperations.handler(type: NIOSSLClientHandler.self)) != nil
             let allocator = buffers.take(isTLS: isTLS)
             channel.closeFuture.whenComplete { _ in buffers.giveBack() }
@@ -59,7 +69,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let result: Result<Answer, any Error>
         do {
             result = .success(
-                try await body(AsyncHTTPClientTransport(client: client, loops: loops, buffers: buffers)))
+                try await body(
+                    AsyncHTTPClientTransport(
+                        client: client, loops: loops, buffers: buffers, connections: connections)))
         } catch {
             result = .failure(error)
         }
@@ -85,10 +97,17 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         }
     }
 
-    private init(client: HTTPClient, loops: MultiThreadedEventLoopGroup, buffers: ReceiveBuffers) {
+    private init(
+        client: HTTPClient, loops: MultiThreadedEventLoopGroup, buffers: ReceiveBuffers, connections: ConnectionRegister
+    ) {
         self.client = client
         self.loops = loops
         self.buffers = buffers
+        self.connections = connections
+    }
+
+    package func obey(_ policy: NetworkPolicy) {
+        self.connections.obey(policy)
     }
 
     package func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {
@@ -118,6 +137,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
     ) async throws -> Answer {
         var message = HTTPClientRequest(url: request.url.string)
+        message.localAddress = try self.connections.localAddress(to: request.url.origin.host)
         for field in request.fields {
             message.headers.add(name: field.name.rawName, value: field.value)
         }
@@ -198,7 +218,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
 
     private static func failure(_ error: any Error, host: String) -> any Error {
         switch error {
-        case is CancellationError: return error
+        case is CancellationError, is Failure: return error
         case let error as HTTPClientError where error == .cancelled: return CancellationError()
         case let error as NIOConnectionError: return Self.connectionFailure(error)
         case let error as NIOSSLError: return Self.tlsFailure(error, host: host)

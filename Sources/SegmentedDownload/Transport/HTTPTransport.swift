@@ -15,6 +15,14 @@ package protocol HTTPTransport: Sendable {
 
     /// Holds every connection to a limit from now on, those of others too; absent to take it back.
     func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier)
+
+    /// Keeps every connection to a policy from now on.
+    func obey(_ policy: NetworkPolicy)
+}
+
+extension HTTPTransport {
+    /// Where there are no interfaces, any policy is kept.
+    package func obey(_ policy: NetworkPolicy) {}
 }
 
 /// A GET request to one URL.

@@ -1,0 +1,59 @@
+import NIOCore
+import SegmentedDownloadCore
+import Synchronization
+
+/// The connections that are open, and the policy that they keep to.
+final class ConnectionRegister: Sendable {
+    private struct State {
+        var policy = NetworkPolicy()
+        var channels: [ObjectIdentifier: any Channel] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Closes what may not be any more; holds what comes to the policy.
+    func obey(_ policy: NetworkPolicy) {
+        let interfaces = (try? NetworkInterface.all()) ?? []
+        let forbidden = self.state.withLock { state in
+            state.policy = policy
+            return state.channels.values.filter { !Self.allows(policy, $0, interfaces) }
+        }
+        for channel in forbidden { channel.close(promise: nil) }
+    }
+
+    /// Where a connection to a host begins; absent where the system may choose.
+    func localAddress(to host: String) throws -> String? {
+        let policy = self.state.withLock { $0.policy }
+        guard policy.interfaces != nil else { return nil }
+        return try policy.localAddress(to: host, among: try NetworkInterface.all())
+    }
+
+    /// Takes a new connection in, on its own event loop, before anything is sent on it.
+    ///
+    /// - Throws: ``Failure`` with code `network` if it goes over what is not allowed.
+    func admit(_ channel: any Channel) throws {
+        let interfaces = self.state.withLock { $0.policy } == NetworkPolicy() ? [] : try NetworkInterface.all()
+        let isAllowed = self.state.withLock { state in
+            guard Self.allows(state.policy, channel, interfaces) else { return false }
+            state.channels[ObjectIdentifier(channel)] = channel
+            return true
+        }
+        guard isAllowed else {
+            let address = channel.localAddress?.ipAddress ?? "an unknown address"
+            let name = interfaces.first { $0.address.ipAddress == channel.localAddress?.ipAddress }?.name
+            throw Failure(
+                .network, "the way there is over \(name ?? address), which is not allowed", isTransient: true)
+        }
+        channel.closeFuture.whenComplete { _ in
+            self.state.withLock { _ = $0.channels.removeValue(forKey: ObjectIdentifier(channel)) }
+        }
+    }
+
+    private static func allows(
+        _ policy: NetworkPolicy, _ channel: any Channel, _ interfaces: [NetworkInterface]
+    ) -> Bool {
+        guard policy != NetworkPolicy() else { return true }
+        guard let address = channel.localAddress else { return false }
+        return policy.allows(address, among: interfaces)
+    }
+}

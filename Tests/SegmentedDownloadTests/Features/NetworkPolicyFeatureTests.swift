@@ -1,0 +1,73 @@
+import Origin
+import SegmentedDownload
+import Testing
+
+@Suite struct NetworkPolicyFeatureTests {
+    @Test("Connections begin at the interface that the policy names")
+    func interface() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.network.interfaces = ["none0", "127.0.0.7"]
+            #expect(await harness.fetch("/8M/file.bin", configuration: configuration).code == nil)
+            let peers = harness.origin.log.snapshot().requests.map(\.peer)
+            #expect(Set(peers) == ["127.0.0.7"])
+        }
+    }
+
+    @Test("A changed network policy holds for what runs: its connections move, and no download is made anew")
+    func changed() async throws {
+        try await Harness.run { harness in
+            let request = try harness.request("/8M/file.bin?rate=1M") { $0.retries = 1000 }
+            try await withDownloadClient { client in
+                try await client.withGroup { group in
+                    let download = try group.add(request)
+                    await download.reached(100_000)
+                    #expect(harness.origin.log.snapshot().requests.allSatisfy { $0.peer == "127.0.0.1" })
+                    client.update(network: NetworkPolicy(interfaces: ["127.0.0.8"]))
+                    let before = harness.origin.log.snapshot().requests.count
+                    let result = try await download.result()
+                    let peers = harness.origin.log.snapshot().requests[before...].map(\.peer)
+                    #expect(!peers.isEmpty && Set(peers).subtracting(["127.0.0.8"]).isEmpty, "\(peers)")
+                    #expect(result.bytes == 8.mebibytes)
+                }
+            }
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+        }
+    }
+
+    @Test("Where no interface may be used a download waits as for a network that is down, and goes on when one may")
+    func forbidden() async throws {
+        try await Harness.run { harness in
+            let request = try harness.request("/8M/file.bin?rate=1M") { $0.retries = 1000 }
+            try await withDownloadClient { client in
+                try await client.withGroup { group in
+                    let download = try group.add(request)
+                    await download.reached(100_000)
+                    let events = download.events
+                    client.update(network: NetworkPolicy(interfaces: ["none0"]))
+                    for await event in events {
+                        if case .retrying(let error, _, _) = event, error.message.contains("none0") { break }
+                    }
+                    client.update(network: NetworkPolicy())
+                    let result = try await download.result()
+                    #expect(result.bytes == 8.mebibytes)
+                }
+            }
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+            let log = harness.origin.log.snapshot()
+            #expect(log.bytesSent < 2 * 8.mebibytes)
+        }
+    }
+
+    @Test("One that fails for want of an interface says which were allowed, and what was fetched is kept")
+    func fails() async throws {
+        try await Harness.run { harness in
+            try await harness.interrupt("/8M/file.bin?rate=4M", after: 1.mebibytes)
+            var configuration = DownloadConfiguration()
+            configuration.network.interfaces = ["none0"]
+            let result = await harness.fetch("/8M/file.bin?rate=4M", configuration: configuration) { $0.retries = 0 }
+            #expect(result.code == .network, "\(result)")
+            #expect(harness.exists(harness.part) && harness.exists(harness.manifest))
+        }
+    }
+}
