@@ -1,5 +1,11 @@
 import SegmentedDownloadCore
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// Bytes on disk that are provably downloads of this program's.
 public struct DiskUsage: Hashable, Sendable {
     /// Of finished files that know themselves by their extended attribute and are unaltered.
@@ -26,6 +32,39 @@ public struct DiskUsage: Hashable, Sendable {
         } catch {
             throw DownloadError(error.failure)
         }
+    }
+
+    /// Deletes interrupted downloads that nobody has gone on with: part and manifest of each whose last byte was written longer ago
+    /// than `age`, in a directory and those within it. What another process is at, is altered or is not provably ours stays, and so
+    /// do finished files.
+    ///
+    /// - Parameters:
+    ///   - isTrial: Whether nothing is deleted, and what would be is only told.
+    ///   - note: Called for each, with its destination.
+    /// - Returns: What was deleted, or would be.
+    /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read, or something could not be deleted.
+    public static func deleteInterrupted(
+        in directory: String, olderThan age: Duration, isTrial: Bool = false,
+        _ note: (String, DiskUsage) -> Void = { _, _ in }
+    ) throws(DownloadError) -> DiskUsage {
+        let belongings = Belongings(storage: POSIXStorage())
+        let latest = Int64((Date().timeIntervalSince1970 - age / .seconds(1)) * 1e9)
+        var deleted = DiskUsage()
+        do throws(StorageError) {
+            for item in try belongings.items(in: directory) {
+                guard case .interrupted(let paths, _, _) = item, try belongings.lastWritten(paths) < latest else {
+                    continue
+                }
+                if !isTrial { guard try belongings.delete(item) else { continue } }
+                var one = DiskUsage()
+                one.count(item)
+                deleted.count(item)
+                note(paths.destination, one)
+            }
+        } catch {
+            throw DownloadError(error.failure)
+        }
+        return deleted
     }
 
     mutating func count(_ item: Belongings.Item) {

@@ -11,6 +11,7 @@ struct GetCommand: SegdlSubcommand {
             segdl [options] -i FILE|-
             segdl resume PATH…
             segdl status [PATH…]
+            segdl du|gc [DIR…]
             """,
         discussion: """
             Each URL is a file, unless it is behind --mirror. What is fetched stands beside it as NAME.segdl-part until it is whole and verified; \
@@ -31,7 +32,7 @@ struct GetCommand: SegdlSubcommand {
                 checksum=sha256=9f86…
 
             Sizes and rates take k, M, G and T (of 1024), times ms, s, m and h. \
-            See segdl resume --help and segdl status --help for the other commands.
+            See segdl resume --help, segdl status --help, segdl du --help and segdl gc --help for the other commands.
             """,
         shouldDisplay: false
     )

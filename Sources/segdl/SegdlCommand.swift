@@ -14,7 +14,7 @@ struct SegdlCommand: AsyncParsableCommand {
         commandName: "segdl",
         abstract: "Fetches files over HTTP in segments, several at a time, and goes on where it stopped.",
         version: "segdl \(SegmentedDownloadVersion.string)",
-        subcommands: [GetCommand.self, ResumeCommand.self, StatusCommand.self],
+        subcommands: [GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self],
         defaultSubcommand: GetCommand.self
     )
 

@@ -77,6 +77,13 @@ struct Belongings: Sendable {
         return .interrupted(paths, part: part.allocated, manifest: status.length)
     }
 
+    /// When part or manifest was last written, in nanoseconds since 1970.
+    func lastWritten(_ paths: DestinationPaths) throws(StorageError) -> Int64 {
+        max(
+            try self.storage.status(of: paths.part)?.modified ?? 0,
+            try self.storage.status(of: paths.manifest)?.modified ?? 0)
+    }
+
     private func header(_ path: String) throws(StorageError) -> Manifest.Header? {
         let file = try self.storage.open(path, .read)
         defer { file.close() }

@@ -1,0 +1,67 @@
+import Foundation
+import Origin
+import Testing
+
+/// `segdl du` and `segdl gc`, with the real command.
+@Suite struct UsageTests {
+    /// A finished file, an interrupted one in a directory below, and files that are none of ours.
+    private static func withFiles(_ body: (Segdl) async throws -> Void) async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                _ = try await command.run(["-q", "-d", "done", origin.url("/1M/a.bin")])
+                let slow = origin.url("/16M/b.bin?stall-after=300000:all")
+                let interrupted = try await command.run(["-q", "-s", "4", "-d", "done/more", slow]) { process in
+                    while origin.log.snapshot().bytesSent < (1 << 20) + 1_200_000 {
+                        guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+                    }
+                    kill(process, SIGTERM)
+                }
+                #expect(interrupted.status == 143)
+                for name in ["done/own", "done/c.bin.segdl", "done/c.bin.segdl-part"] {
+                    try Data(count: 5000).write(to: URL(fileURLWithPath: command.path(name)))
+                }
+                try await body(command)
+            }
+        }
+    }
+
+    @Test("What downloads take on disk is told by directory: finished files and parts that are provably ours")
+    func usage() async throws {
+        try await Self.withFiles { command in
+            let outcome = try await command.run("du", "--json", "done")
+            let usage = try #require(outcome.events.first)
+            #expect(usage["files"] as? Int == 2)
+            #expect(usage["bytes_finished"] as? Int == 1 << 20)
+            #expect((usage["bytes_parts"] as? Int ?? 0) >= 16 << 20)
+            let text = try await command.run("du", "done")
+            #expect(
+                text.output.hasPrefix("done: 2 downloads, 17.") && text.output.contains("1.0 MiB finished"), "\(text)")
+            #expect(try await command.run("du", "nowhere").status == 3)
+            #expect(try await command.run("du", "done", "nowhere").status == 16)
+        }
+    }
+
+    @Test("Interrupted downloads are deleted once they are old, and nothing else ever is")
+    func clean() async throws {
+        try await Self.withFiles { command in
+            let paths = ["done/more/b.bin.segdl", "done/more/b.bin.segdl-part"]
+            let young = try await command.run("gc", "done")
+            #expect(young.status == 0 && young.output == "done: deleted 0 downloads, 0 B\n", "\(young)")
+            let old = [FileAttributeKey.modificationDate: Date(timeIntervalSinceNow: -3 * 3600)]
+            for path in paths { try FileManager.default.setAttributes(old, ofItemAtPath: command.path(path)) }
+            let kept = try await command.run("gc", "--older-than", "4h", "done")
+            #expect(kept.output == "done: deleted 0 downloads, 0 B\n")
+            let trial = try await command.run("gc", "--older-than", "2h", "--dry-run", "done")
+            #expect(trial.output.contains("would delete done/more/b.bin: 16.0 MiB"), "\(trial)")
+            #expect(paths.allSatisfy { command.exists($0) })
+            let deleted = try await command.run("gc", "--older-than", "2h", "done")
+            #expect(deleted.output.contains("done: deleted 1 download, 16.0 MiB"), "\(deleted)")
+            #expect(!paths.contains { command.exists($0) })
+            #expect(
+                ["done/a.bin", "done/own", "done/c.bin.segdl", "done/c.bin.segdl-part"].allSatisfy {
+                    command.exists($0)
+                })
+            #expect(try await command.run("gc", "nowhere").status == 3)
+        }
+    }
+}
