@@ -169,14 +169,23 @@ final class DownloadJob: Sendable {
     private func survey(_ paths: DestinationPaths) async throws -> Surveyor.Finding {
         try self.removeSecondName(paths)
         let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
-        if case .existing = finding.survey, try self.storage.status(of: paths.part) == nil,
-            try self.storage.hasManifest(paths)
-        {
-            // Whoever placed the file did not come to see its new name become durable.
-            try await self.storage.synchronize(directory: paths.directory)
-            try self.storage.removeManifests(paths)
+        guard case .existing(let file) = finding.survey, try self.storage.status(of: paths.part) == nil else {
+            return finding
         }
+        let hasManifest = try self.storage.hasManifest(paths)
+        // Whoever placed the file may not have come to see its new name become durable.
+        if hasManifest || file.record != nil { try await self.synchronize(directory: paths.directory) }
+        if hasManifest { try self.storage.removeManifests(paths) }
         return finding
+    }
+
+    /// Makes the names of what stands in a directory durable. One that may not be opened is somebody else's care.
+    private func synchronize(directory: String) async throws(StorageError) {
+        do throws(StorageError) {
+            try await self.storage.synchronize(directory: directory)
+        } catch {
+            guard error.condition == .permission else { throw error }
+        }
     }
 
     /// Where the last step was a hard link, a crash after it left the finished file with the part's name too.

@@ -73,7 +73,7 @@ package struct Finisher: Sendable {
                 failure.code,
                 "\(self.part.paths.destination.printable) is whole and in place, but its name may not outlive a crash: "
                     + failure.message,
-                hint: "Check the disk; should the file be gone after a crash, run the same command again")
+                hint: "Run the same command again, which makes sure of it")
         }
     }
 
