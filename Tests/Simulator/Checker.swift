@@ -20,6 +20,8 @@ final class Checker: @unchecked Sendable {
     var segments: [Int?] = []
     private(set) var violations: [String] = []
     private var endings: [String] = []
+    /// Sources that were said to have other bytes in this run, by file.
+    private var blamed: [(file: Int, host: String)] = []
     /// Of the manifests seen durable, and of the files that got their names.
     private(set) var digest: UInt64 = 7
 
@@ -185,9 +187,31 @@ final class Checker: @unchecked Sendable {
 
     // MARK: Ends
 
+    /// A run begins: what was said in one that crashed is forgotten.
+    func begin() { self.blamed = [] }
+
+    /// A download says something of one of its sources.
+    func hear(_ note: String, file: Int) {
+        guard let end = note.firstRange(of: " has other bytes")?.lowerBound else { return }
+        self.blamed.append((file, String(note[..<end])))
+    }
+
+    /// Where a file was completed, nobody was blamed who has the same bytes.
+    private func checkBlame() {
+        for (file, host) in self.blamed where self.endings[file] == "completed" {
+            let sources = [self.network.origins[file]] + self.network.others[file]
+            let number = host.hasPrefix("other") ? (Int(host.dropFirst("other".count)) ?? 0) + 1 : 0
+            guard sources[number].versions.count == 1, let inode = self.disk.names["file\(file)"] else { continue }
+            if sources[number].current.bytes == inode.bytes {
+                self.violate("\(host) is blamed for having the right bytes of file \(file)")
+            }
+        }
+    }
+
     /// Notes how a run ended that was left to end by itself.
     func note(_ endings: [String], isCalm: Bool) {
         self.endings = endings
+        self.checkBlame()
         if endings.contains("internal") { self.violate("a run ends with a fault of its own") }
         guard isCalm else { return }
         // `exists`: it was completed before the remote file changed, and is not overwritten.

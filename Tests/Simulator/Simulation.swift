@@ -218,6 +218,7 @@ package struct Simulation {
 
     private mutating func runOnce(isCalm: Bool) {
         self.report.runs += 1
+        self.checker.begin()
         if self.report.runs > 1 { self.redrawSegments() }
         let crash = isCalm ? nil : self.drawCrash()
         let crashAt = crash == nil ? Int.max : self.drawMoment()
@@ -340,8 +341,8 @@ private struct Session: Sendable {
                 let downloads = try self.requests.map { try group.add($0) }
                 await withTaskGroup(of: Void.self) { tasks in
                     // Logged or not, somebody listens: a listener more would make another run of it.
-                    for download in downloads {
-                        tasks.addTask { await self.log(download, outcome) }
+                    for (file, download) in downloads.enumerated() {
+                        tasks.addTask { await self.log(download, of: file, outcome) }
                     }
                     for pause in self.pauses {
                         tasks.addTask { await self.pauseAndResume(group, after: pause) }
@@ -362,8 +363,9 @@ private struct Session: Sendable {
         }
     }
 
-    private func log(_ download: Download, _ outcome: Outcome) async {
+    private func log(_ download: Download, of file: Int, _ outcome: Outcome) async {
         for await event in download.events {
+            if case .note(let text) = event { self.checker.hear(text, file: file) }
             guard outcome.isLogged else { continue }
             if case .progress = event { continue }
             outcome.log.append("\(self.clock.now) \(download.id.rawValue): \(event)")
