@@ -25,7 +25,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
-        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.0"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
     ],
     targets: [
@@ -53,13 +52,15 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(name: "ChildProcess", dependencies: ["CLinux"], swiftSettings: strict),
         .executableTarget(
             name: "segdl",
             dependencies: [
+                "CLinux",
+                "ChildProcess",
                 "SegmentedDownload",
                 "SegmentedDownloadCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Subprocess", package: "swift-subprocess"),
             ],
             swiftSettings: strict
         ),
@@ -124,7 +125,7 @@ let package = Package(
             path: "Tests/FuzzTargets",
             swiftSettings: strict
         ),
-        .target(name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport", swiftSettings: strict),
+        .target(name: "TestSupport", dependencies: ["ChildProcess"], path: "Tests/TestSupport", swiftSettings: strict),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
             dependencies: ["SegmentedDownloadCore", "Simulator"],

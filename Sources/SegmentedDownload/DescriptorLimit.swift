@@ -19,8 +19,14 @@ enum DescriptorLimit {
     /// - Parameter files: how many are fetched at once, at most.
     static func connections(files: Int, descriptors: Int = Self.current) -> Int {
         let free = max(descriptors - Self.reserve, 0)
-        // Where there are fewer connections than files may be fetched, there are no more files than connections.
+        // Where there are fewer connections than files may be fetched, there are no more files than that, see below.
         return max(free / (1 + Self.perFile), free - Self.perFile * min(files, free), 1)
+    }
+
+    /// As many files as descriptors suffice for beside so many connections; at least one. Those that are only being put into place
+    /// have no connection any more, and their descriptors still.
+    static func files(beside connections: Int, descriptors: Int = Self.current) -> Int {
+        max((max(descriptors - Self.reserve, 0) - connections) / Self.perFile, 1)
     }
 
     /// What `getrlimit(2)` says for `RLIMIT_NOFILE`, which a program may raise up to its hard limit.

@@ -38,7 +38,8 @@ public struct DownloadLimits: Hashable, Sendable {
         var limits = GroupStateMachine.Limits()
         limits.connections = self.connectionsAllowed
         limits.connectionsPerHost = max(self.connectionsPerHost, 1)
-        limits.downloads = max(self.downloads, 1)
+        limits.downloads = min(
+            max(self.downloads, 1), DescriptorLimit.files(beside: limits.connections))
         return limits
     }
 

@@ -1,27 +1,39 @@
+import CLinux
+import ChildProcess
 import SegmentedDownload
-import Subprocess
+import Synchronization
+
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
 
 /// Has the user's commands run as files end: one after another, in the order of the ends, beside the downloads.
 struct HookRunner: ProgressReporter {
     private struct Hook: Sendable {
         /// What the user called it, for messages.
         var option: String
-        var executable: Executable
-        var arguments: [String]
+        var command: [String]
         var input = ""
-        var variables: [String: String] = [:]
+        var variables: [String: String?] = [:]
         /// What it is about, safe to show.
         var subject: String
+        /// How long it may take; as long as it takes, without one.
+        var limit: Duration?
     }
 
-    let options: HookOptions
-    let console: Console
-    let elapsed: @Sendable () -> Duration
+    private let options: HookOptions
+    private let console: Console
+    private let elapsed: @Sendable () -> Duration
     private let hooks: AsyncStream<Hook>
     private let queue: AsyncStream<Hook>.Continuation
+    private let waiting = Counter()
 
-    /// How long an interrupted run leaves a hook to end by itself.
+    /// How long a hook that is to end may take to do so.
     private static let patience: Duration = .milliseconds(500)
+    /// A desktop that does not answer is not waited for.
+    private static let notificationLimit: Duration = .seconds(5)
 
     init(_ options: HookOptions, console: Console, elapsed: @escaping @Sendable () -> Duration) {
         self.options = options
@@ -30,44 +42,65 @@ struct HookRunner: ProgressReporter {
         (self.hooks, self.queue) = AsyncStream.makeStream()
     }
 
-    /// Runs what is to be run, until nothing more will be or it is cancelled.
+    /// Runs what is to be run, until nothing more will be or it is cancelled, which ends the one that runs.
     func run() async {
         for await hook in self.hooks {
-            guard !Task.isCancelled else { return }
-            do {
+            guard !Task.isCancelled else { break }
+            self.waiting.add(-1)
+            do throws(ChildProcess.SpawnFailure) {
                 try await self.run(hook)
             } catch {
-                guard !Task.isCancelled else { return }
-                self.console.write("segdl: \(hook.option) could not be run for \(hook.subject): \("\(error)".shown)")
+                self.console.write("segdl: \(hook.option) could not be run for \(hook.subject): \(error)")
             }
+        }
+        let count = self.waiting.value
+        if count > 0 {
+            self.console.write("segdl: interrupted, \(count) \(count == 1 ? "hook was" : "hooks were") not run")
         }
     }
 
-    private func run(_ hook: Hook) async throws {
-        var options = PlatformOptions()
-        options.teardownSequence = [.gracefulShutDown(allowedDurationToNextStep: Self.patience)]
-        var variables: [Environment.Key: String?] = [:]
-        for (name, value) in hook.variables {
-            if let key = Environment.Key(rawValue: "SEGDL_" + name) { variables[key] = value }
-        }
+    private func run(_ hook: Hook) async throws(ChildProcess.SpawnFailure) {
+        let input = Self.descriptor(holding: hook.input)
+        defer { if let input { close(input) } }
         // What it prints goes where our own words go: reading it, we would wait for all that it leaves running.
-        let result = try await Subprocess.run(
-            hook.executable, arguments: Arguments(hook.arguments),
-            environment: .inherit.updating(variables), platformOptions: options,
-            input: .inputWriter, output: .currentStandardError, error: .currentStandardError
-        ) { execution in
-            // One that does not want to know need not read it.
-            _ = try? await execution.standardInputWriter.write(hook.input)
-            try? await execution.standardInputWriter.finish()
+        let process = try ChildProcess(
+            hook.command, environment: hook.variables, input: input, output: STDERR_FILENO, errors: STDERR_FILENO)
+        let ending = await withTaskGroup(of: Void.self) { group in
+            group.addTask { await Self.end(process, after: hook.limit) }
+            defer { group.cancelAll() }
+            return await process.wait()
         }
-        switch result.terminationStatus {
+        switch ending {
         case .exited(0): break
         case .exited(let status):
             self.console.write("segdl: \(hook.option) ended with status \(status) for \(hook.subject)")
         case .signaled(let number):
-            if Task.isCancelled { return }
             self.console.write("segdl: \(hook.option) was ended by signal \(number) for \(hook.subject)")
         }
+    }
+
+    /// Ends a process, with those it started, when its time is over or the task is cancelled; nothing if it has ended by then.
+    private static func end(_ process: ChildProcess, after limit: Duration?) async {
+        try? await Task.sleep(for: limit ?? .seconds(1 << 40))
+        guard !process.hasEnded else { return }
+        process.signal(SIGTERM, toGroup: true)
+        // Not to be cut short by the cancellation that brought us here.
+        await Task { try? await Task.sleep(for: Self.patience) }.value
+        process.signal(SIGKILL, toGroup: true)
+    }
+
+    /// A text to be read as a file that has no name, so that nobody has to write while it is read.
+    private static func descriptor(holding text: String) -> CInt? {
+        let descriptor = memfd_create("segdl-event", UInt32(MFD_CLOEXEC))
+        guard descriptor >= 0 else { return nil }
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { SystemCalls.writeBytes(descriptor, $0) }
+            guard count > 0 else { break }
+            bytes = bytes.dropFirst(count)
+        }
+        lseek(descriptor, 0, SEEK_SET)
+        return descriptor
     }
 
     // MARK: What is to be run
@@ -81,11 +114,12 @@ struct HookRunner: ProgressReporter {
     }
 
     func finish(_ summary: TransferSummary) {
-        if self.options.notify, summary.signal == nil {
-            self.queue.yield(
+        if self.options.notify, summary.signal == nil, summary.filesCount > 0 {
+            self.add(
                 Hook(
-                    option: "--notify", executable: .name("notify-send"),
-                    arguments: ["--app-name=segdl", "--", Self.title(summary), Self.text(summary)], subject: "the run"))
+                    option: "--notify",
+                    command: ["notify-send", "--app-name=segdl", "--", Self.title(summary), Self.text(summary)],
+                    subject: "the run", limit: Self.notificationLimit))
         }
         self.queue.finish()
     }
@@ -93,10 +127,15 @@ struct HookRunner: ProgressReporter {
     private func add(_ command: String?, _ option: String, _ event: DownloadEvent, _ file: TransferFile) {
         guard let command else { return }
         let record = EventRecord(event, of: file, time: self.elapsed())
-        self.queue.yield(
+        self.add(
             Hook(
-                option: option, executable: .name("sh"), arguments: ["-c", command],
-                input: record.jsonLine + "\n", variables: record.variables, subject: file.path.shown))
+                option: option, command: ["/bin/sh", "-c", command], input: record.jsonLine + "\n",
+                variables: record.variables, subject: file.path.shown))
+    }
+
+    private func add(_ hook: Hook) {
+        self.waiting.add(1)
+        self.queue.yield(hook)
     }
 
     private static func title(_ summary: TransferSummary) -> String {
@@ -111,9 +150,18 @@ struct HookRunner: ProgressReporter {
     }
 }
 
+/// A number that many tasks change.
+private final class Counter: Sendable {
+    private let number = Mutex(0)
+
+    var value: Int { self.number.withLock { $0 } }
+
+    func add(_ count: Int) { self.number.withLock { $0 += count } }
+}
+
 extension EventRecord {
-    /// The main facts by their names, for a hook's environment.
-    var variables: [String: String] {
+    /// The main facts, for a hook's environment; those that it has not are taken out of it.
+    var variables: [String: String?] {
         let facts: [String: String?] = [
             "EVENT": self.event, "ID": self.id, "URL": self.url, "PATH": self.path, "CRC32": self.crc32,
             "BYTES": self.bytes.map { "\($0)" }, "BYTES_FETCHED": self.bytesFetched.map { "\($0)" },
@@ -122,6 +170,6 @@ extension EventRecord {
             "CODE": self.code, "EXIT": self.exit.map { "\($0)" }, "MESSAGE": self.message,
             "STATUS": self.status.map { "\($0)" }, "HINT": self.hint,
         ]
-        return facts.compactMapValues { $0 }
+        return Dictionary(uniqueKeysWithValues: facts.map { ("SEGDL_" + $0, $1) })
     }
 }

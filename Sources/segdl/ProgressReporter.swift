@@ -7,7 +7,7 @@ struct TransferFile: Hashable, Sendable {
     /// The destination, as far as it is known.
     var path: String
 
-    /// The first source, without secrets, absent if it never became a download.
+    /// Where it comes from, after redirects as far as they are known, without secrets; absent if it never became a download.
     var url: String?
     /// Where it stands, absent if it never became a download.
     var state: DownloadState?

@@ -1,5 +1,6 @@
 import Dispatch
 import SegmentedDownload
+import Synchronization
 
 #if canImport(Musl)
     import Musl
@@ -7,7 +8,7 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// The signals sent to this process, as a sequence, from now until cancelled.
+/// The signals sent to this process, from now until cancelled.
 ///
 /// The second one that asks to end ends the process at once, whatever else hangs.
 struct SignalSource {
@@ -18,7 +19,7 @@ struct SignalSource {
         case resize
     }
 
-    let events: AsyncStream<Event>
+    private let listener = Listener()
     private let sources: [any DispatchSourceSignal]
     private let numbers: [CInt]
     private let isStopping = Latch()
@@ -26,9 +27,7 @@ struct SignalSource {
     init() {
         // A pipe or file that takes no more is told by the call that writes.
         for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
-        // A newer size makes an older one moot, and nothing follows a stop.
-        let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(1))
-        self.events = events
+        let listener = self.listener
         self.numbers = [SIGINT, SIGTERM] + (Self.isIgnored(SIGHUP) ? [] : [SIGHUP])
         let queue = DispatchQueue(label: "segdl.signals")
         let isStopping = self.isStopping
@@ -36,14 +35,17 @@ struct SignalSource {
             self.numbers.map { number in
                 Self.source(of: number, on: queue) {
                     guard isStopping.raise() else { _exit(ExitCode(signal: number).rawValue) }
-                    continuation.yield(.stop(number))
+                    listener.tell(.stop(number))
                 }
             } + [
                 Self.source(of: SIGWINCH, on: queue) {
-                    if !isStopping.isRaised { continuation.yield(.resize) }
+                    if !isStopping.isRaised { listener.tell(.resize) }
                 }
             ]
     }
+
+    /// What comes from now on, for one listener at a time: whoever listened before hears nothing more.
+    var events: AsyncStream<Event> { self.listener.begin() }
 
     /// Nothing is left that could be stopped gently: the next signal ends the process.
     func expectNone() {
@@ -71,5 +73,35 @@ struct SignalSource {
         let old = signal(number, SIG_IGN)
         signal(number, old)
         return unsafeBitCast(old, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+}
+
+extension SignalSource {
+    /// Who hears of signals now. A stop that nobody heard is told to the next.
+    private final class Listener: Sendable {
+        private struct State {
+            var continuation: AsyncStream<Event>.Continuation?
+            var unheard: Event?
+        }
+
+        private let state = Mutex(State())
+
+        func begin() -> AsyncStream<Event> {
+            // A newer size makes an older one moot, and nothing follows a stop.
+            let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(1))
+            let unheard = self.state.withLock { state in
+                state.continuation = continuation
+                defer { state.unheard = nil }
+                return state.unheard
+            }
+            if let unheard { continuation.yield(unheard) }
+            return events
+        }
+
+        func tell(_ event: Event) {
+            self.state.withLock { state in
+                if case .terminated = state.continuation?.yield(event) ?? .terminated { state.unheard = event }
+            }
+        }
     }
 }

@@ -65,6 +65,7 @@ extension Transfer {
         var file = TransferFile(download)
         for await event in events {
             file.path = download.path
+            if case .started(let start) = event { file.url = start.url }
             file.state = download.state
             for reporter in reporters { reporter.report(event, of: file) }
             if let outcome = TransferSummary.Outcome(event) { return .file(number: number, file, outcome) }

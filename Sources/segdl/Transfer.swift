@@ -48,12 +48,17 @@ struct Transfer {
             try await withThrowingTaskGroup { group in
                 group.addTask { await hooks.run() }
                 try await self.fetch(requests, from: refused.count, reporters, signals, into: &summary)
-                signals.expectNone()
                 summary.duration = elapsed()
                 for reporter in reporters { reporter.finish(summary) }
-                // Whoever interrupts a run has a second, and so have its hooks.
-                if summary.signal != nil { group.cancelAll() }
-                try await group.waitForAll()
+                // Whoever interrupts a run has a second, and so have its hooks, also where only they are left.
+                if summary.signal == nil {
+                    let events = signals.events
+                    group.addTask { for await case .stop in events { return } }
+                } else {
+                    group.cancelAll()
+                }
+                while try await group.next() != nil { group.cancelAll() }
+                signals.expectNone()
             }
         } catch {
             return self.refuse(error)

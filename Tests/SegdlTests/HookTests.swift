@@ -3,7 +3,7 @@ import Origin
 import Testing
 
 /// `--on-complete`, `--on-error` and `--notify`, with the real command.
-@Suite struct HookTests {
+@Suite(.timeLimit(.minutes(5))) struct HookTests {
     /// Runs the command on resources of an origin.
     private static func run(
         _ command: Segdl, _ arguments: [String], _ resources: String..., environment: [String: String] = [:]
@@ -87,7 +87,7 @@ import Testing
             try await withCommand { command in
                 let names = (0..<3).map { origin.url("/1k/\($0).bin") }
                 let outcome = try await command.run(
-                    ["-q", "-j", "1", "--on-complete", "echo x >> runs; exec sleep 1000"] + names
+                    ["-q", "-j", "1", "--on-complete", "sleep 1000 & echo $! >> runs; wait"] + names
                         + [origin.url("/1M/slow.bin?rate=1k")]
                 ) { process in
                     while Self.text("runs", in: command).isEmpty || origin.log.snapshot().requests.count < 4 {
@@ -96,8 +96,60 @@ import Testing
                     kill(process, SIGTERM)
                 }
                 #expect(outcome.status == 143)
-                #expect(Self.text("runs", in: command) == "x\n")
+                let runs = Self.text("runs", in: command).split(separator: "\n").compactMap { Int32($0) }
+                #expect(runs.count == 1 && outcome.errors.contains("2 hooks were not run"), "\(outcome)")
+                for run in runs { await Self.waitForEnd(of: run) }
             }
+        }
+    }
+
+    @Test("A signal while only hooks are left ends them, and the files stay complete")
+    func interruptedAtTheEnd() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let names = (0..<3).map { origin.url("/1k/\($0).bin") }
+                let outcome = try await command.run(
+                    ["--json", "--on-complete", "sleep 1000 & echo $! >> runs; wait"] + names
+                ) { process in
+                    let output = { Self.output(in: command) }
+                    while Self.text("runs", in: command).isEmpty || !output().contains("all_completed") {
+                        guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+                    }
+                    kill(process, SIGTERM)
+                }
+                #expect(outcome.status == 0, "\(outcome)")
+                #expect(outcome.errors.contains("2 hooks were not run"), "\(outcome)")
+                let runs = Self.text("runs", in: command).split(separator: "\n").compactMap { Int32($0) }
+                #expect(runs.count == 1)
+                for run in runs { await Self.waitForEnd(of: run) }
+            }
+        }
+    }
+
+    /// Returns once a process has ended, whoever may still have to wait for it: what a hook has started ends with it.
+    private static func waitForEnd(of process: Int32) async {
+        while let text = FileManager.default.contents(atPath: "/proc/\(process)/stat").map({
+            String(decoding: $0, as: UTF8.self)
+        }),
+            let state = text.split(separator: ")").last?.split(separator: " ").first, state != "Z"
+        {
+            guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+        }
+    }
+
+    /// What the command has written to standard output so far.
+    private static func output(in command: Segdl) -> String {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: command.directory)) ?? []
+        return names.filter { $0.hasSuffix(".out") }.map { Self.text($0, in: command) }.joined()
+    }
+
+    @Test("Facts that an event has not are not there, wherever the command was run from")
+    func inherited() async throws {
+        try await withCommand { command in
+            _ = try await Self.run(
+                command, ["-q", "--on-complete", "echo \"$SEGDL_EVENT$SEGDL_CODE$SEGDL_MESSAGE\" > facts"], "/1k/a.bin",
+                environment: ["SEGDL_CODE": "server", "SEGDL_MESSAGE": "old", "SEGDL_EVENT": "failed"])
+            #expect(Self.text("facts", in: command) == "completed\n")
         }
     }
 

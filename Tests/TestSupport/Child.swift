@@ -1,11 +1,8 @@
-import CLinux
+import ChildProcess
 import Foundation
 import Synchronization
 
-/// A process under test, in a process group of its own so that a tracer's child ends with the tracer.
-///
-/// `Foundation.Process` loses children here, changes our own working directory for theirs, and reads behind its buffer where some
-/// thousand descriptors are open (swift-corelibs-foundation#5472), so this is `posix_spawn` and `waitid`.
+/// A process under test.
 package final class Child: Sendable {
     /// What a process left when it ended.
     package struct Outcome: Sendable, CustomStringConvertible {
@@ -30,21 +27,12 @@ package final class Child: Sendable {
         }
     }
 
-    package struct SpawnFailure: Error {
-        package var command: String
-        package var errno: Int32
-    }
+    private let process: ChildProcess
+    private let isOverdue = Mutex(false)
 
-    private struct State {
-        var isReaped = false
-        var status: Int32 = 0
-        var isOverdue = false
-    }
+    package var identifier: Int32 { self.process.identifier }
 
-    package let process: Int32
-    private let state = Mutex(State())
-
-    private init(process: pid_t) {
+    private init(_ process: ChildProcess) {
         self.process = process
     }
 
@@ -58,22 +46,31 @@ package final class Child: Sendable {
         _ command: [String], in directory: String? = nil, log: String, environment: [String: String] = [:],
         deadline: Duration = .seconds(60), during: @escaping @Sendable (Child) async -> Void = { _ in }
     ) async throws -> Outcome {
-        let child = Child(process: try Self.spawn(command, in: directory, log: log, environment: environment))
-        await withTaskGroup(of: Void.self) { group in
+        let paths = [".out", ".err"].map { log + $0 }
+        let logs = paths.map { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
+        defer { for log in logs { close(log) } }
+        let child = Child(
+            try ChildProcess(
+                command, in: directory, environment: environment.mapValues { $0 }, output: logs[0], errors: logs[1]))
+        let ending = await withTaskGroup(of: Void.self) { group in
             group.addTask { await during(child) }
             group.addTask {
                 // A limit, not a wait: it is cancelled as soon as the process ends.
                 guard (try? await Task.sleep(for: deadline)) != nil else { return }
-                child.endOverdue()
+                child.isOverdue.withLock { $0 = true }
+                child.process.signal(SIGKILL, toGroup: true)
             }
-            await child.wait()
-            group.cancelAll()
+            defer { group.cancelAll() }
+            return await child.process.wait()
         }
-        let texts = [".out", ".err"].map {
-            String(decoding: FileManager.default.contents(atPath: log + $0) ?? Data(), as: UTF8.self)
-        }
-        let state = child.state.withLock { $0 }
-        return Outcome(status: state.status, output: texts[0], errors: texts[1], isOverdue: state.isOverdue)
+        let texts = paths.map { String(decoding: FileManager.default.contents(atPath: $0) ?? Data(), as: UTF8.self) }
+        let status =
+            switch ending {
+            case .exited(let status): status
+            case .signaled(let number): -number
+            }
+        return Outcome(
+            status: status, output: texts[0], errors: texts[1], isOverdue: child.isOverdue.withLock { $0 })
     }
 
     /// The objects that `--json` wrote among the lines of a text.
@@ -84,70 +81,5 @@ package final class Child: Sendable {
     }
 
     /// Sends a signal, unless the process has ended.
-    package func signal(_ number: Int32) {
-        self.state.withLock { state in
-            if !state.isReaped { _ = kill(self.process, number) }
-        }
-    }
-
-    private func endOverdue() {
-        self.state.withLock { state in
-            guard !state.isReaped else { return }
-            state.isOverdue = true
-            _ = kill(-self.process, SIGKILL)
-        }
-    }
-
-    private func wait() async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            DispatchQueue.global().async {
-                self.reap()
-                continuation.resume()
-            }
-        }
-    }
-
-    private func reap() {
-        var information = siginfo_t()
-        // Seen first and reaped under the lock, so that nobody signals a process that has taken over the number.
-        while waitid(P_PID, id_t(self.process), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
-        self.state.withLock { state in
-            var status: Int32 = 0
-            while waitpid(self.process, &status, 0) < 0, errno == EINTR {}
-            state.isReaped = true
-            let signal = status & 0x7f
-            state.status = signal == 0 ? (status >> 8) & 0xff : -signal
-        }
-    }
-
-    private static func spawn(
-        _ command: [String], in directory: String?, log: String, environment: [String: String]
-    ) throws -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 1, log + ".out", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-        posix_spawn_file_actions_addopen(&actions, 2, log + ".err", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-        // A socket of ours that it kept open would not be closed when we close it.
-        posix_spawn_file_actions_addclosefrom_np(&actions, 3)
-        if let directory { posix_spawn_file_actions_addchdir_np(&actions, directory) }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // A shell that put us in the background has us ignore SIGINT, and the command respects that.
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF))
-        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
-        let arguments = command.map { strdup($0) } + [nil]
-        let values = variables.map { strdup($0) } + [nil]
-        defer { for pointer in arguments + values { free(pointer) } }
-        var process: pid_t = 0
-        let number = posix_spawnp(&process, command[0], &actions, &attributes, arguments, values)
-        guard number == 0 else { throw SpawnFailure(command: command[0], errno: number) }
-        return process
-    }
+    package func signal(_ number: Int32) { self.process.signal(number) }
 }

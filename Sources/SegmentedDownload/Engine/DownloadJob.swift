@@ -175,7 +175,8 @@ final class DownloadJob: Sendable {
         let hasManifest = try self.storage.hasManifest(paths)
         // Whoever placed the file may not have come to see its new name become durable.
         if hasManifest || file.record != nil { try await self.synchronize(directory: paths.directory) }
-        if hasManifest { try self.storage.removeManifests(paths) }
+        // Meanwhile another process may have begun to replace it.
+        if hasManifest, try self.storage.status(of: paths.part) == nil { try self.storage.removeManifests(paths) }
         return finding
     }
 

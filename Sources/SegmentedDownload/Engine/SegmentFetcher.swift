@@ -76,7 +76,9 @@ package struct SegmentFetcher: Sendable {
             result = .failure(error)
         }
         if case .success(.finished) = result { check?.hasEnded = true }
-        if let failure = check?.failure { return .storageFailed(failure) }
+        // Where bytes differ from those on disk nothing was written, and more is known than that they are wrong.
+        if case .success(.differs) = result { check = nil }
+        if let failure = check?.failure { return .corrupt(failure) }
         // What is written is claimed whatever broke, so that it need not be fetched again.
         try writer.finish()
         return try result.get()

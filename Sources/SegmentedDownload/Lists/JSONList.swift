@@ -51,7 +51,7 @@ package struct JSONList {
     private func elements(of document: JSONValue) throws(ListProblem) -> [(place: String, value: JSONValue)] {
         if let path { return try path.values(in: document) }
         guard case .array(let array) = document else {
-            throw ListProblem(.element(""), "it is no array. Say where the files are, such as --json-path '.list[]'")
+            throw ListProblem(.element(""), "it is no array. Say where the files are, such as .list[]")
         }
         return array.enumerated().map { ("[\($0)]", $1) }
     }
@@ -64,7 +64,7 @@ package struct JSONList {
             guard case .string(let url) = members[self.urlKey] else {
                 throw ListProblem(
                     .element(place),
-                    "it has no text under \"\(self.urlKey.printable)\". Say which key has the URL with --url-key")
+                    "it has no text under \"\(self.urlKey.printable)\". Say which key has the URL")
             }
             return Entry(place: place, url: url, name: try self.name(in: members, at: place))
         case .array:

@@ -28,7 +28,7 @@ extension SourceURL {
             try self.init(isRelative ? base?.resolve(text) ?? text : text)
         } catch {
             throw ListProblem(
-                place, error.message + (isRelative && base == nil ? ", or what it is relative to in --base-url" : ""),
+                place, error.message + (isRelative && base == nil ? ", or say what it is relative to" : ""),
                 code: error.code)
         }
     }

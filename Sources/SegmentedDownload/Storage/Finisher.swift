@@ -73,7 +73,7 @@ package struct Finisher: Sendable {
                 failure.code,
                 "\(self.part.paths.destination.printable) is whole and in place, but its name may not outlive a crash: "
                     + failure.message,
-                hint: "Run the same command again, which makes sure of it")
+                hint: "Run the same command again, which makes sure of it", errno: failure.errno)
         }
     }
 

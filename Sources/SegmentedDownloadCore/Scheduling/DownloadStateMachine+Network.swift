@@ -163,7 +163,7 @@ extension DownloadStateMachine {
         switch self.state {
         case .probing(var probing) where probing.lease?.id == id:
             switch end {
-            case .failed(let failure), .storageFailed(let failure):
+            case .failed(let failure), .storageFailed(let failure), .corrupt(let failure):
                 let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
                 return self.conclude(probing, verdict, suggestedName: nil, now: now)
             case .revoked where probing.lease?.revocation == .yielding:

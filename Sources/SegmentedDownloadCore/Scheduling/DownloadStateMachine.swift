@@ -240,6 +240,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
         guard let limit = self.settings.timeLimit else { return nil }
         switch self.state {
         case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: return nil
+        // All bytes are there, and what is waited for is the disk.
+        case .fetching(let fetching) where fetching.outcome != nil: return nil
         case .probing, .fetching: break
         }
         let startedAt = self.startedAt ?? now

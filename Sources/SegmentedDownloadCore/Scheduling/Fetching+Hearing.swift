@@ -134,6 +134,7 @@ extension Fetching {
             lease.order.writesFrom..<max(lease.position, lease.order.writesFrom), by: lease.order.source)
         // The last byte was seen before it was known whether all are kept.
         if self.outcome == .complete, case .storageFailed(let failure) = end { self.outcome = .failed(failure) }
+        if self.outcome == .complete, case .corrupt = end { self.outcome = nil }
         guard self.outcome == nil, let segment = self.plan[segmentID] else { return [] }
         var actions: [DownloadAction] = []
         self.noteRate(of: lease, end, now: now)
@@ -170,6 +171,12 @@ extension Fetching {
             actions += self.ended(revoked: lease, segment: segment, now: now)
         case .storageFailed(let failure):
             self.outcome = .failed(failure)
+        case .corrupt(let failure):
+            if self.sources.hasAlternative(to: lease.order.source) {
+                actions += self.quarantine(lease.order.source, "\(failure.message); what it brought is fetched anew")
+            } else {
+                self.outcome = .failed(failure)
+            }
         case .differs(let offset):
             actions += self.differs(offset, at: lease.order.source)
         }

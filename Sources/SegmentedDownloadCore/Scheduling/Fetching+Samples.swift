@@ -186,7 +186,7 @@ extension Fetching {
             }
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: source)
-        case .failed(let failure):
+        case .failed(let failure), .corrupt(let failure):
             actions += self.sampleFailed(failure, lease, now: now)
         case .revoked where lease.revocation == .stalled || lease.revocation == .headTooSlow:
             let failure = Failure(.network, "\(self.sources[source].host): no answer in time", isTransient: true)
@@ -277,7 +277,7 @@ extension LeaseEnd {
     fileprivate var isDecided: Bool {
         switch self {
         case .finished, .differs: true
-        case .stopped, .failed, .revoked, .storageFailed: false
+        case .stopped, .failed, .revoked, .storageFailed, .corrupt: false
         }
     }
 }

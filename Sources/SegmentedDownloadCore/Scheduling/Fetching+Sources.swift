@@ -188,7 +188,7 @@ extension Fetching {
     }
 
     /// Nothing that this source brought is kept.
-    mutating func quarantine(_ source: SourceID) -> [DownloadAction] {
+    mutating func quarantine(_ source: SourceID, _ reason: String? = nil) -> [DownloadAction] {
         guard !self.culprits.contains(source), self.sources[source].standing != .quarantined else { return [] }
         self.sources[source].standing = .quarantined
         self.culprits.append(source)
@@ -197,7 +197,8 @@ extension Fetching {
         var actions: [DownloadAction] = [
             .report(
                 .note(
-                    "\(self.sources[source].host) has other bytes than the other sources; what it brought is fetched anew"
+                    reason
+                        ?? "\(self.sources[source].host) has other bytes than the other sources; what it brought is fetched anew"
                 ))
         ]
         for lease in self.leases where lease.order.source == source { actions += self.revoke(lease.id, .stopping) }

@@ -58,6 +58,8 @@ package enum LeaseEnd: Hashable, Sendable {
     case revoked
     /// Our own storage failed it.
     case storageFailed(Failure)
+    /// What came is not what its own response says it is; nothing of it is claimed.
+    case corrupt(Failure)
     /// A byte that was compared differs from the one on disk.
     case differs(at: Int64)
 }

@@ -18,6 +18,11 @@ struct Segdl {
         }
     }
 
+    /// It did not end, and was killed for that.
+    struct Overdue: Error {
+        var outcome: Child.Outcome
+    }
+
     /// The directory the command runs in.
     let directory: String
 
@@ -44,7 +49,8 @@ struct Segdl {
         defer { for end in [".out", ".err"] { try? FileManager.default.removeItem(atPath: log + end) } }
         let outcome = try await Child.run(
             (shell.map { ["/bin/bash", "-c", $0] } ?? []) + [Self.path] + arguments, in: self.directory, log: log,
-            environment: environment, deadline: .seconds(180), during: { await during($0.process) })
+            environment: environment, deadline: .seconds(180), during: { await during($0.identifier) })
+        if outcome.isOverdue { throw Overdue(outcome: outcome) }
         return Outcome(status: outcome.status, output: outcome.output, errors: outcome.errors)
     }
 

@@ -539,4 +539,17 @@ struct FetchingTests {
         script.tell(.prepared)
         receive(1, &script)
     }
+
+    @Test("A run that has all bytes is not over its time, however long the disk takes")
+    func timeLimitAtTheEnd() {
+        var script = Self.fetching(1) { $0.timeLimit = .seconds(60) }
+        script.wait(.milliseconds(1))
+        script.progress(0, to: 1 << 20)
+        script.wait(.seconds(20))
+        #expect(script.take().contains(.checkpoint(isPause: false)))
+        script.complete(0)
+        script.wait(.seconds(600))
+        script.tell(.checkpointed(bytes: 1 << 20))
+        #expect(script.take().contains(.place(length: 64 << 20)))
+    }
 }

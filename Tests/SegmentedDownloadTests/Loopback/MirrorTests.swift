@@ -38,6 +38,20 @@ import Testing
         }
     }
 
+    @Test(
+        "A mirror whose bytes are not what it says they are is gone on without, whether it has the right ones or others",
+        arguments: [1, 2])
+    func corrupt(seed: Int) async throws {
+        try await Harness.run { harness in
+            let wrong = "sha-256=:\(Data(count: 32).base64EncodedString()):".replacingOccurrences(of: "=", with: "%3D")
+            let (end, sources) = try await self.fetch(
+                harness, "/8M/file.bin?seed=1&rate=2M",
+                mirrors: ["/8M/file.bin?seed=\(seed)&field=Content-Digest:\(wrong)"])
+            guard case .completed = end else { throw DownloadError(.internal, "\(end)") }
+            #expect(!sources.isEmpty && harness.contains(seed: 1, length: 8.mebibytes))
+        }
+    }
+
     @Test("A download whose every source fails has failed once, and says how many did")
     func allFail() async throws {
         try await Harness.run { harness in
