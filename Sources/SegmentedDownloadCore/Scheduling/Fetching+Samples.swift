@@ -134,7 +134,9 @@ extension Fetching {
                 if !all.contains(audit.contributor) { all.append(audit.contributor) }
             }
             self.audits = []
-            return contributors.flatMap { self.discard($0) } + self.end(index)
+            let host = self.sources[lease.order.source].host
+            let reason = "\(host) does no ranges to compare with; what another source brought is fetched anew"
+            return contributors.flatMap { self.discard($0, reason) } + self.end(index)
         case .unsatisfiable, .notModified:
             let host = self.sources[lease.order.source].host
             return self.loseSource(lease.order.source, Failure(.protocol, "\(host) does no ranges")) + self.end(index)

@@ -175,19 +175,21 @@ extension Fetching {
         accuser == self.sources.reference ? self.discard(accused) : self.quarantine(accuser)
     }
 
-    mutating func discard(_ contributor: SourceBook.Contributor) -> [DownloadAction] {
+    mutating func discard(_ contributor: SourceBook.Contributor, _ reason: String? = nil) -> [DownloadAction] {
         switch contributor {
-        case .source(let id): return self.quarantine(id)
+        case .source(let id): return self.quarantine(id, reason)
         case .earlier(let index):
             self.withdrawals += self.sources.earlier[index]
             self.sources.earlier[index] = []
             self.audits.removeAll { $0.contributor == contributor }
-            return [.report(.note("what another source brought before differs; it is fetched anew"))]
+            return [.report(.note(reason ?? "what another source brought before differs; it is fetched anew"))]
                 + self.endSamples(accusing: contributor) + self.reviseIfSettled()
         }
     }
 
     /// Nothing that this source brought is kept.
+    ///
+    /// - Parameter reason: what is said of it; without one, that its bytes are others.
     mutating func quarantine(_ source: SourceID, _ reason: String? = nil) -> [DownloadAction] {
         guard !self.culprits.contains(source), self.sources[source].standing != .quarantined else { return [] }
         self.sources[source].standing = .quarantined
