@@ -154,6 +154,7 @@ final class Checker: @unchecked Sendable {
             self.violate("the manifest of file \(file) cannot be read after it was synced")
             return
         }
+        if manifest.isOverstated { self.violate("the manifest of file \(file) counts claims that it has not") }
         let pending = Set(manifest.pending)
         for claim in manifest.durable where !pending.contains(claim) && !Self.holds(claim, durable) {
             self.violate("file \(file): \(claim.range) is called durable, and is not")

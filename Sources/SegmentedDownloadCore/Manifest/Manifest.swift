@@ -77,4 +77,6 @@ package struct Manifest: Hashable, Sendable {
     package internal(set) var pending: [Claim]
     /// When the part was last changed, if the log ends with a pause. A part changed since was changed by others.
     package internal(set) var pausedModified: Int64?
+    /// Whether a record speaks of more claims than there are: who wrote it has miscounted.
+    package internal(set) var isOverstated = false
 }

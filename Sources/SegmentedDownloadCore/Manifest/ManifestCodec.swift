@@ -139,6 +139,7 @@ package enum ManifestCodec {
             switch record {
             case .claim(let claim): claims.append(claim)
             case .checkpoint(let count), .pause(let count, _):
+                if count > Int64(claims.count) { manifest.isOverstated = true }
                 durableCount = min(max(durableCount, Int(count)), claims.count)
             case .syncFailed: claims.removeSubrange(durableCount...)
             case .forget(let offset): durableCount = claims.forget(from: offset, durableCount: durableCount)

@@ -203,6 +203,8 @@ struct ManifestCodecTests {
         ]
         let manifest = try ManifestCodec.decode(Self.bytes(records))
         #expect(manifest.durable.count == 1 && manifest.pending.count == 1)
+        #expect(manifest.isOverstated)
+        #expect(try !ManifestCodec.decode(Self.bytes(Self.records)).isOverstated)
     }
 
     @Test("After a failed sync only what was durable before is claimed")
