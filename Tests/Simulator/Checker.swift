@@ -106,7 +106,13 @@ final class Checker: @unchecked Sendable {
     private func named(_ name: String, _ inode: SimulatedDisk.Inode) {
         guard let file = Self.file(name) else { return }
         if !self.network.versions(of: file).contains(where: { $0.bytes == inode.bytes }) {
-            self.violate("\(name) is given its name with wrong bytes")
+            let distances = self.network.versions(of: file).map { version in
+                let first = zip(version.bytes, inode.bytes).enumerated().first { $1.0 != $1.1 }?.offset
+                return "\(version.bytes.count)@\(first.map { "\($0)" } ?? "-")"
+            }
+            self.violate(
+                "\(name) is given its name with wrong bytes: \(inode.bytes.count), the versions have and differ at \(distances)"
+            )
         }
     }
 

@@ -90,7 +90,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         let answer = self.answer(request, file)
         self.log?(
             "\(self.clock.now) \(request.url) \(request.fields[.range] ?? "whole"): \(answer.head.status) "
-                + "\(answer.head.fields[.contentRange] ?? "") of version \(answer.version.number)")
+                + "\(answer.head.fields[.contentRange] ?? "") of version \(answer.version.number), "
+                + "length \(answer.head.fields[.contentLength] ?? "none"), body \(answer.body)")
         let body = Body(
             network: self, epoch: epoch, answer: answer, rate: self.connectionRate(),
             faultAt: self.breakingPoint(answer))

@@ -113,6 +113,9 @@ extension Fetching {
                 Failure(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed"))
             return self.end(index)
         }
+        if self.isSingleStream, let length = self.plan.completeLength, lease.position >= length {
+            return self.overrun(index, length: length)
+        }
         // The response runs on into what nobody has taken: that saves a request.
         if let current = self.plan[segment], current.position >= current.upperBound,
             lease.responseEnd > current.upperBound, lease.yieldsBy == nil,
@@ -121,6 +124,18 @@ extension Fetching {
             return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
         }
         return self.end(index)
+    }
+
+    /// A stream whose head says no length goes on where the file should end: it is of another file, and so is what it brought.
+    private mutating func overrun(_ index: Int, length: Int64) -> [DownloadAction] {
+        let source = self.leases[index].order.source
+        let difference = "it goes on behind byte \(length), where it should end"
+        guard self.sources.hasAlternative(to: source) else {
+            self.outcome = .changed(difference)
+            return self.end(index)
+        }
+        let reason = "\(self.host(index)) has another file: \(difference); what it brought is fetched anew"
+        return self.quarantine(source, reason) + self.end(index)
     }
 
     /// A lease's fetch is over; its connection is closed or back in the pool.

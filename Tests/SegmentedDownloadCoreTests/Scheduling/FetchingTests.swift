@@ -376,6 +376,24 @@ struct FetchingTests {
         #expect(!script.take().contains { $0.isPlace })
     }
 
+    @Test("A stream that says no length and goes on behind the end is of another file")
+    func overrunningStream() {
+        var script = Script(.exactly(1))
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .whole(RemoteResource(completeLength: 1000)))
+        script.tell(.prepared)
+        script.progress(0, to: 500)
+        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.wait(.seconds(1))
+        script.respond(1, .whole(RemoteResource(completeLength: nil)))
+        script.progress(1, to: 1000)
+        script.tell(.limitReached(LeaseID(1)))
+        script.end(1, .stopped)
+        script.tell(.checkpointed(bytes: 1000))
+        #expect(!script.take().contains { $0.isPlace })
+        #expect(script.failure?.code == .changed)
+    }
+
     @Test("A stream of unknown length is complete where it ends")
     func unknownLength() {
         var script = Script(.exactly(4))
