@@ -195,8 +195,15 @@ package final class PartialFile: Sendable {
             journal.offset = Int64(bytes.count)
             journal.durableCount = durableCount
             // Claims that came while the manifest was being written.
-            for claim in journal.claims[claims.count...] {
-                try Self.append(.claim(claim), to: &journal)
+            do throws(StorageError) {
+                for claim in journal.claims[claims.count...] {
+                    try Self.append(.claim(claim), to: &journal)
+                }
+            } catch {
+                // It lacks some of what is claimed: the next checkpoint writes it anew.
+                journal.file = nil
+                draft.close()
+                throw error
             }
             return true
         }
