@@ -48,7 +48,8 @@ public struct DiskUsage: Hashable, Sendable {
         _ note: (String, DiskUsage) -> Void = { _, _ in }
     ) throws(DownloadError) -> DiskUsage {
         let belongings = Belongings(storage: POSIXStorage())
-        let latest = Int64((Date().timeIntervalSince1970 - age / .seconds(1)) * 1e9)
+        // Nothing was written before 1970.
+        let latest = Int64(max(Date().timeIntervalSince1970 - age / .seconds(1), 0) * 1e9)
         var deleted = DiskUsage()
         do throws(StorageError) {
             for item in try belongings.items(in: directory) {
