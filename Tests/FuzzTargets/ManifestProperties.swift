@@ -98,7 +98,12 @@ enum ManifestProperties {
         let last: Manifest.Record =
             manifest.pausedModified.map { .pause(claims: count, modified: $0) } ?? .checkpoint(claims: count)
         bytes += ManifestCodec.encode(last, sequence: sequence, of: header.id)
-        try require(try Self.decode(bytes) == manifest, "\(manifest) is written and read as another")
+        let again = try Self.decode(bytes)
+        // Except that the next run counts right.
+        try require(
+            again.header == manifest.header && again.durable == manifest.durable && again.pending == manifest.pending
+                && again.pausedModified == manifest.pausedModified && !again.isOverstated,
+            "\(manifest) is written and read as another")
     }
 
     /// One byte changed, or the end lost: checksums find that always, so nothing may be claimed that never was.
