@@ -365,7 +365,11 @@ private struct Session: Sendable {
 
     private func log(_ download: Download, of file: Int, _ outcome: Outcome) async {
         for await event in download.events {
-            if case .note(let text) = event { self.checker.hear(text, file: file) }
+            switch event {
+            case .note(let text): self.checker.hear(text, file: file)
+            case .failed, .paused: self.checker.forgive(file: file)
+            case .started, .state, .progress, .segment, .retrying, .checkpoint, .completed, .cancelled: break
+            }
             guard outcome.isLogged else { continue }
             if case .progress = event { continue }
             outcome.log.append("\(self.clock.now) \(download.id.rawValue): \(event)")
