@@ -3,6 +3,22 @@ import SegmentedDownload
 import Testing
 
 @Suite struct NetworkPolicyFeatureTests {
+    /// Has `body` change something in the middle of a file, and sees that it comes whole all the same.
+    private static func whileFetching(
+        _ harness: Harness, _ body: (DownloadClient, Download) async throws -> Void
+    ) async throws {
+        let request = try harness.request("/8M/file.bin?rate=1M") { $0.retries = 1000 }
+        try await withDownloadClient { client in
+            try await client.withGroup { group in
+                let download = try group.add(request)
+                await download.reached(100_000)
+                try await body(client, download)
+                #expect(try await download.result().bytes == 8.mebibytes)
+            }
+        }
+        #expect(harness.contains(seed: 1, length: 8.mebibytes))
+    }
+
     @Test("Connections begin at the interface that the policy names")
     func interface() async throws {
         try await Harness.run { harness in
@@ -17,43 +33,28 @@ import Testing
     @Test("A changed network policy holds for what runs: its connections move, and no download is made anew")
     func changed() async throws {
         try await Harness.run { harness in
-            let request = try harness.request("/8M/file.bin?rate=1M") { $0.retries = 1000 }
-            try await withDownloadClient { client in
-                try await client.withGroup { group in
-                    let download = try group.add(request)
-                    await download.reached(100_000)
-                    #expect(harness.origin.log.snapshot().requests.allSatisfy { $0.peer == "127.0.0.1" })
-                    client.update(network: NetworkPolicy(interfaces: ["127.0.0.8"]))
-                    let before = harness.origin.log.snapshot().requests.count
-                    let result = try await download.result()
-                    let peers = harness.origin.log.snapshot().requests[before...].map(\.peer)
-                    #expect(!peers.isEmpty && Set(peers).subtracting(["127.0.0.8"]).isEmpty, "\(peers)")
-                    #expect(result.bytes == 8.mebibytes)
-                }
+            try await Self.whileFetching(harness) { client, download in
+                #expect(harness.origin.log.snapshot().requests.allSatisfy { $0.peer == "127.0.0.1" })
+                client.update(network: NetworkPolicy(interfaces: ["127.0.0.8"]))
+                let before = harness.origin.log.snapshot().requests.count
+                _ = try await download.result()
+                let peers = harness.origin.log.snapshot().requests[before...].map(\.peer)
+                #expect(!peers.isEmpty && Set(peers).subtracting(["127.0.0.8"]).isEmpty, "\(peers)")
             }
-            #expect(harness.contains(seed: 1, length: 8.mebibytes))
         }
     }
 
     @Test("Where no interface may be used a download waits as for a network that is down, and goes on when one may")
     func forbidden() async throws {
         try await Harness.run { harness in
-            let request = try harness.request("/8M/file.bin?rate=1M") { $0.retries = 1000 }
-            try await withDownloadClient { client in
-                try await client.withGroup { group in
-                    let download = try group.add(request)
-                    await download.reached(100_000)
-                    let events = download.events
-                    client.update(network: NetworkPolicy(interfaces: ["none0"]))
-                    for await event in events {
-                        if case .retrying(let error, _, _) = event, error.message.contains("none0") { break }
-                    }
-                    client.update(network: NetworkPolicy())
-                    let result = try await download.result()
-                    #expect(result.bytes == 8.mebibytes)
+            try await Self.whileFetching(harness) { client, download in
+                let events = download.events
+                client.update(network: NetworkPolicy(interfaces: ["none0"]))
+                for await event in events {
+                    if case .retrying(let error, _, _) = event, error.message.contains("none0") { break }
                 }
+                client.update(network: NetworkPolicy())
             }
-            #expect(harness.contains(seed: 1, length: 8.mebibytes))
             let log = harness.origin.log.snapshot()
             #expect(log.bytesSent < 2 * 8.mebibytes)
         }
