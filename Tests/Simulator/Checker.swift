@@ -199,8 +199,11 @@ final class Checker: @unchecked Sendable {
 
     /// A download says something of one of its sources.
     func hear(_ note: String, file: Int) {
-        guard let end = note.firstRange(of: " has other bytes")?.lowerBound else { return }
-        self.blamed.append((file, String(note[..<end])))
+        if let end = note.firstRange(of: " has other bytes")?.lowerBound {
+            self.blamed.append((file, String(note[..<end])))
+        } else if let end = note.firstRange(of: " is compared again")?.lowerBound {
+            self.blamed.removeAll { $0 == (file, String(note[..<end])) }
+        }
     }
 
     /// A download has failed or rests: resumed, another source may define the file.
@@ -221,8 +224,7 @@ final class Checker: @unchecked Sendable {
     /// Notes how a run ended that was left to end by itself.
     func note(_ endings: [String], isCalm: Bool) {
         self.endings = endings
-        // While all goes wrong a right one may still be blamed: two worlds in 50,000 show it (75830, 96541), to be mended.
-        if isCalm { self.checkBlame() }
+        self.checkBlame()
         if endings.contains("internal") { self.violate("a run ends with a fault of its own") }
         guard isCalm else { return }
         // `exists`: it was completed before the remote file changed, and is not overwritten.

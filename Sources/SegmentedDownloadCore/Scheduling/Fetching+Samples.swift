@@ -13,6 +13,16 @@ struct Dispute: Hashable, Sendable {
     let spot: Range<Int64>
     let arbiter: SourceID
     var lease: LeaseID?
+    /// Who contradicts what is on disk, and brings nothing more until it is known who is right.
+    var accusers: [SourceID]
+
+    init(accuser: SourceID, accused: SourceBook.Contributor, spot: Range<Int64>, arbiter: SourceID) {
+        self.accuser = accuser
+        self.accused = accused
+        self.spot = spot
+        self.arbiter = arbiter
+        self.accusers = [accuser]
+    }
 }
 
 /// What is fetched only to be compared with what is on disk: it shows whether a source has the same bytes.
@@ -42,7 +52,8 @@ extension Fetching {
     mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard self.culprits.isEmpty, self.withdrawals.isEmpty else { return nil }
         if let dispute = self.dispute, dispute.lease == nil {
-            guard !self.sources[dispute.arbiter].isGone, isOpen(self.sources[dispute.arbiter].host) else { return nil }
+            let arbiter = self.sources[dispute.arbiter]
+            guard !arbiter.isGone, arbiter.retryAt <= now, isOpen(arbiter.host) else { return nil }
             let order = self.sample(dispute.spot, from: dispute.arbiter, now: now)
             self.dispute?.lease = order.lease
             return order
@@ -163,7 +174,7 @@ extension Fetching {
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
         if isAnswered { self.audits.removeAll { $0.spot == lease.order.spot } }
         let dispute = self.dispute.flatMap { $0.lease == lease.id ? $0 : nil }
-        if dispute != nil { self.dispute = nil }
+        if isAnswered, dispute != nil { self.dispute = nil } else if dispute != nil { self.dispute?.lease = nil }
         guard self.outcome == nil else { return [] }
         // What was compared may have been withdrawn meanwhile, or the source been judged otherwise.
         guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven
@@ -198,10 +209,7 @@ extension Fetching {
         case .storageFailed(let failure):
             self.outcome = .failed(failure)
         }
-        if let dispute, self.dispute == nil, !isAnswered {
-            actions += self.decide(against: dispute.accuser, dispute.accused)
-        }
-        actions += self.reviseIfSettled()
+        actions += self.settleDispute() + self.reviseIfSettled()
         self.finishIfComplete()
         return actions
     }
@@ -242,13 +250,13 @@ extension Fetching {
         }
     }
 
-    /// A contradiction whose arbiter is gone is decided without it.
+    /// A contradiction whose arbiter is gone is put to another one, or decided without.
     mutating func settleDispute() -> [DownloadAction] {
         guard let dispute, dispute.lease == nil, self.outcome == nil,
             self.sources[dispute.arbiter].isGone || self.isSingleStream
         else { return [] }
         self.dispute = nil
-        return self.decide(against: dispute.accuser, dispute.accused)
+        return self.dispute(dispute.spot.lowerBound, between: dispute.accuser, dispute.accused)
     }
 
     /// Where each run of bytes begins and ends of which only samples were compared: what differs from some place on shows

@@ -18,6 +18,7 @@ extension Fetching {
             guard entry.isUsable || entry.standing == .unproven && (self.isSingleStream || self.isOrphaned) else {
                 return false
             }
+            guard self.dispute?.accusers.contains(id) != true else { return false }
             return entry.retryAt <= now && isOpen(entry.host)
         }
         return usable.max { left, right in
@@ -157,33 +158,59 @@ extension Fetching {
             self.outcome = .changed("its byte \(offset) is not the one fetched before")
             return []
         }
+        guard self.dispute == nil || self.isSingleStream || source == self.sources.reference else {
+            // Whoever is wrong there may have brought this byte, too. Once that is known it is compared again.
+            self.dispute?.accusers.append(source)
+            return []
+        }
+        return self.dispute(offset, between: source, accused)
+    }
+
+    /// Asks a third source, or where there is none takes the reference's word.
+    mutating func dispute(
+        _ offset: Int64, between accuser: SourceID, _ accused: SourceBook.Contributor
+    ) -> [DownloadAction] {
         let arbiter = self.sources.ids.first { id in
-            guard id != source, .source(id) != accused, !self.sources[id].isGone else { return false }
+            guard id != accuser, .source(id) != accused, !self.sources[id].isGone else { return false }
             // Of what an earlier run left nobody knows who brought it: any other source might speak for itself.
             if case .earlier = accused { return id == self.sources.reference }
             return true
         }
-        guard self.dispute == nil, let arbiter, !self.isSingleStream else {
-            return self.decide(against: source, accused)
+        if self.dispute == nil, let arbiter, !self.isSingleStream {
+            self.dispute = Dispute(accuser: accuser, accused: accused, spot: offset..<(offset + 1), arbiter: arbiter)
+            return []
         }
-        self.dispute = Dispute(accuser: source, accused: accused, spot: offset..<(offset + 1), arbiter: arbiter)
-        return []
+        guard accuser != self.sources.reference else { return self.discard(accused) }
+        self.sources[accuser].deniedAt = offset
+        return self.quarantine(accuser)
     }
 
-    /// Of two that contradict each other the one that is not the reference has other bytes.
-    mutating func decide(against accuser: SourceID, _ accused: SourceBook.Contributor) -> [DownloadAction] {
-        accuser == self.sources.reference ? self.discard(accused) : self.quarantine(accuser)
+    /// Who was not believed because of a byte that is believed no more is compared anew.
+    private mutating func readmit(deniedBy contributor: SourceBook.Contributor) -> [DownloadAction] {
+        let denied = self.sources.ids.filter { id in
+            guard let offset = self.sources[id].deniedAt, self.sources[id].standing == .quarantined else {
+                return false
+            }
+            return self.contributor(of: offset) == contributor
+        }
+        return denied.map { id in
+            self.sources[id].standing = .unproven
+            self.sources[id].samples = []
+            self.sources[id].deniedAt = nil
+            return .report(.note("\(self.sources[id].host) is compared again: what it contradicted is fetched anew"))
+        }
     }
 
     mutating func discard(_ contributor: SourceBook.Contributor, _ reason: String? = nil) -> [DownloadAction] {
         switch contributor {
         case .source(let id): return self.quarantine(id, reason)
         case .earlier(let index):
+            let readmitted = self.readmit(deniedBy: contributor)
             self.withdrawals += self.sources.earlier[index]
             self.sources.earlier[index] = []
             self.audits.removeAll { $0.contributor == contributor }
             return [.report(.note(reason ?? "what another source brought before differs; it is fetched anew"))]
-                + self.endSamples(accusing: contributor) + self.reviseIfSettled()
+                + readmitted + self.endSamples(accusing: contributor) + self.reviseIfSettled()
         }
     }
 
@@ -192,6 +219,7 @@ extension Fetching {
     /// - Parameter reason: what is said of it; without one, that its bytes are others.
     mutating func quarantine(_ source: SourceID, _ reason: String? = nil) -> [DownloadAction] {
         guard !self.culprits.contains(source), self.sources[source].standing != .quarantined else { return [] }
+        let readmitted = self.readmit(deniedBy: .source(source))
         self.sources[source].standing = .quarantined
         self.culprits.append(source)
         self.audits.removeAll { $0.contributor == .source(source) }
@@ -203,6 +231,7 @@ extension Fetching {
                         ?? "\(self.sources[source].host) has other bytes than the other sources; what it brought is fetched anew"
                 ))
         ]
+        actions += readmitted
         for lease in self.leases where lease.order.source == source { actions += self.revoke(lease.id, .stopping) }
         actions += self.endSamples(accusing: .source(source))
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {

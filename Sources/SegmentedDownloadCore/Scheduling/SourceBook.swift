@@ -47,6 +47,8 @@ struct SourceBook: Hashable, Sendable {
         var samples: [Int64] = []
         /// What of the file it brought in this run, ordered and disjoint.
         var contributed: [Range<Int64>] = []
+        /// The byte of another source that it contradicted, if nobody could say who of the two is right: it was not believed.
+        var deniedAt: Int64?
 
         var isUsable: Bool { self.standing == .proven || self.standing == .sampled }
         /// Whether it could take the reference's place.

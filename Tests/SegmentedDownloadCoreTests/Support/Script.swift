@@ -12,6 +12,7 @@ struct Script {
     private var actions: [GroupAction] = []
     /// Requests that are out, in the order made.
     private(set) var orders: [FetchOrder] = []
+    private var notes: [String] = []
     private var observations: [LeaseID: LeaseObservation] = [:]
 
     init(
@@ -51,6 +52,7 @@ struct Script {
     mutating func hear(_ event: GroupEvent) {
         let ordered = self.machine.handle(event, now: self.now)
         self.actions += ordered
+        for case .download(_, .report(.note(let note))) in ordered { self.notes.append(note) }
         for case .fetch(let id, let order) in ordered where id == Self.id { self.orders.append(order) }
         for case .download(Self.id, .narrow(let lease, let limit)) in ordered { self.tell(.narrowed(lease, to: limit)) }
     }
@@ -106,6 +108,9 @@ struct Script {
 
     var plan: SegmentPlan? { self.machine.machine(Self.id)?.plan }
     var conclusion: DownloadConclusion? { self.machine.machine(Self.id)?.conclusion }
+    /// The notes that say this, in their order.
+    func reports(_ text: String) -> [String] { self.notes.filter { $0.contains(text) } }
+
     var leases: [Int] { self.orders.map(\.lease.rawValue) }
 
     var failure: Failure? {
