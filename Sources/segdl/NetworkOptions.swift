@@ -34,6 +34,17 @@ struct NetworkOptions: ParsableArguments {
             valueName: "NAME|ADDRESS"))
     var interface: [String] = []
 
+    /// What to do where a connection would go over an interface whose bytes cost money.
+    enum Metered: String, Hashable, CaseIterable, ExpressibleByArgument {
+        case pause, allow
+    }
+
+    @Option(
+        help: ArgumentHelp(
+            "Where bytes cost money (mobile broadband, ppp, bluetooth): pause waits for another network, as for one that is down.",
+            valueName: "pause|allow"))
+    var metered = Metered.allow
+
     @Option(help: ArgumentHelp("Redirects followed.", valueName: "N"))
     var maxRedirs = 20
 
@@ -59,5 +70,6 @@ struct NetworkOptions: ParsableArguments {
         configuration.allowsDowngrade = self.allowDowngrade
         configuration.redirectsMax = self.maxRedirs
         if !self.interface.isEmpty { configuration.network.interfaces = self.interface }
+        configuration.network.allowsMetered = self.metered == .allow
     }
 }

@@ -40,9 +40,11 @@ final class ConnectionRegister: Sendable {
         }
         guard isAllowed else {
             let address = channel.localAddress?.ipAddress ?? "an unknown address"
-            let name = interfaces.first { $0.address.ipAddress == channel.localAddress?.ipAddress }?.name
+            let interface = interfaces.first { $0.address.ipAddress == channel.localAddress?.ipAddress }
+            let kind = interface?.isMetered == true ? "which is metered, and that" : "which"
             throw Failure(
-                .network, "the way there is over \(name ?? address), which is not allowed", isTransient: true)
+                .network, "the way there is over \(interface?.name ?? address), \(kind) is not allowed",
+                isTransient: true)
         }
         channel.closeFuture.whenComplete { _ in
             self.state.withLock { _ = $0.channels.removeValue(forKey: ObjectIdentifier(channel)) }
