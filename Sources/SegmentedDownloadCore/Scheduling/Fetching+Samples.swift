@@ -5,26 +5,6 @@ struct Audit: Hashable, Sendable {
     var lease: LeaseID?
 }
 
-/// Two sources contradict each other, and a third is asked.
-struct Dispute: Hashable, Sendable {
-    let accuser: SourceID
-    /// Who brought the byte on disk.
-    let accused: SourceBook.Contributor
-    let spot: Range<Int64>
-    let arbiter: SourceID
-    var lease: LeaseID?
-    /// Who contradicts what is on disk, and brings nothing more until it is known who is right.
-    var accusers: [SourceID]
-
-    init(accuser: SourceID, accused: SourceBook.Contributor, spot: Range<Int64>, arbiter: SourceID) {
-        self.accuser = accuser
-        self.accused = accused
-        self.spot = spot
-        self.arbiter = arbiter
-        self.accusers = [accuser]
-    }
-}
-
 /// What is fetched only to be compared with what is on disk: it shows whether a source has the same bytes.
 extension Fetching {
     /// 16 KiB: two different files hardly agree over it by chance, and it costs nothing.
@@ -51,13 +31,7 @@ extension Fetching {
     /// The next thing to be compared, if there is any: a contradiction, the end's audit, a source not known yet.
     mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard self.culprits.isEmpty, self.withdrawals.isEmpty else { return nil }
-        if let dispute = self.dispute, dispute.lease == nil {
-            let arbiter = self.sources[dispute.arbiter]
-            guard !arbiter.isGone, arbiter.retryAt <= now, isOpen(arbiter.host) else { return nil }
-            let order = self.sample(dispute.spot, from: dispute.arbiter, now: now)
-            self.dispute?.lease = order.lease
-            return order
-        }
+        if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
         let reference = self.sources[self.sources.reference]
         if let index = self.audits.firstIndex(where: { $0.lease == nil }), reference.isUsable {
             guard reference.retryAt <= now, isOpen(reference.host) else { return nil }
@@ -65,11 +39,11 @@ extension Fetching {
             self.audits[index].lease = order.lease
             return order
         }
-        guard self.dispute == nil, !self.plan.isComplete || !reference.isUsable else { return nil }
+        guard !self.plan.isComplete || !reference.isUsable else { return nil }
         for id in self.sources.ids where self.sources[id].standing == .unproven {
             // The one it was compared with may have gone since.
             if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
-            guard self.sources[id].standing == .unproven, self.sources[id].retryAt <= now,
+            guard self.sources[id].standing == .unproven, !self.isAccuser(id), self.sources[id].retryAt <= now,
                 isOpen(self.sources[id].host),
                 !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)
             else { continue }
@@ -78,7 +52,7 @@ extension Fetching {
         return nil
     }
 
-    private mutating func sample(_ spot: Range<Int64>, from source: SourceID, now: Duration) -> FetchOrder {
+    mutating func sample(_ spot: Range<Int64>, from source: SourceID, now: Duration) -> FetchOrder {
         let identity = self.identity(of: source)
         let order = FetchOrder(
             lease: LeaseID(self.leaseNext), source: source, segment: .none,
@@ -158,9 +132,13 @@ extension Fetching {
     }
 
     private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {
-        guard self.sources.hasAlternative(to: lease.order.source) else {
-            return self.count(failure, of: lease, except: nil, now: now)
+        if let asked = failure.retryAfter, asked > self.settings.retry.retryAfterMax,
+            !self.sources.hasAlternative(to: lease.order.source)
+        {
+            self.outcome = .failed(failure)
+            return []
         }
+        // A sample has no segment that its failure could be counted against.
         return self.failOver(failure, from: lease.order.source, now: now)
     }
 
@@ -173,8 +151,7 @@ extension Fetching {
         // A comparison that failed is made again, as long as there is somebody to ask.
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
         if isAnswered { self.audits.removeAll { $0.spot == lease.order.spot } }
-        let dispute = self.dispute.flatMap { $0.lease == lease.id ? $0 : nil }
-        if isAnswered, dispute != nil { self.dispute = nil } else if dispute != nil { self.dispute?.lease = nil }
+        let dispute = self.disputes.first.flatMap { $0.lease == lease.id ? $0 : nil }
         guard self.outcome == nil else { return [] }
         // What was compared may have been withdrawn meanwhile, or the source been judged otherwise.
         guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven
@@ -183,20 +160,15 @@ extension Fetching {
         }
         switch end {
         case .finished where isAnswered:
-            actions += self.agreed(lease, dispute)
+            actions += dispute.map { self.arbitrated($0, agrees: true) } ?? self.agreed(lease)
         case .finished, .stopped:
-            if !self.sources[source].isGone {
+            // A refusal was counted when it came.
+            if lease.wasAccepted, !self.sources[source].isGone {
                 let failure = Failure(.network, "\(self.sources[source].host): nothing came", isTransient: true)
                 actions += self.sampleFailed(failure, lease, now: now)
             }
         case .differs(let offset):
-            if let dispute {
-                let discarded = self.discard(dispute.accused)
-                // Who is quarantined already has nothing left here: then it is the other one that is wrong.
-                actions += discarded.isEmpty ? self.quarantine(dispute.accuser) : discarded
-            } else {
-                actions += self.differs(offset, at: source)
-            }
+            actions += dispute.map { self.arbitrated($0, agrees: false) } ?? self.differs(offset, at: source)
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: source)
         case .failed(let failure), .corrupt(let failure):
@@ -209,14 +181,14 @@ extension Fetching {
         case .storageFailed(let failure):
             self.outcome = .failed(failure)
         }
-        actions += self.settleDispute() + self.reviseIfSettled()
+        if let dispute, !isAnswered { actions += self.arbitrated(dispute, agrees: nil) }
+        actions += self.reviseIfSettled()
         self.finishIfComplete()
         return actions
     }
 
-    private mutating func agreed(_ lease: Lease, _ dispute: Dispute?) -> [DownloadAction] {
+    private mutating func agreed(_ lease: Lease) -> [DownloadAction] {
         let source = lease.order.source
-        if let dispute { return self.quarantine(dispute.accuser) }
         self.sources[source].failures = 0
         guard self.sources[source].standing == .unproven else { return [] }
         self.sources[source].samples.append(lease.order.request.lowerBound)
@@ -230,7 +202,7 @@ extension Fetching {
     /// The file is complete once its bytes are there and those of sources that were only sampled are sampled again.
     mutating func finishIfComplete() {
         guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.culprits.isEmpty,
-            self.withdrawals.isEmpty, self.dispute == nil, !self.isReplacing
+            self.withdrawals.isEmpty, self.disputes.isEmpty, !self.isReplacing
         else { return }
         // What a connection brought is its source's once it has ended.
         guard !self.sources.hasMirrors || self.leases.allSatisfy(\.order.isSample) else { return }
@@ -248,15 +220,6 @@ extension Fetching {
                     .network, "no source is left to compare with what others brought",
                     hint: "Run the same command again: nothing is fetched twice"))
         }
-    }
-
-    /// A contradiction whose arbiter is gone is put to another one, or decided without.
-    mutating func settleDispute() -> [DownloadAction] {
-        guard let dispute, dispute.lease == nil, self.outcome == nil,
-            self.sources[dispute.arbiter].isGone || self.isSingleStream
-        else { return [] }
-        self.dispute = nil
-        return self.dispute(dispute.spot.lowerBound, between: dispute.accuser, dispute.accused)
     }
 
     /// Where each run of bytes begins and ends of which only samples were compared: what differs from some place on shows

@@ -18,7 +18,7 @@ extension Fetching {
             guard entry.isUsable || entry.standing == .unproven && (self.isSingleStream || self.isOrphaned) else {
                 return false
             }
-            guard self.dispute?.accusers.contains(id) != true else { return false }
+            guard !self.isAccuser(id) else { return false }
             return entry.retryAt <= now && isOpen(entry.host)
         }
         return usable.max { left, right in
@@ -86,12 +86,11 @@ extension Fetching {
             self.sources[next].resource != nil
         else { return [] }
         guard !self.hasUnmarked else { return self.endUnmarked() }
-        let voided = self.dispute?.accused == .source(self.sources.reference) ? self.voidDispute() : []
         self.sources.replaceReference(by: next)
         self.audits = []
         self.hasAudited = false
         self.owesRecord = false
-        return voided + self.revise(withdrawing: [], remarks: true)
+        return self.revise(withdrawing: [], remarks: true)
     }
 
     /// Whether somebody writes bytes that are claimed as the reference's.
@@ -143,64 +142,6 @@ extension Fetching {
         return actions.isEmpty ? nil : actions
     }
 
-    /// Whose byte it is: that of a connection which is still writing there, else as the book says.
-    private func contributor(of offset: Int64) -> SourceBook.Contributor {
-        let writer = self.leases.first { lease in
-            !lease.order.isSample && lease.order.writesFrom <= offset && offset < lease.position
-        }
-        return writer.map { .source($0.order.source) } ?? self.sources.contributor(of: offset)
-    }
-
-    /// A compared byte is not the one on disk. With three sources the third tells who is wrong, else the reference is right.
-    mutating func differs(_ offset: Int64, at source: SourceID) -> [DownloadAction] {
-        let accused = self.contributor(of: offset)
-        guard self.sources.hasMirrors || accused != .source(.first), accused != .source(source) else {
-            self.outcome = .changed("its byte \(offset) is not the one fetched before")
-            return []
-        }
-        guard self.dispute == nil || self.isSingleStream || source == self.sources.reference else {
-            // Whoever is wrong there may have brought this byte, too. Once that is known it is compared again.
-            self.dispute?.accusers.append(source)
-            return []
-        }
-        return self.dispute(offset, between: source, accused)
-    }
-
-    /// Asks a third source, or where there is none takes the reference's word.
-    mutating func dispute(
-        _ offset: Int64, between accuser: SourceID, _ accused: SourceBook.Contributor
-    ) -> [DownloadAction] {
-        let arbiter = self.sources.ids.first { id in
-            guard id != accuser, .source(id) != accused, !self.sources[id].isGone else { return false }
-            // Of what an earlier run left nobody knows who brought it: any other source might speak for itself.
-            if case .earlier = accused { return id == self.sources.reference }
-            return true
-        }
-        if self.dispute == nil, let arbiter, !self.isSingleStream {
-            self.dispute = Dispute(accuser: accuser, accused: accused, spot: offset..<(offset + 1), arbiter: arbiter)
-            return []
-        }
-        guard accuser != self.sources.reference else { return self.discard(accused) }
-        self.sources[accuser].deniedAt = offset
-        return self.quarantine(accuser)
-    }
-
-    /// Who was not believed because of a byte that is believed no more is compared anew.
-    private mutating func readmit(deniedBy contributor: SourceBook.Contributor) -> [DownloadAction] {
-        let denied = self.sources.ids.filter { id in
-            guard let offset = self.sources[id].deniedAt, self.sources[id].standing == .quarantined else {
-                return false
-            }
-            return self.contributor(of: offset) == contributor
-        }
-        return denied.map { id in
-            self.sources[id].standing = .unproven
-            self.sources[id].samples = []
-            self.sources[id].deniedAt = nil
-            return .report(.note("\(self.sources[id].host) is compared again: what it contradicted is fetched anew"))
-        }
-    }
-
     mutating func discard(_ contributor: SourceBook.Contributor, _ reason: String? = nil) -> [DownloadAction] {
         switch contributor {
         case .source(let id): return self.quarantine(id, reason)
@@ -210,7 +151,7 @@ extension Fetching {
             self.sources.earlier[index] = []
             self.audits.removeAll { $0.contributor == contributor }
             return [.report(.note(reason ?? "what another source brought before differs; it is fetched anew"))]
-                + readmitted + self.endSamples(accusing: contributor) + self.reviseIfSettled()
+                + readmitted + self.endSamples() + self.reviseIfSettled()
         }
     }
 
@@ -233,7 +174,7 @@ extension Fetching {
         ]
         actions += readmitted
         for lease in self.leases where lease.order.source == source { actions += self.revoke(lease.id, .stopping) }
-        actions += self.endSamples(accusing: .source(source))
+        actions += self.endSamples()
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(
                 Failure(
@@ -245,17 +186,10 @@ extension Fetching {
     }
 
     /// Nothing is compared with bytes that are to be withdrawn: whoever has others would be blamed for it. It is begun anew
-    /// afterwards; only a contradiction of what is withdrawn is none any more.
-    private mutating func endSamples(accusing contributor: SourceBook.Contributor) -> [DownloadAction] {
-        if self.dispute?.accused == contributor { self.dispute = nil }
-        self.dispute?.lease = nil
+    /// afterwards.
+    private mutating func endSamples() -> [DownloadAction] {
+        if !self.disputes.isEmpty { self.disputes[0].lease = nil }
         return self.leases.filter(\.order.isSample).flatMap { self.revoke($0.id, .stopping) }
-    }
-
-    private mutating func voidDispute() -> [DownloadAction] {
-        let lease = self.dispute?.lease
-        self.dispute = nil
-        return lease.map { self.revoke($0, .stopping) } ?? []
     }
 
     /// Withdraws what the culprits brought, once none of their leases writes any more.
@@ -271,15 +205,13 @@ extension Fetching {
         self.culprits = []
         self.withdrawals = []
         guard isReplaced || !withdrawn.isEmpty else { return [] }
-        var actions: [DownloadAction] = []
         if isReplaced, let usable {
-            if self.dispute?.accused == .source(self.sources.reference) { actions += self.voidDispute() }
             self.sources.replaceReference(by: usable)
             self.audits = []
             self.hasAudited = false
             self.owesRecord = false
         }
-        return actions + self.revise(withdrawing: withdrawn, remarks: isReplaced)
+        return self.revise(withdrawing: withdrawn, remarks: isReplaced)
     }
 
     mutating func revise(withdrawing ranges: [Range<Int64>], remarks: Bool = false) -> [DownloadAction] {
@@ -292,7 +224,11 @@ extension Fetching {
 
     /// What was withdrawn is claimed no more, also after a crash: it may be fetched anew.
     mutating func revised() -> [DownloadAction] {
-        for range in self.revision?.withdrawn ?? [] { self.plan.reopen(range) }
+        for range in self.revision?.withdrawn ?? [] {
+            self.plan.reopen(range)
+            // What comes there now is nobody's contradiction.
+            self.disputes.removeAll { range.contains($0.offset) }
+        }
         self.revision = nil
         if self.plan.bytesMissing > 0 { self.hasAudited = false }
         var actions = self.reviseIfSettled() + self.replaceReference()

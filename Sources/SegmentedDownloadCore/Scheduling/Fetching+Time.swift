@@ -42,7 +42,7 @@ extension Fetching {
             }
         }
         actions += self.endPatience(now: now) + self.replaceLaggard(now: now)
-        actions += self.replaceReference() + self.settleDispute()
+        actions += self.reviseIfSettled() + self.replaceReference() + self.settleDisputes()
         if self.owesRecord, !self.awaitsProof, self.revision == nil {
             self.owesRecord = false
             actions += self.revise(withdrawing: [], remarks: true)

@@ -53,7 +53,8 @@ struct Fetching: Hashable, Sendable {
     /// What is still to be compared before the file is taken for whole.
     var audits: [Audit] = []
     var hasAudited = false
-    var dispute: Dispute?
+    /// Contradictions not decided yet, in the order in which they came.
+    var disputes: [Dispute] = []
     /// Sources found to have other bytes, whose own are still to be withdrawn.
     var culprits: [SourceID] = []
     /// What else is to be withdrawn.
@@ -135,7 +136,10 @@ struct Fetching: Hashable, Sendable {
     ///
     /// - Parameter isOpen: whether a connection to a host may be opened.
     mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard self.outcome == nil, self.revision == nil, !self.isReplacing, self.leases.count < self.target else {
+        // While the bytes of one source are on their way out, others would be compared with them.
+        guard self.outcome == nil, self.revision == nil, self.culprits.isEmpty, self.withdrawals.isEmpty,
+            !self.isReplacing, self.leases.count < self.target
+        else {
             return nil
         }
         if self.sources.hasMirrors || !self.audits.isEmpty, !self.isSingleStream {
@@ -148,6 +152,7 @@ struct Fetching: Hashable, Sendable {
             self.plan.truncate(to: self.plan.frontier)
             self.isSingleStream = true
             self.forgetsFrom = self.plan.frontier
+            self.disputes = []
         }
         let waiting = self.plan.segments.indices.filter { index in
             let segment = self.plan.segments[index]

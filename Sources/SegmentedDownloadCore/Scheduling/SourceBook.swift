@@ -122,6 +122,7 @@ struct SourceBook: Hashable, Sendable {
             self.entries[index].contributed = []
             self.entries[index].samples = []
             self.entries[index].failures = 0
+            self.entries[index].deniedAt = nil
             // What another source is like was learnt of another version, perhaps.
             self.entries[index].resource = nil
             if self.entries[index].isUsable { self.entries[index].standing = .unproven }

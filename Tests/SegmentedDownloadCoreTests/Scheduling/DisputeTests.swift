@@ -68,7 +68,7 @@ struct DisputeTests {
         #expect(asked == [SourceID(1), SourceID(2), SourceID(3)])
     }
 
-    @Test("An arbiter that fails is asked again, and nobody is blamed meanwhile")
+    @Test("Where an arbiter may not be asked now another one is, and nobody is blamed meanwhile")
     func arbiterFails() throws {
         var script = try Self.sampling()
         let samples = Self.samples(script)
@@ -76,13 +76,141 @@ struct DisputeTests {
         Self.answer(&script, samples[0], agreeing: false)
         let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
         script.end(arbitration.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
-        script.wait(.seconds(3))
         // The next connection that is free asks.
         script.complete(0)
         let again = try #require(Self.samples(script).first { $0.spot?.count == 1 })
-        #expect(again.source == arbitration.source && again.spot == arbitration.spot)
+        #expect(again.source == SourceID(3) && again.spot == arbitration.spot)
         Self.answer(&script, again, agreeing: false)
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["a"])
+    }
+
+    @Test("The only arbiter is asked again once it may be")
+    func onlyArbiter() throws {
+        var script = Script.fetching(.exactly(3), length: Self.length) { $0.hosts = ["a", "b", "c"] }
+        script.progress(0, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        Self.answer(&script, try #require(Self.samples(script).first), agreeing: false)
+        let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
+        let busy = Failure(.server, "busy", isTransient: true, retryAfter: .seconds(2))
+        script.end(arbitration.lease.rawValue, .failed(busy))
+        script.complete(0)
+        script.wait(.seconds(1))
+        #expect(!Self.samples(script).contains { $0.spot?.count == 1 })
+        script.wait(.seconds(2))
+        for order in script.orders.prefix(1) { script.complete(order.lease.rawValue) }
+        let again = try #require(Self.samples(script).first { $0.spot?.count == 1 })
+        #expect(again.source == arbitration.source && again.spot == arbitration.spot)
+        #expect(script.reports(" has other bytes").isEmpty)
+    }
+
+    /// The same when all three mirrors agreed, and each is asked for bytes behind those of another.
+    private static func mirroring() throws -> Script {
+        var script = try Self.sampling()
+        for _ in 0..<12 {
+            guard let sample = Self.samples(script).first else { break }
+            Self.answer(&script, sample, agreeing: true)
+        }
+        try #require(Self.samples(script).isEmpty)
+        return script
+    }
+
+    /// A request for bytes that is out to a source, as soon as there is one.
+    private static func order(_ script: inout Script, from source: SourceID) -> FetchOrder? {
+        for _ in 0..<20 {
+            if let order = script.orders.first(where: { $0.source == source && !$0.isSample }) { return order }
+            guard let other = script.orders.last(where: { $0.source == .first }) else { return nil }
+            script.accept(other.lease.rawValue, Self.resource)
+            script.complete(other.lease.rawValue)
+        }
+        return nil
+    }
+
+    @Test("A contradiction that comes beside another is decided after it, and its source brings nothing before")
+    func queued() throws {
+        var script = try Self.mirroring()
+        // Two mirrors find another byte than what the first source brought.
+        for number in [1, 2] {
+            let order = try #require(Self.order(&script, from: SourceID(number)))
+            script.accept(order.lease.rawValue, Self.resource)
+            script.end(order.lease.rawValue, .differs(at: Int64(number)))
+        }
+        for number in [1, 2] {
+            let arbitration = try #require(Self.samples(script).first)
+            #expect(arbitration.spot?.lowerBound == Int64(number) && Self.samples(script).count == 1)
+            #expect(!script.orders.contains { $0.source == SourceID(2) && $0.lease > arbitration.lease })
+            // Each time the disk is right.
+            Self.answer(&script, arbitration, agreeing: true)
+            for order in script.orders where order.source == SourceID(number) {
+                script.end(order.lease.rawValue, .revoked)
+            }
+            Self.revise(&script)
+            script.wait(.milliseconds(100))
+        }
+        #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b", "c"])
+    }
+
+    @Test("Who contradicts what is being withdrawn is not judged by it")
+    func condemned() throws {
+        var script = try Self.sampling()
+        let samples = Self.samples(script)
+        Self.answer(&script, samples[1], agreeing: true)
+        Self.answer(&script, samples[0], agreeing: false)
+        let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
+        Self.answer(&script, arbitration, agreeing: false)
+        // The first source's bytes are on their way out; one who compares with them was not stopped in time.
+        Self.answer(&script, samples[2], agreeing: false)
+        for lease in script.leases { script.end(lease, .revoked) }
+        Self.revise(&script)
+        script.wait(.milliseconds(100))
+        #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["a"])
+        #expect(script.orders.contains { $0.source == SourceID(1) } && script.conclusion == nil)
+    }
+
+    @Test("An arbiter that never says it is given up after ten requests")
+    func endlessArbiter() throws {
+        var script = Script.fetching(.exactly(3), length: Self.length) { $0.hosts = ["a", "b", "c"] }
+        script.progress(0, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        let doubt = try #require(Self.samples(script).first)
+        Self.answer(&script, doubt, agreeing: false)
+        var count = 0
+        while let order = Self.samples(script).first(where: { $0.spot?.count == 1 }), count < 100 {
+            count += 1
+            // A byte comes each time, so that it does not count as a failure in a row; then nothing more.
+            script.accept(order.lease.rawValue, Self.resource)
+            script.progress(order.lease.rawValue, to: order.writesFrom, received: 1)
+            script.end(order.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
+            script.wait(.seconds(20))
+            for order in script.orders where !order.isSample { script.complete(order.lease.rawValue) }
+        }
+        #expect(count == Fetching.arbitrationsMax)
+        #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b"])
+    }
+
+    @Test("Where nobody else is left to compare with, one that refuses it fails the download in the end")
+    func lastComparer() throws {
+        var script = Script(.exactly(1)) { $0.hosts = ["a"] }
+        let there = 0..<(Self.length - 4096)
+        let saved = SavedPartial(
+            resource: Self.resource, completeLength: Self.length, missing: [there.upperBound..<Self.length],
+            marked: [MarkedRanges(mark: 9, ranges: [there])])
+        script.tell(.surveyed(.partial(saved)))
+        let probe = try #require(script.orders.first)
+        script.accept(probe.lease.rawValue, Self.resource)
+        script.tell(.prepared)
+        script.progress(probe.lease.rawValue, to: Self.length)
+        script.end(probe.lease.rawValue, .finished)
+        var count = 0
+        while let order = Self.samples(script).first, count < 100 {
+            count += 1
+            script.respond(order.lease.rawValue, .refused(status: 503, retryAfter: nil))
+            script.end(order.lease.rawValue, .stopped)
+            script.wait(.seconds(60))
+        }
+        #expect(count == DownloadSettings().retry.attemptsMax + 1)
+        // The one that was due meanwhile, and the last one.
+        for _ in 0..<2 { script.tell(.checkpointed(bytes: Self.length)) }
+        #expect(script.failure?.status == 503)
     }
 
     @Test("Where the arbiter is gone another one is asked")
