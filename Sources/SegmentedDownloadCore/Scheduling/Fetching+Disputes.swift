@@ -39,6 +39,13 @@ extension Fetching {
         return self.sources[id].standing != .quarantined
     }
 
+    /// Nothing is compared with bytes that are to be withdrawn: whoever has others would be blamed for it. It is begun anew
+    /// afterwards.
+    mutating func endSamples() -> [DownloadAction] {
+        if !self.disputes.isEmpty { self.disputes[0].lease = nil }
+        return self.leases.filter(\.order.isSample).flatMap { self.revoke($0.id, .stopping) }
+    }
+
     /// Whose byte it is: that of a connection which is still writing there, else as the book says.
     func contributor(of offset: Int64) -> SourceBook.Contributor {
         let writer = self.leases.first { lease in

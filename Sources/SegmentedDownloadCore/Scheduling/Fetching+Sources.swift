@@ -185,13 +185,6 @@ extension Fetching {
         return actions + self.reviseIfSettled()
     }
 
-    /// Nothing is compared with bytes that are to be withdrawn: whoever has others would be blamed for it. It is begun anew
-    /// afterwards.
-    private mutating func endSamples() -> [DownloadAction] {
-        if !self.disputes.isEmpty { self.disputes[0].lease = nil }
-        return self.leases.filter(\.order.isSample).flatMap { self.revoke($0.id, .stopping) }
-    }
-
     /// Withdraws what the culprits brought, once none of their leases writes any more.
     mutating func reviseIfSettled() -> [DownloadAction] {
         guard self.outcome == nil, self.revision == nil, !self.culprits.isEmpty || !self.withdrawals.isEmpty,
