@@ -4,7 +4,7 @@ struct Dispute: Hashable, Sendable {
     let offset: Int64
     /// The request by which another source is asked who is right.
     var lease: LeaseID?
-    /// How often that was tried and came to nothing.
+    /// How often an answer was begun that never said it.
     var attempts = 0
 }
 
@@ -13,13 +13,13 @@ struct Dispute: Hashable, Sendable {
 /// Each contradiction is kept until it is decided or its byte is withdrawn, and they are decided one after another: what the
 /// first one brings to light settles many of those behind it. Whose byte it is, is looked up when it is decided.
 extension Fetching {
-    /// 10: an arbiter may send something each time and still never say what was asked.
+    /// 10: one who sends something each time has no failures in a row that would end it.
     static let arbitrationsMax = 10
 
     /// A compared byte is not the one on disk.
     mutating func differs(_ offset: Int64, at source: SourceID) -> [DownloadAction] {
         // Of what is to be withdrawn it is known already, and nobody is judged by it.
-        if self.sources.hasMirrors, !self.isBelieved(offset) { return [] }
+        guard self.isBelieved(offset) else { return [] }
         let accused = self.contributor(of: offset)
         guard self.sources.hasMirrors || accused != .source(.first), accused != .source(source) else {
             self.outcome = .changed("its byte \(offset) is not the one fetched before")
@@ -43,7 +43,13 @@ extension Fetching {
     /// afterwards.
     mutating func endSamples() -> [DownloadAction] {
         if !self.disputes.isEmpty { self.disputes[0].lease = nil }
-        return self.leases.filter(\.order.isSample).flatMap { self.revoke($0.id, .stopping) }
+        let samples = self.leases.filter(\.order.isSample).map(\.id)
+        let actions = samples.flatMap { self.revoke($0, .stopping) }
+        // Also of one that is ending for another reason: it may have been answered.
+        for index in self.leases.indices where self.leases[index].order.isSample {
+            self.leases[index].revocation = .stopping
+        }
+        return actions
     }
 
     /// Whose byte it is: that of a connection which is still writing there, else as the book says.
@@ -59,15 +65,16 @@ extension Fetching {
 
     // MARK: Asking a third
 
-    /// Who may say who is right.
+    /// Who may say who is right, those first that were compared themselves.
     private func arbiters(of dispute: Dispute) -> [SourceID] {
         let accused = self.contributor(of: dispute.offset)
-        return self.sources.ids.filter { id in
+        let candidates = self.sources.ids.filter { id in
             guard id != dispute.accuser, .source(id) != accused, !self.sources[id].isGone else { return false }
             // Of what an earlier run left nobody knows who brought it: any other source might speak for itself.
             if case .earlier = accused { return id == self.sources.reference }
             return true
         }
+        return candidates.filter { self.sources[$0].isUsable } + candidates.filter { !self.sources[$0].isUsable }
     }
 
     /// The request that has a third source say who is right, if there is a contradiction and one may be asked now.
@@ -85,15 +92,15 @@ extension Fetching {
     /// An arbiter's request has ended.
     ///
     /// - Parameter agrees: whether he has the byte on disk; absent if he did not say.
-    mutating func arbitrated(_ dispute: Dispute, agrees: Bool?) -> [DownloadAction] {
+    mutating func arbitrated(_ dispute: Dispute, by lease: Lease, agrees: Bool?) -> [DownloadAction] {
         guard let index = self.disputes.firstIndex(where: { $0.lease == dispute.lease }) else { return [] }
         guard let agrees else {
             self.disputes[index].lease = nil
-            self.disputes[index].attempts += 1
+            if lease.bytesReceived > 0 { self.disputes[index].attempts += 1 }
             return self.settleDisputes()
         }
         self.disputes.remove(at: index)
-        return agrees ? self.quarantine(dispute.accuser) : self.discard(self.contributor(of: dispute.offset))
+        return agrees ? self.deny(dispute) : self.discard(self.contributor(of: dispute.offset))
     }
 
     // MARK: Deciding
@@ -122,6 +129,10 @@ extension Fetching {
         guard dispute.accuser != self.sources.reference else {
             return self.discard(self.contributor(of: dispute.offset))
         }
+        return self.deny(dispute)
+    }
+
+    private mutating func deny(_ dispute: Dispute) -> [DownloadAction] {
         let actions = self.quarantine(dispute.accuser)
         self.sources[dispute.accuser].deniedAt = dispute.offset
         return actions

@@ -138,6 +138,14 @@ extension Fetching {
             self.outcome = .failed(failure)
             return []
         }
+        // Where others are served it is a matter of how many.
+        let others = self.leases.contains { $0.id != lease.id && $0.phase == .receiving }
+        if failure.isTransient, others, now - self.servedAt < Self.serviceInterval,
+            !self.sources.hasAlternative(to: lease.order.source)
+        {
+            self.sources[lease.order.source].retryAt = now + self.settings.retry.delayBase
+            return []
+        }
         // A sample has no segment that its failure could be counted against.
         return self.failOver(failure, from: lease.order.source, now: now)
     }
@@ -148,9 +156,9 @@ extension Fetching {
         // One that was called off may have been answered before it heard of that.
         let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
         let isAudit = self.audits.contains { $0.lease == lease.id }
+        if isAnswered { self.audits.removeAll { $0.lease == lease.id } }
         // A comparison that failed is made again, as long as there is somebody to ask.
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
-        if isAnswered { self.audits.removeAll { $0.spot == lease.order.spot } }
         let dispute = self.disputes.first.flatMap { $0.lease == lease.id ? $0 : nil }
         guard self.outcome == nil else { return [] }
         // What was compared may have been withdrawn meanwhile, or the source been judged otherwise.
@@ -160,7 +168,7 @@ extension Fetching {
         }
         switch end {
         case .finished where isAnswered:
-            actions += dispute.map { self.arbitrated($0, agrees: true) } ?? self.agreed(lease)
+            actions += dispute.map { self.arbitrated($0, by: lease, agrees: true) } ?? self.agreed(lease)
         case .finished, .stopped:
             // A refusal was counted when it came.
             if lease.wasAccepted, !self.sources[source].isGone {
@@ -168,7 +176,7 @@ extension Fetching {
                 actions += self.sampleFailed(failure, lease, now: now)
             }
         case .differs(let offset):
-            actions += dispute.map { self.arbitrated($0, agrees: false) } ?? self.differs(offset, at: source)
+            actions += dispute.map { self.arbitrated($0, by: lease, agrees: false) } ?? self.differs(offset, at: source)
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: source)
         case .failed(let failure), .corrupt(let failure):
@@ -181,7 +189,7 @@ extension Fetching {
         case .storageFailed(let failure):
             self.outcome = .failed(failure)
         }
-        if let dispute, !isAnswered { actions += self.arbitrated(dispute, agrees: nil) }
+        if let dispute, !isAnswered { actions += self.arbitrated(dispute, by: lease, agrees: nil) }
         actions += self.reviseIfSettled()
         self.finishIfComplete()
         return actions

@@ -81,9 +81,7 @@ extension Fetching {
     mutating func replaceReference() -> [DownloadAction] {
         guard self.sources[self.sources.reference].isGone, self.culprits.isEmpty, self.withdrawals.isEmpty,
             self.revision == nil,
-            let next = self.sources.ids.first(where: { self.sources[$0].standing == .proven })
-                ?? self.sources.ids.first(where: { self.sources[$0].isUsable }),
-            self.sources[next].resource != nil
+            let next = self.successor
         else { return [] }
         guard !self.hasUnmarked else { return self.endUnmarked() }
         self.sources.replaceReference(by: next)
@@ -91,6 +89,14 @@ extension Fetching {
         self.hasAudited = false
         self.owesRecord = false
         return self.revise(withdrawing: [], remarks: true)
+    }
+
+    /// Who would take the reference's place: rather one that has been asked for bytes, and nobody who would decide his own case.
+    private var successor: SourceID? {
+        let usable = self.sources.ids.filter { self.sources[$0].canBeReference }
+        let impartial = usable.filter { !self.isAccuser($0) }
+        let candidates = impartial.isEmpty ? usable : impartial
+        return candidates.first { self.sources[$0].standing == .proven } ?? candidates.first
     }
 
     /// Whether somebody writes bytes that are claimed as the reference's.
@@ -190,16 +196,16 @@ extension Fetching {
         guard self.outcome == nil, self.revision == nil, !self.culprits.isEmpty || !self.withdrawals.isEmpty,
             !self.leases.contains(where: { self.culprits.contains($0.order.source) && !$0.order.isSample })
         else { return [] }
-        let usable = self.sources.ids.first { self.sources[$0].canBeReference }
-        let isReplaced = self.sources[self.sources.reference].isGone && usable != nil
+        let successor = self.successor
+        let isReplaced = self.sources[self.sources.reference].isGone && successor != nil
         guard !isReplaced || !self.hasUnmarked else { return self.endUnmarked() }
         let withdrawn = (self.withdrawals + self.culprits.flatMap { self.sources[$0].contributed }).merged()
         for culprit in self.culprits { self.sources[culprit].contributed = [] }
         self.culprits = []
         self.withdrawals = []
         guard isReplaced || !withdrawn.isEmpty else { return [] }
-        if isReplaced, let usable {
-            self.sources.replaceReference(by: usable)
+        if isReplaced, let successor {
+            self.sources.replaceReference(by: successor)
             self.audits = []
             self.hasAudited = false
             self.owesRecord = false

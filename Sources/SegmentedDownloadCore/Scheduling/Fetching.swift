@@ -154,9 +154,12 @@ struct Fetching: Hashable, Sendable {
             self.forgetsFrom = self.plan.frontier
             self.disputes = []
         }
+        // One stream brings everything behind the first hole.
+        let first = self.plan.segments.firstIndex { !$0.isComplete }
         let waiting = self.plan.segments.indices.filter { index in
             let segment = self.plan.segments[index]
             return segment.lease == nil && !segment.isComplete && segment.retryAt <= now
+                && (!self.isSingleStream || index == first)
                 && (!self.awaitsProof || self.isSingleStream || self.overlapBefore(segment) > 0)
         }
         // One that a running response will reach by itself is left to it as long as there is another.

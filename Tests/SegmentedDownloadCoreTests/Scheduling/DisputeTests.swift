@@ -149,21 +149,67 @@ struct DisputeTests {
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b", "c"])
     }
 
-    @Test("Who contradicts what is being withdrawn is not judged by it")
+    @Test("Who compared with bytes that are being withdrawn is not judged by it, however he was asked")
     func condemned() throws {
-        var script = try Self.sampling()
-        let samples = Self.samples(script)
-        Self.answer(&script, samples[1], agreeing: true)
-        Self.answer(&script, samples[0], agreeing: false)
-        let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
+        var script = try Self.mirroring()
+        let first = try #require(Self.order(&script, from: SourceID(1)))
+        script.accept(first.lease.rawValue, Self.resource)
+        let second = try #require(Self.order(&script, from: SourceID(2)))
+        script.accept(second.lease.rawValue, Self.resource)
+        script.end(first.lease.rawValue, .differs(at: 1))
+        let arbitration = try #require(Self.samples(script).first)
         Self.answer(&script, arbitration, agreeing: false)
-        // The first source's bytes are on their way out; one who compares with them was not stopped in time.
-        Self.answer(&script, samples[2], agreeing: false)
+        #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["a"])
+        // A connection that began with what the first source brought has found the same, before and after it is withdrawn.
+        script.end(second.lease.rawValue, .differs(at: 1))
         for lease in script.leases { script.end(lease, .revoked) }
         Self.revise(&script)
-        script.wait(.milliseconds(100))
+        for _ in 0..<8 {
+            script.wait(.milliseconds(100))
+            Self.revise(&script)
+        }
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["a"])
-        #expect(script.orders.contains { $0.source == SourceID(1) } && script.conclusion == nil)
+        #expect(Self.samples(script).allSatisfy { $0.spot?.count != 1 } && script.conclusion == nil)
+    }
+
+    @Test("A network that is down for a moment decides nothing")
+    func outage() throws {
+        var script = try Self.sampling()
+        let samples = Self.samples(script)
+        for sample in samples[1...] { Self.answer(&script, sample, agreeing: true) }
+        Self.answer(&script, samples[0], agreeing: false)
+        let broken = LeaseEnd.failed(Failure(.network, "no way there", isTransient: true))
+        var count = 0
+        for _ in 0..<1000 where count <= Fetching.arbitrationsMax + 2 {
+            for order in script.orders {
+                if order.spot?.count == 1 { count += 1 }
+                script.end(order.lease.rawValue, broken)
+            }
+            script.wait(.milliseconds(100))
+        }
+        #expect(count > Fetching.arbitrationsMax)
+        #expect(script.reports(" has other bytes").isEmpty)
+    }
+
+    @Test("Of one source several connections may find that what an earlier run brought is another file's")
+    func severalFind() throws {
+        let there = [0..<(Self.length / 4), (Self.length / 2)..<(Self.length * 3 / 4)]
+        let saved = SavedPartial(
+            resource: Self.resource, completeLength: Self.length,
+            missing: [there[0].upperBound..<there[1].lowerBound, there[1].upperBound..<Self.length], reference: nil,
+            marked: [MarkedRanges(mark: 9, ranges: there)])
+        var script = Script(.exactly(2)) { $0.hosts = ["a"] }
+        script.tell(.surveyed(.partial(saved)))
+        script.accept(try #require(script.orders.first).lease.rawValue, Self.resource)
+        script.tell(.prepared)
+        let leases = script.leases
+        try #require(leases.count == 2)
+        for lease in leases.dropFirst() { script.accept(lease, Self.resource) }
+        for (lease, range) in zip(leases, there) { script.end(lease, .differs(at: range.upperBound - 1)) }
+        #expect(script.conclusion == nil)
+        Self.revise(&script)
+        script.wait(.milliseconds(100))
+        #expect(script.conclusion == nil && script.plan?.bytesDone == 0 && !script.orders.isEmpty)
     }
 
     @Test("An arbiter that never says it is given up after ten requests")

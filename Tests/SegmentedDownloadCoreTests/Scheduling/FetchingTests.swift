@@ -303,6 +303,7 @@ struct FetchingTests {
     @Test("A compared byte that differs is a change")
     func differs() {
         var script = Self.receiving(2)
+        script.progress(0, to: 1 << 20)
         script.end(1, .differs(at: 7))
         script.end(0, .revoked)
         script.tell(.checkpointed(bytes: 0))
