@@ -80,8 +80,9 @@ public struct DownloadRequest: Sendable {
     public var fields: [(name: String, value: String)] = []
     /// How many connections fetch the file; ``Download/update(segments:)`` changes it.
     public var segments: Segments = .automatic
-    /// No segment is cut smaller, in bytes. Default 1 MiB.
-    public var splitLengthMinimum: Int64 = 1 << 20
+    /// No segment is cut smaller, in bytes. Absent, a file is cut into 1 MiB at the least, and what is left at its end as small as
+    /// pays for the requests.
+    public var splitLengthMinimum: Int64?
     /// What to do about what an earlier run left.
     public var continuation: Continuation = .auto
     /// What to do when the remote file is another one than the one begun with.
@@ -129,7 +130,10 @@ public struct DownloadRequest: Sendable {
         var settings = DownloadSettings()
         settings.segments = self.segments.setting
         settings.priority = self.priority
-        settings.splitLengthMinimum = max(self.splitLengthMinimum, 1)
+        if let length = self.splitLengthMinimum {
+            settings.splitLengthMinimum = max(length, 1)
+            settings.stealLengthMinimum = max(length, 1)
+        }
         switch self.continuation {
         case .auto: settings.continuation = .auto
         case .must: settings.continuation = .must

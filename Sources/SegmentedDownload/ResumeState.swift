@@ -25,7 +25,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
     public let priority: Double
     private let bytesPerSecond: Int64?
     private let segments: Int?
-    private let splitLengthMinimum: Int64
+    private let splitLengthMinimum: Int64?
     private let continuation: DownloadRequest.Continuation
     private let onChange: DownloadRequest.ChangePolicy
     private let ifExists: DownloadRequest.ExistingFilePolicy

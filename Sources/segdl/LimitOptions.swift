@@ -48,6 +48,9 @@ struct LimitOptions: ParsableArguments {
         request.bytesPerSecond = self.limitRatePerFile?.limit
     }
 
+    /// 32: no more are tried for one file.
+    private static let connectionsPerHostAlone = 32
+
     func limits(for requests: [DownloadRequest]) -> DownloadLimits {
         var limits = DownloadLimits()
         // A number of segments is exact: what holds without being asked for gives way to it.
@@ -57,7 +60,11 @@ struct LimitOptions: ParsableArguments {
             case .exactly(let count): max(most, count)
             }
         }
-        limits.connectionsPerHost = self.maxConnectionPerServer ?? max(limits.connectionsPerHost, segments)
+        // One file alone may have as many as are found to pay.
+        let isAlone = requests.count == 1 && requests[0].segments == .automatic
+        limits.connectionsPerHost =
+            self.maxConnectionPerServer
+            ?? max(limits.connectionsPerHost, isAlone ? Self.connectionsPerHostAlone : segments)
         limits.connections = self.maxConnections ?? max(limits.connections, segments)
         limits.downloads = self.maxConcurrentDownloads
         limits.bytesPerSecond = self.limitRate?.limit

@@ -8,8 +8,11 @@ struct TransferOptions: ParsableArguments {
         help: ArgumentHelp("Connections for one file: exactly so many, or as many as pay.", valueName: "N|auto"))
     var segments = SegmentCount(.automatic)
 
-    @Option(help: ArgumentHelp("No segment is cut smaller.", valueName: "SIZE"))
-    var minSplitSize = ByteCount(1 << 20)
+    @Option(
+        help: ArgumentHelp(
+            "No segment is cut smaller. (default: 1M, and what is left at the end as small as pays)", valueName: "SIZE")
+    )
+    var minSplitSize: ByteCount?
 
     @Option(help: ArgumentHelp("What to do when the remote file is another one than before.", valueName: "HOW"))
     var onChange = DownloadRequest.ChangePolicy.fail
@@ -56,13 +59,13 @@ struct TransferOptions: ParsableArguments {
     }
 
     mutating func validate() throws {
-        if self.minSplitSize.bytes < 1 { throw ValidationError("--min-split-size is at least 1") }
+        if let size = self.minSplitSize, size.bytes < 1 { throw ValidationError("--min-split-size is at least 1") }
         if self.maxFilesize?.bytes == 0 { throw ValidationError("--max-filesize is at least 1") }
     }
 
     func apply(to request: inout DownloadRequest) {
         request.segments = self.segments.segments
-        request.splitLengthMinimum = self.minSplitSize.bytes
+        request.splitLengthMinimum = self.minSplitSize?.bytes
         request.onChange = self.onChange
         request.digests += self.checksum.filter { !request.digests.contains($0) }
         request.retries = self.retry?.count

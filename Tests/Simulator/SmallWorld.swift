@@ -74,6 +74,7 @@ package struct SmallWorld: Hashable, Sendable {
         var settings = DownloadSettings()
         settings.segments = .exactly(Self.connectionsMax)
         settings.splitLengthMinimum = 2
+        settings.stealLengthMinimum = 2
         settings.stallTimeout = .seconds(3)
         settings.headTimeout = .seconds(3)
         settings.host = "host"

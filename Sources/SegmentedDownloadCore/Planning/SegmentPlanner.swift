@@ -27,16 +27,21 @@ package struct SegmentPlanner: Hashable, Sendable {
             else { break }
             shares[largest] += 1
         }
-        for (hole, share) in zip(holes, shares) where share > 1 {
-            var segment = hole.id
-            for piece in 1..<share {
-                let ideal = hole.position + hole.remaining / Int64(share) * Int64(piece)
-                guard let back = plan.split(segment, at: self.aligned(ideal, above: plan[segment]?.position ?? ideal))
-                else {
-                    break
-                }
-                segment = back
+        for (hole, share) in zip(holes, shares) where share > 1 { self.cut(hole, of: &plan, into: share) }
+    }
+
+    /// Cuts one segment into so many equal pieces, or fewer where they would be too small.
+    package func cut(_ hole: Segment, of plan: inout SegmentPlan, into count: Int) {
+        let count = min(Int64(count), hole.remaining / self.splitLengthMinimum)
+        guard count > 1 else { return }
+        var segment = hole.id
+        for piece in 1..<count {
+            let ideal = hole.position + hole.remaining / count * piece
+            guard let back = plan.split(segment, at: self.aligned(ideal, above: plan[segment]?.position ?? ideal))
+            else {
+                break
             }
+            segment = back
         }
     }
 

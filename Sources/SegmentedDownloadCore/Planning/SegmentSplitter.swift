@@ -34,9 +34,13 @@ package struct SegmentSplitter: Hashable, Sendable {
     package static let replacementGain = 3.0
 
     package let planner: SegmentPlanner
+    /// The least that is taken from a connection whose speed is known, in bytes.
+    package let stealLengthMinimum: Int64
 
-    package init(planner: SegmentPlanner) {
+    /// - Parameter stealLengthMinimum: absent, the planner's least length.
+    package init(planner: SegmentPlanner, stealLengthMinimum: Int64? = nil) {
         self.planner = planner
+        self.stealLengthMinimum = min(stealLengthMinimum ?? .max, planner.splitLengthMinimum)
     }
 
     /// The best proposal for a free connection, or none where waiting is as good.
@@ -45,8 +49,11 @@ package struct SegmentSplitter: Hashable, Sendable {
     ///   - ratesBefore: of connections that are done, in bytes per second: the last one at work has nobody else to be
     ///     compared with.
     ///   - requestCost: seconds from asking to the first byte, as measured.
+    ///   - takers: how many free connections take from the same victim.
+    ///   - mayReplace: whether a connection may be given up now; else the next victim is looked at.
     package func proposal(
-        among candidates: [Candidate], ratesBefore: [Double] = [], requestCost: Double
+        among candidates: [Candidate], ratesBefore: [Double] = [], requestCost: Double, takers: Int = 1,
+        mayReplace: Bool = true
     ) -> Proposal? {
         // A new connection is expected to be as good as the better half of those at work.
         let rates = candidates.compactMap(\.rate).filter { $0 > 0 }
@@ -61,10 +68,10 @@ package struct SegmentSplitter: Hashable, Sendable {
         for victim in ranked {
             let left = timeLeft(victim)
             guard left > max(Self.timeLeftMinimum, 2 * requestCost) else { return nil }
-            if let offset = self.cut(victim, expected: expected) {
+            if let offset = self.cut(victim, expected: expected, takers: takers) {
                 return .split(victim.lease, at: offset)
             }
-            if let expectedAnew, victim.rate != nil,
+            if mayReplace, let expectedAnew, victim.rate != nil,
                 left > Self.replacementGain * (requestCost + victim.length / expectedAnew)
             {
                 return .replace(victim.lease)
@@ -77,12 +84,13 @@ package struct SegmentSplitter: Hashable, Sendable {
         rates.isEmpty ? nil : rates.sorted()[rates.count / 2]
     }
 
-    private func cut(_ victim: Candidate, expected: Double?) -> Int64? {
-        let minimum = self.planner.splitLengthMinimum
+    private func cut(_ victim: Candidate, expected: Double?, takers: Int) -> Int64? {
+        // Of one whose speed is not known it is not known either whether so little pays.
+        let minimum = victim.rate == nil ? self.planner.splitLengthMinimum : self.stealLengthMinimum
         let length = victim.remaining.upperBound - victim.remaining.lowerBound
         guard length >= 2 * minimum else { return nil }
         let own = victim.rate ?? expected ?? 1
-        let share = own / (own + max(expected ?? own, 1))
+        let share = own / (own + Double(takers) * max(expected ?? own, 1))
         // A share that rounds to one of a length that rounds up would be more than there is.
         let kept = share < 1 ? Int64(Double(length) * share) : length
         // Far too slow to keep even the smallest piece: better replaced than split.

@@ -22,6 +22,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var priority = 0.5
     /// 1 MiB: below this a request costs more than it saves on a 50 ms path.
     package var splitLengthMinimum: Int64 = 1 << 20
+    /// The least, in bytes, that a free connection takes from another: what is left at the end is worth smaller requests.
+    package var stealLengthMinimum: Int64 = 64 << 10
     package var continuation: Continuation = .auto
     package var onChange: ChangePolicy = .fail
     package var ifExists: ExistingFilePolicy = .verify

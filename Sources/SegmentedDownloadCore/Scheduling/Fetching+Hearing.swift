@@ -263,6 +263,7 @@ extension Fetching {
         if !isCrowded, self.sources.hasAlternative(to: lease.order.source) {
             return self.failOver(failure, from: lease.order.source, now: now)
         }
+        if isCrowded, isRefused { self.controller.refused(receiving: self.receiving, now: now) }
         let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
         guard isCrowded || policy.allows(failure, failures: failures) else {
             self.outcome = .failed(failure)

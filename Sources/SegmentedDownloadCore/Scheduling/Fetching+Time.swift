@@ -30,7 +30,10 @@ extension Fetching {
     /// Looks after what only time tells: stalls, late heads, connections far slower than their siblings.
     mutating func tick(now: Duration) -> [DownloadAction] {
         guard self.outcome == nil else { return [] }
-        self.controller.observe(bytes: self.bytesReceived, receiving: self.receiving, now: now)
+        let seen = ConcurrencyController.Observation(
+            bytes: self.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
+            requestCost: self.requestCost)
+        self.controller.observe(seen, now: now)
         var actions: [DownloadAction] = []
         for lease in self.leases {
             switch lease.phase {

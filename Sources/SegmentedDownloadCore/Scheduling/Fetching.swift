@@ -37,7 +37,8 @@ struct Fetching: Hashable, Sendable {
     let beganAt: Duration
     /// Whether a segment's first request overlaps what is on disk: nothing else proves a resumed resource is the same.
     private let overlap: Int64
-    var isNarrowing = false
+    /// Set while a connection is asked to give up work: into how many pieces that is cut.
+    var narrowing: Int?
     var stealAt: Duration = .zero
     var replaceAt: Duration
     var replacements = 0
@@ -119,6 +120,8 @@ struct Fetching: Hashable, Sendable {
             now: probe.startedAt
         )
         lease.wasAccepted = probe.wasAccepted
+        // With the connection's making, as for most requests to come.
+        if probe.wasAccepted { self.requestCost = (probe.progressAt - probe.startedAt).inSeconds }
         // Making the part file ready may have taken long, which is not the network's fault.
         lease.progressAt = now
         lease.meter = ThroughputMeter(start: now, count: lease.position)
@@ -215,7 +218,7 @@ struct Fetching: Hashable, Sendable {
 
     /// Asks the connection with most time left to give some of it up, for a free connection that found nothing waiting.
     mutating func steal(now: Duration) -> [DownloadAction] {
-        guard self.outcome == nil, !self.isSingleStream, !self.isNarrowing, now >= self.stealAt,
+        guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, now >= self.stealAt,
             self.rangeRefusals < Self.rangeRefusalsMax, self.leases.count < self.target,
             !self.plan.segments.contains(where: { $0.lease == nil && !$0.isComplete })
         else { return [] }
@@ -226,16 +229,23 @@ struct Fetching: Hashable, Sendable {
                 rate: lease.meter.rate
             )
         }
-        let splitter = SegmentSplitter(planner: SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum))
+        let splitter = SegmentSplitter(
+            planner: SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum),
+            stealLengthMinimum: self.settings.stealLengthMinimum)
         self.stealAt = now + Self.stealSpacing
-        switch splitter.proposal(among: candidates, ratesBefore: self.ratesBefore, requestCost: self.requestCost) {
+        // Many that become free at once have a share each, and do not halve the rest again and again.
+        let free = self.target - self.leases.count
+        let takers = max((free + candidates.count - 1) / max(candidates.count, 1), 1)
+        let proposal = splitter.proposal(
+            among: candidates, ratesBefore: self.ratesBefore, requestCost: self.requestCost, takers: takers,
+            mayReplace: now >= self.replaceAt)
+        switch proposal {
         case .none: return []
         case .split(let victim, let offset):
-            self.isNarrowing = true
+            self.narrowing = takers
             self.stealAt = now
             return [.narrow(victim, to: offset)]
         case .replace(let victim):
-            guard now >= self.replaceAt else { return [] }
             self.noteReplacement(now: now)
             return self.revoke(victim, .tooSlow)
         }
@@ -243,12 +253,16 @@ struct Fetching: Hashable, Sendable {
 
     /// The lease will write nothing at or behind `limit`; what lies there is free to be taken.
     mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
-        self.isNarrowing = false
+        let pieces = self.narrowing ?? 1
+        self.narrowing = nil
         guard let lease = self.lease(id), let segment = self.plan[lease.order.segment], limit < segment.upperBound,
             let back = self.plan.split(segment.id, at: limit)
         else {
             self.stealAt = now + Self.stealSpacing
             return []
+        }
+        if let rest = self.plan[back] {
+            SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum).cut(rest, of: &self.plan, into: pieces)
         }
         return [.report(.segmentSplit(back, limit..<segment.upperBound))]
     }

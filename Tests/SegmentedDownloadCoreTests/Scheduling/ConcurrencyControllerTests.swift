@@ -3,38 +3,87 @@ import Testing
 
 @Suite("Concurrency controller")
 struct ConcurrencyControllerTests {
-    /// The number of connections settled on where `rate` says how many bytes a second so many connections bring.
-    private static func settled(_ rate: (Int) -> Double) -> Int {
+    /// A controller in front of connections that bring what is said of them.
+    private struct Path {
         var controller = ConcurrencyController(.automatic)
         var bytes: Int64 = 0
-        for tick in 0..<600 {
-            bytes += Int64(rate(controller.target) / 10)
-            controller.observe(bytes: bytes, receiving: controller.target, now: .milliseconds(100 * tick))
+        var now: Duration = .zero
+        var most = 0
+
+        /// Lets time pass. `rate` says how many bytes a second so many connections bring.
+        mutating func run(_ seconds: Int, _ rate: (Int) -> Double) {
+            for _ in 0..<(10 * seconds) {
+                self.now += .milliseconds(100)
+                self.bytes += Int64(rate(self.controller.target) / 10)
+                self.controller.observe(.init(bytes: self.bytes, receiving: self.controller.target), now: self.now)
+                self.most = max(self.most, self.controller.target)
+            }
         }
-        return controller.target
+
+        static func settled(_ rate: (Int) -> Double) -> Int {
+            var path = Path()
+            path.run(60, rate)
+            return path.controller.target
+        }
     }
 
     @Test("A number given is exact, whatever comes of it")
     func exact() {
         var controller = ConcurrencyController(.exactly(5))
-        for tick in 0..<100 { controller.observe(bytes: 0, receiving: 5, now: .seconds(tick)) }
+        for tick in 0..<100 { controller.observe(.init(bytes: 0, receiving: 5), now: .seconds(tick)) }
+        controller.refused(receiving: 2, now: .seconds(100))
         #expect(controller.target == 5)
     }
 
     @Test("Connections double while doubling pays, up to the most that annoys nobody")
     func doubles() {
-        #expect(Self.settled { Double($0) * 1e6 } == 16)
+        #expect(Path.settled { Double($0) * 1e6 } == 32)
     }
 
-    @Test("A path one connection fills is given one more and no further")
+    @Test("A path one connection fills is left to one, once that is seen")
     func saturated() {
-        #expect(Self.settled { _ in 1e7 } == 2)
+        var path = Path()
+        path.run(60) { _ in 1e7 }
+        #expect(path.controller.target == 1 && path.most == 4)
     }
 
-    @Test("A gain below 15 % is the last step")
-    func gain() {
-        #expect(Self.settled { $0 == 1 ? 1e6 : $0 == 2 ? 1.14e6 : 1e9 } == 2)
-        #expect(Self.settled { $0 == 1 ? 1e6 : $0 == 2 ? 1.2e6 : 1.2e6 } == 4)
+    @Test(
+        "Where each connection is limited and all together are, it settles where both meet", arguments: [3, 6, 10, 13])
+    func knee(count: Int) {
+        #expect(Path.settled { min(Double($0) * 2e6, Double(count) * 2e6) } == count)
+    }
+
+    @Test("What is given back and missed is taken again")
+    func givesBackTooMuch() {
+        var path = Path()
+        // The first one seemed to bring much: its beginning came from a cache.
+        path.run(1) { $0 == 1 ? 9e6 : 1e7 }
+        path.run(60) { Double(min($0, 4)) * 2.5e6 }
+        #expect(path.controller.target == 4)
+    }
+
+    @Test("A rate that falls has more tried, and no more than helps")
+    func falls() {
+        var path = Path()
+        path.run(3) { _ in 2e7 }
+        #expect(path.controller.target <= 4)
+        path.run(20) { Double($0) * 5e5 }
+        #expect(path.controller.target == 32)
+        path = Path()
+        path.run(10) { _ in 2e7 }
+        path.run(20) { _ in 5e6 }
+        #expect(path.controller.target == 1)
+    }
+
+    @Test("A file that is nearly there is left to one connection")
+    func short() {
+        var controller = ConcurrencyController(.automatic)
+        for tick in 1...3 {
+            controller.observe(
+                .init(bytes: Int64(tick) * 100_000, receiving: 1, bytesMissing: 250_000), now: .milliseconds(100 * tick)
+            )
+        }
+        #expect(controller.target == 1)
     }
 
     @Test("A number is judged only while so many connections receive")
@@ -42,8 +91,25 @@ struct ConcurrencyControllerTests {
         var controller = ConcurrencyController(.automatic)
         for tick in 0..<100 {
             controller.observe(
-                bytes: Int64(tick) * 1000, receiving: min(1, controller.target), now: .milliseconds(100 * tick))
+                .init(bytes: Int64(tick) * 1000, receiving: min(1, controller.target)), now: .milliseconds(100 * tick))
         }
-        #expect(controller.target == 2, "the second connection never came")
+        #expect(controller.target == 4, "the others never came")
+    }
+
+    @Test("An origin that refuses more is asked for more after 10 s, then after 20 s")
+    func refused() throws {
+        var path = Path()
+        let rate = { (count: Int) in Double(min(count, 2)) * 1e6 }
+        path.run(1, rate)
+        try #require(path.controller.target > 2)
+        for (patience, another) in [(9, 2), (19, 2)] {
+            // Several connections are refused at once.
+            for _ in 0..<3 { path.controller.refused(receiving: 2, now: path.now) }
+            path.most = 0
+            path.run(patience, rate)
+            #expect(path.most == 2)
+            path.run(another, rate)
+            #expect(path.most == 4)
+        }
     }
 }

@@ -78,6 +78,7 @@ package struct MachineWorld {
         let count = Int.random(in: 0...8, using: &self.generator)
         settings.segments = count == 0 ? .automatic : .exactly(count)
         settings.splitLengthMinimum = 1 << Int64.random(in: 6...20, using: &self.generator)
+        settings.stealLengthMinimum = settings.splitLengthMinimum
         settings.onChange = Bool.random(using: &self.generator) ? .fail : .restart
         settings.stallTimeout = .seconds(5)
         settings.headTimeout = .seconds(4)
