@@ -172,14 +172,15 @@ import Testing
                 await stuck.pause()
                 states = []
                 for await case .state(let state) in first { states.append(state) }
-                #expect(states == [.probing, .running, .paused])
+                // Those it was in before anybody listened are past.
+                let whole: [DownloadState] = [.probing, .running, .paused]
+                #expect(states.count >= 2 && states == whole.suffix(states.count))
                 stuck.resume()
                 let second = stuck.events
                 await stuck.reached(1)
                 await stuck.cancel(keepingPartial: false)
                 states = []
                 for await case .state(let state) in second { states.append(state) }
-                // Those it was in before anybody listened are past.
                 let all: [DownloadState] = [.probing, .running, .cancelled]
                 #expect(states.last == .cancelled && Array(states.suffix(3)) == all.suffix(states.count))
                 #expect(DownloadState.allCases.filter(\.isAtRest) == [.paused, .completed, .failed, .cancelled])
