@@ -11,7 +11,8 @@ struct LimitOptions: ParsableArguments {
     @Option(
         name: [.customShort("x", allowingJoined: true), .long],
         help: ArgumentHelp(
-            "Connections to one server, over all files. (default: 16, or more if -s says so)", valueName: "N"))
+            "Connections to one server, over all files. (default: 16, as many as -s N says, 32 for one file with -s auto)",
+            valueName: "N"))
     var maxConnectionPerServer: Int?
 
     @Option(help: ArgumentHelp("Connections in all. (default: 64, or more if -s says so)", valueName: "N"))

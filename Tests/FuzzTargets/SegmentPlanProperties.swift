@@ -104,7 +104,8 @@ enum SegmentPlanProperties {
 
     private static func propose(_ plan: inout SegmentPlan, _ program: inout ByteProgram) throws(Violation) {
         let splitter = SegmentSplitter(
-            planner: SegmentPlanner(splitLengthMinimum: 1 + program.number(upTo: 64 << 20)))
+            planner: SegmentPlanner(splitLengthMinimum: 1 + program.number(upTo: 64 << 20)),
+            stealLengthMinimum: 1 + program.number(upTo: 64 << 20))
         var candidates: [SegmentSplitter.Candidate] = []
         for segment in plan.segments.prefix(8) where !segment.isComplete {
             let rate = program.byte()
@@ -115,15 +116,25 @@ enum SegmentPlanProperties {
                     rate: rate == 0 ? nil : Double(sign: .plus, exponent: Int(rate & 63) - 3, significand: 1)))
         }
         let cost = Double(program.byte()) / 64
-        switch splitter.proposal(among: candidates, requestCost: cost) {
+        let takers = 1 + Int(program.byte())
+        switch splitter.proposal(among: candidates, requestCost: cost, takers: takers) {
         case .split(let lease, at: let offset):
-            let victim = candidates.first { $0.lease == lease }?.remaining ?? 0..<0
+            let candidate = candidates.first { $0.lease == lease }
+            let victim = candidate?.remaining ?? 0..<0
             try require(victim.lowerBound < offset && offset < victim.upperBound, "\(victim) is cut at \(offset)")
-            let least = splitter.planner.splitLengthMinimum
+            let least =
+                candidate?.rate == nil ? splitter.planner.splitLengthMinimum : splitter.stealLengthMinimum
             try require(
                 victim.upperBound - offset >= least, "only \(victim.upperBound - offset) are taken, not \(least)")
             if plan.segments.count < Self.segmentsMax {
-                try require(plan.split(Segment.ID(lease.rawValue), at: offset) != nil, "\(offset) is no place to cut")
+                let back = plan.split(Segment.ID(lease.rawValue), at: offset)
+                try require(back != nil, "\(offset) is no place to cut")
+                let before = plan
+                if let rest = back.flatMap({ plan[$0] }) {
+                    splitter.planner.cut(rest, of: &plan, into: min(takers, Self.segmentsMax - plan.segments.count))
+                }
+                try require(plan.missing.first == before.missing.first, "\(before) lost its first hole")
+                try require(plan.bytesMissing == before.bytesMissing, "\(before) was cut and lost bytes")
             }
         case .replace(let lease):
             try require(candidates.contains { $0.lease == lease && $0.rate != nil }, "\(lease) is replaced unknown")

@@ -89,6 +89,8 @@ package struct SegmentSplitter: Hashable, Sendable {
         let minimum = victim.rate == nil ? self.planner.splitLengthMinimum : self.stealLengthMinimum
         let length = victim.remaining.upperBound - victim.remaining.lowerBound
         guard length >= 2 * minimum else { return nil }
+        // Several takers have pieces that the planner would cut; a rest too small for that is one's.
+        let takers = min(Int64(takers), max(length / self.planner.splitLengthMinimum - 1, 1))
         let own = victim.rate ?? expected ?? 1
         let share = own / (own + Double(takers) * max(expected ?? own, 1))
         // A share that rounds to one of a length that rounds up would be more than there is.

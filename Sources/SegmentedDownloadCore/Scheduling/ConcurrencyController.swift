@@ -1,8 +1,8 @@
 /// Finds how many connections one file deserves.
 ///
 /// A fixed number is exact. Otherwise some are tried as soon as there is enough to fetch for that, and the number doubles while doubling
-/// pays. What it did not pay for is given back once the rate is steady, and where the rate falls it is tried again: a path that loses
-/// packets is fast at first, whatever the number.
+/// pays. What it did not pay for is given back once the rate is steady, and where the rate falls for good more are tried again: a path that
+/// loses packets is fast at first, whatever the number.
 package struct ConcurrencyController: Hashable, Sendable {
     /// What has come and what is still to come, as seen at a tick.
     package struct Observation: Hashable, Sendable {
@@ -30,8 +30,20 @@ package struct ConcurrencyController: Hashable, Sendable {
         case growing(before: Int, rate: Double)
         /// Fewer are tried than the number before, which brought `rate`.
         case shrinking(before: Int, rate: Double)
-        /// The number brings `rate` and has since then.
-        case steady(rate: Double, since: Duration)
+        /// The number is kept.
+        case steady(Steadiness)
+    }
+
+    /// What a number brings that is kept.
+    private struct Steadiness: Hashable {
+        /// Bytes per second on average, the last ones counting most.
+        var rate: Double
+        /// Since when no window's rate was far from another's.
+        var since: Duration
+        var lowest: Double
+        var highest: Double
+        /// Windows in a row that brought much less than the average.
+        var lowCount = 0
     }
 
     /// Doubling must raise the rate by this factor to be followed by another doubling.
@@ -40,27 +52,39 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// Giving connections back may cost so much of the rate.
     package static let lossMaximum = 0.9
 
-    /// A rate below this part of what it was is another one.
+    /// A rate below this part of what it was on average is low.
     package static let fallMinimum = 0.75
+
+    /// So many low windows in a row are no dip that passes.
+    package static let lowCountMax = 2
+
+    /// Rates of a path that is at its limit differ by no more than this factor.
+    package static let spreadMaximum = 1.1
 
     /// One number is observed so long at the least; longer where a request's first byte takes long, so that a rate can show.
     package static let observationMinimum: Duration = .milliseconds(300)
 
-    /// How long an origin that refused more connections is not asked for more, the first time.
-    package static let refusalPatience: Duration = .seconds(10)
+    /// Two ticks.
+    package static let firstObservation: Duration = .milliseconds(200)
+
+    /// How long an origin that refused more connections is not asked for more, the first time; and how long after more did not help.
+    package static let patience: Duration = .seconds(10)
 
     /// A rate that lasts so long will last.
     package static let steadiness: Duration = .seconds(2)
 
+    /// Connections that have not come by then do not come: somebody else has a say in how many there are.
+    package static let comingMaximum: Duration = .seconds(3)
+
     /// How many are tried first: more on a longer path, where each takes longer to be fast and one lost packet costs it more; and where
-    /// those that are begun once the path is full lose a second to a lost handshake.
+    /// those that are begun once the path is full lose a second to a lost handshake, and then leave slow start early.
     ///
-    /// - Parameter requestCost: seconds from asking to the first byte.
+    /// - Parameter requestCost: seconds from asking to the first byte: two round trips, four with encryption.
     package static func firstTarget(requestCost: Double) -> Int {
         switch requestCost {
-        case ..<0.02: 4
-        case ..<0.06: 8
-        case ..<0.15: 16
+        case ..<0.03: 4
+        case ..<0.09: 8
+        case ..<0.16: 16
         default: 32
         }
     }
@@ -72,15 +96,19 @@ package struct ConcurrencyController: Hashable, Sendable {
     package private(set) var target: Int
     private var isAutomatic: Bool
     private var phase = Phase.beginning
+    /// No more are tried; fewer than the maximum where no more would come.
+    private var most = Self.automaticMaximum
     /// The most that one of any number of connections was seen to bring.
     private var rateOfOneBest = 0.0
-    /// Whether it is not known yet what fewer bring.
-    private var mayShrink = true
-    /// An origin took no more than there are, so often, and is asked for more at this time again.
-    private var refusals = 0
-    private var growsAgainAt: Duration?
-    /// Whether growing was tried because the rate fell: what does not help then is given back at once.
+    /// When more may be tried again after they were refused or did not help, and how often that was.
+    private var growsAgainAt: Duration = .zero
+    private var wasRefused = false
     private var isTryingAgain = false
+    private var failures = 0
+    /// When fewer may be tried again after fewer brought less, and how often they did.
+    private var shrinksAgainAt: Duration = .zero
+    private var losses = 0
+    private var changedAt: Duration = .zero
     private var observedSince: Duration?
     private var countAtStart: Int64 = 0
 
@@ -101,6 +129,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         switch segments {
         case .automatic:
             self.isAutomatic = true
+            self.target = min(self.target, Self.automaticMaximum)
             self.reopen()
         case .exactly(let count):
             precondition(count > 0, "a file needs a connection")
@@ -111,36 +140,47 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     /// What more connections pay is to be found out once more, for what limited them has changed.
     package mutating func reopen() {
-        self.phase = .growing(before: self.target, rate: 0)
-        self.growsAgainAt = nil
-        self.mayShrink = true
-        self.isTryingAgain = false
+        self.most = Self.automaticMaximum
         self.rateOfOneBest = 0
+        self.growsAgainAt = .zero
+        self.wasRefused = false
+        self.isTryingAgain = false
+        self.failures = 0
+        self.shrinksAgainAt = .zero
+        self.losses = 0
         self.observedSince = nil
+        if self.phase != .beginning { self.phase = .growing(before: self.target, rate: 0) }
     }
 
-    /// An origin takes no more connections than these; later it may.
-    package mutating func refused(receiving: Int, now: Duration) {
+    /// An origin takes no more connections than these that are open, asked or receiving; later it may.
+    package mutating func refused(open: Int, now: Duration) {
         guard self.isAutomatic else { return }
-        self.target = max(min(receiving, self.target), 1)
-        if self.growsAgainAt ?? now <= now {
-            self.growsAgainAt = now + Self.refusalPatience * (1 << min(self.refusals, 5))
-            self.refusals += 1
-        }
+        self.target = max(min(open, self.target), 1)
+        // Several that are refused together are one lesson.
+        if self.growsAgainAt <= now { self.postponeGrowth(now: now) }
+        self.wasRefused = true
         self.settle(0, now: now)
     }
 
+    private mutating func postponeGrowth(now: Duration) {
+        self.growsAgainAt = now + Self.patience * (1 << min(self.failures, 5))
+        self.failures += 1
+    }
+
     private mutating func settle(_ rate: Double, now: Duration) {
-        self.phase = .steady(rate: rate, since: now)
-        self.isTryingAgain = false
+        self.phase = .steady(Steadiness(rate: rate, since: now, lowest: rate, highest: rate))
         self.observedSince = nil
     }
 
+    // MARK: Observing
+
     /// Notes at a tick what has come, and over how many connections.
     package mutating func observe(_ seen: Observation, now: Duration) {
-        guard self.isAutomatic, self.isComparable(seen), let since = self.observedSince else {
+        guard self.isAutomatic else { return }
+        guard self.isComparable(seen), let since = self.observedSince else {
             self.observedSince = self.isComparable(seen) ? now : nil
             self.countAtStart = seen.bytes
+            if self.observedSince == nil { self.takeWhatCame(seen, now: now) }
             return
         }
         let elapsed = (now - since).inSeconds
@@ -150,11 +190,11 @@ package struct ConcurrencyController: Hashable, Sendable {
             // As soon as it is known to take a while.
             guard rate > 0, Double(seen.bytesMissing) / rate > self.window(seen) else { return }
             self.rateOfOneBest = rate
-            self.grow(from: rate, to: Self.firstTarget(requestCost: seen.requestCost))
+            self.grow(from: rate, to: Self.firstTarget(requestCost: seen.requestCost), now: now)
             return
         }
         guard elapsed >= self.window(seen) else { return }
-        self.rateOfOneBest = max(self.rateOfOneBest, rate / Double(self.target))
+        self.rateOfOneBest = max(self.rateOfOneBest, rate / Double(max(seen.receiving, self.target)))
         self.observedSince = now
         self.countAtStart = seen.bytes
         self.judge(rate, now: now)
@@ -162,58 +202,80 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     /// Whether as many connections receive as are to be judged, or nearly: where packets are lost one of them may be seconds in coming.
     private func isComparable(_ seen: Observation) -> Bool {
-        if case .shrinking = self.phase { return seen.receiving == self.target }
-        return seen.receiving >= self.target - self.target / 4
+        let margin = self.target / 4
+        if case .shrinking = self.phase, seen.receiving > self.target + margin { return false }
+        return seen.receiving >= self.target - margin
+    }
+
+    /// Does with those that are there where more were to come: the limits of the group, other files or the origin leave no more.
+    private mutating func takeWhatCame(_ seen: Observation, now: Duration) {
+        guard case .growing = self.phase, seen.receiving > 0, now - self.changedAt > Self.comingMaximum else { return }
+        self.target = min(self.target, seen.receiving)
+        self.most = self.target
     }
 
     /// How many seconds one number is observed.
     private func window(_ seen: Observation) -> Double {
-        max(Self.observationMinimum.inSeconds, min(2 * seen.requestCost, 1))
+        // The first ones are soon seen to be more than one was; before a router's queue is full is the time for more.
+        if case .growing(1, _) = self.phase { return Self.firstObservation.inSeconds }
+        return max(Self.observationMinimum.inSeconds, min(2 * seen.requestCost, 1))
     }
+
+    // MARK: Judging
 
     private mutating func judge(_ rate: Double, now: Duration) {
         switch self.phase {
         case .beginning: break
         case .growing(let before, let rateBefore):
-            if rate >= rateBefore * Self.gainMinimum, self.target < Self.automaticMaximum {
-                self.grow(from: rate)
-            } else {
-                if rate < rateBefore * Self.gainMinimum, self.isTryingAgain { self.target = before }
-                self.settle(rate, now: now)
+            guard rate >= rateBefore * Self.gainMinimum else {
+                if self.isTryingAgain { self.postponeGrowth(now: now) }
+                return self.settle(rate, now: now)
             }
+            guard self.target < self.most else { return self.settle(rate, now: now) }
+            if before > 0 { self.grow(from: rate, to: 2 * self.target, now: now) }
         case .shrinking(let before, let rateBefore):
-            if rate < rateBefore * Self.lossMaximum { self.target = before }
-            self.settle(rate, now: now)
-        case .steady(let rateThen, let since):
-            let hasFallen = self.growsAgainAt == nil && rate < rateThen * Self.fallMinimum
-            if hasFallen || self.growsAgainAt.map({ $0 <= now }) == true, self.target < Self.automaticMaximum {
-                self.growsAgainAt = nil
-                self.isTryingAgain = true
-                self.rateOfOneBest = rate / Double(self.target)
-                self.grow(from: rate)
-            } else if rate > rateThen {
-                self.phase = .steady(rate: rate, since: since)
-            } else if self.mayShrink, now - since >= Self.steadiness {
-                self.shrink(from: rate)
+            if rate < rateBefore * Self.lossMaximum {
+                // Then one brings less than it was seen to bring.
+                self.rateOfOneBest = rateBefore / Double(before)
+                self.target = before
+                self.shrinksAgainAt = now + Self.patience * (1 << min(self.losses, 5))
+                self.losses += 1
             }
+            self.settle(rate, now: now)
+        case .steady(var kept):
+            kept.lowCount = rate < kept.rate * Self.fallMinimum ? kept.lowCount + 1 : 0
+            let isWorthMore = kept.lowCount >= Self.lowCountMax || self.wasRefused
+            if isWorthMore, now >= self.growsAgainAt, self.target < self.most {
+                self.wasRefused = false
+                self.isTryingAgain = true
+                return self.grow(from: rate, to: 2 * self.target, now: now)
+            }
+            kept.rate = kept.rate == 0 ? rate : kept.lowCount > 0 ? kept.rate : 0.7 * kept.rate + 0.3 * rate
+            kept.lowest = min(kept.lowest == 0 ? rate : kept.lowest, rate)
+            kept.highest = max(kept.highest, rate)
+            if kept.highest > kept.lowest * Self.spreadMaximum {
+                (kept.lowest, kept.highest, kept.since) = (rate, rate, now)
+            }
+            self.phase = .steady(kept)
+            if now - kept.since >= Self.steadiness, now >= self.shrinksAgainAt { self.shrink(from: rate, now: now) }
         }
     }
 
-    private mutating func grow(from rate: Double, to target: Int? = nil) {
-        let before = self.target
-        self.target = min(target ?? 2 * before, Self.automaticMaximum)
-        self.phase = .growing(before: before, rate: rate)
+    private mutating func grow(from rate: Double, to target: Int, now: Duration) {
+        self.phase = .growing(before: self.target, rate: rate)
+        self.target = min(target, self.most)
+        self.changedAt = now
         self.observedSince = nil
     }
 
     /// Tries with as many as would do if each brought as much as one was ever seen to bring.
-    private mutating func shrink(from rate: Double) {
-        self.mayShrink = false
-        let enough = rate / max(self.rateOfOneBest, 1)
-        // A thousandth less than a whole connection is none: rates are not known as finely as that.
-        guard enough + 0.999 < Double(self.target) else { return }
+    private mutating func shrink(from rate: Double, now: Duration) {
+        // A tenth of a connection is none: rates are not known as finely as that.
+        let enough = max(Int((rate / max(self.rateOfOneBest, 1) + 0.9).rounded(.down)), 1)
+        guard enough < self.target else { return }
         self.phase = .shrinking(before: self.target, rate: rate)
-        self.target = max(Int((enough + 0.999).rounded(.down)), 1)
+        self.target = enough
+        self.changedAt = now
         self.observedSince = nil
     }
 }

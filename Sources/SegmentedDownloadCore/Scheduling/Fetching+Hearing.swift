@@ -263,7 +263,10 @@ extension Fetching {
         if !isCrowded, self.sources.hasAlternative(to: lease.order.source) {
             return self.failOver(failure, from: lease.order.source, now: now)
         }
-        if isCrowded, isRefused { self.controller.refused(receiving: self.receiving, now: now) }
+        if isCrowded, isRefused, !self.sources.hasMirrors {
+            let open = self.leases.count { $0.id != lease.id && $0.phase != .ending }
+            self.controller.refused(open: open, now: now)
+        }
         let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
         guard isCrowded || policy.allows(failure, failures: failures) else {
             self.outcome = .failed(failure)

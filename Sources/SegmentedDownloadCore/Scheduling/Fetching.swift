@@ -16,6 +16,9 @@ struct Fetching: Hashable, Sendable {
     /// An origin that serves anybody at all sends something so often.
     static let serviceInterval: Duration = .seconds(1)
 
+    /// Of a file of less than so many of the smallest pieces none is cut so small: 8 MiB.
+    static let briefPieces: Int64 = 128
+
     /// Between two attempts to take work from others, so that a tight race does not spin.
     static let stealSpacing: Duration = .milliseconds(100)
 
@@ -216,6 +219,11 @@ struct Fetching: Hashable, Sendable {
         return lease.phase == .receiving && lease.responseEnd >= self.plan.segments[index].upperBound
     }
 
+    /// Whether the file is so short that its end is not worth smaller requests than its beginning.
+    private var isBrief: Bool {
+        (self.plan.completeLength ?? 0) / Self.briefPieces < self.settings.stealLengthMinimum
+    }
+
     /// Asks the connection with most time left to give some of it up, for a free connection that found nothing waiting.
     mutating func steal(now: Duration) -> [DownloadAction] {
         guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, now >= self.stealAt,
@@ -231,7 +239,7 @@ struct Fetching: Hashable, Sendable {
         }
         let splitter = SegmentSplitter(
             planner: SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum),
-            stealLengthMinimum: self.settings.stealLengthMinimum)
+            stealLengthMinimum: self.isBrief ? nil : self.settings.stealLengthMinimum)
         self.stealAt = now + Self.stealSpacing
         // Many that become free at once have a share each, and do not halve the rest again and again.
         let free = self.target - self.leases.count
@@ -264,6 +272,7 @@ struct Fetching: Hashable, Sendable {
         if let rest = self.plan[back] {
             SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum).cut(rest, of: &self.plan, into: pieces)
         }
-        return [.report(.segmentSplit(back, limit..<segment.upperBound))]
+        return self.plan.segments.filter { $0.lowerBound >= limit && $0.upperBound <= segment.upperBound }
+            .map { .report(.segmentSplit($0.id, $0.lowerBound..<$0.upperBound)) }
     }
 }

@@ -10,14 +10,20 @@ struct ConcurrencyControllerTests {
         var now: Duration = .zero
         var most = 0
 
+        /// No more of them receive.
+        var mostReceiving = Int.max
+
         /// Lets time pass. `rate` says how many bytes a second so many connections bring.
         mutating func run(_ seconds: Int, _ rate: (Int) -> Double) {
-            for _ in 0..<(10 * seconds) {
-                self.now += .milliseconds(100)
-                self.bytes += Int64(rate(self.controller.target) / 10)
-                self.controller.observe(.init(bytes: self.bytes, receiving: self.controller.target), now: self.now)
-                self.most = max(self.most, self.controller.target)
-            }
+            for _ in 0..<(10 * seconds) { self.tick(rate) }
+        }
+
+        mutating func tick(_ rate: (Int) -> Double) {
+            self.now += .milliseconds(100)
+            self.bytes += Int64(rate(self.controller.target) / 10)
+            let receiving = min(self.controller.target, self.mostReceiving)
+            self.controller.observe(.init(bytes: self.bytes, receiving: receiving), now: self.now)
+            self.most = max(self.most, self.controller.target)
         }
 
         static func settled(_ rate: (Int) -> Double) -> Int {
@@ -31,7 +37,7 @@ struct ConcurrencyControllerTests {
     func exact() {
         var controller = ConcurrencyController(.exactly(5))
         for tick in 0..<100 { controller.observe(.init(bytes: 0, receiving: 5), now: .seconds(tick)) }
-        controller.refused(receiving: 2, now: .seconds(100))
+        controller.refused(open: 2, now: .seconds(100))
         #expect(controller.target == 5)
     }
 
@@ -62,17 +68,50 @@ struct ConcurrencyControllerTests {
         #expect(path.controller.target == 4)
     }
 
-    @Test("A rate that falls has more tried, and no more than helps")
+    @Test("A rate that falls for good has more tried, and no more than helps")
     func falls() {
         var path = Path()
-        path.run(3) { _ in 2e7 }
-        #expect(path.controller.target <= 4)
+        path.run(10) { _ in 2e7 }
+        #expect(path.controller.target == 1)
         path.run(20) { Double($0) * 5e5 }
         #expect(path.controller.target == 32)
         path = Path()
         path.run(10) { _ in 2e7 }
-        path.run(20) { _ in 5e6 }
+        path.run(30) { _ in 5e6 }
         #expect(path.controller.target == 1)
+    }
+
+    @Test("A dip that passes leaves no more connections than before", arguments: [1, 3])
+    func dips(windows: Int) {
+        var path = Path()
+        path.run(10) { _ in 1e7 }
+        for _ in 0..<8 {
+            for _ in 0..<(3 * windows) { path.tick { _ in 4e6 } }
+            path.run(20) { _ in 1e7 }
+        }
+        #expect(path.controller.target == 1)
+    }
+
+    @Test("A rate that varies by a third has nothing closed and opened again and again")
+    func noise() {
+        var path = Path()
+        path.run(5) { Double(min($0, 8)) * 1e6 }
+        var (generator, changes, before) = (SplitMix64(seed: 7), 0, path.controller.target)
+        for _ in 0..<3000 {
+            let factor = Double.random(in: 0.67...1.33, using: &generator)
+            path.tick { Double(min($0, 8)) * 1e6 * factor }
+            if path.controller.target != before { changes += 1 }
+            before = path.controller.target
+        }
+        #expect(changes <= 12)
+    }
+
+    @Test("Connections that never come are not waited for: it does with those that are there")
+    func bounded() {
+        var path = Path()
+        path.mostReceiving = 3
+        path.run(20) { Double(min($0, 3)) * 1e6 }
+        #expect(path.controller.target == 3)
     }
 
     @Test("A file that is nearly there is left to one connection")
@@ -86,14 +125,17 @@ struct ConcurrencyControllerTests {
         #expect(controller.target == 1)
     }
 
-    @Test("A number is judged only while so many connections receive")
+    @Test("A number is judged only once nearly so many connections receive")
     func waitsForAll() {
-        var controller = ConcurrencyController(.automatic)
-        for tick in 0..<100 {
-            controller.observe(
-                .init(bytes: Int64(tick) * 1000, receiving: min(1, controller.target)), now: .milliseconds(100 * tick))
-        }
-        #expect(controller.target == 4, "the others never came")
+        var path = Path()
+        for _ in 0..<3 { path.tick { _ in 1e6 } }
+        #expect(path.controller.target == 4)
+        path.mostReceiving = 2
+        path.run(2) { Double($0) * 1e6 }
+        #expect(path.controller.target == 4)
+        path.mostReceiving = 3
+        path.run(1) { Double($0) * 1e6 }
+        #expect(path.controller.target > 4)
     }
 
     @Test("An origin that refuses more is asked for more after 10 s, then after 20 s")
@@ -104,7 +146,7 @@ struct ConcurrencyControllerTests {
         try #require(path.controller.target > 2)
         for (patience, another) in [(9, 2), (19, 2)] {
             // Several connections are refused at once.
-            for _ in 0..<3 { path.controller.refused(receiving: 2, now: path.now) }
+            for _ in 0..<3 { path.controller.refused(open: 2, now: path.now) }
             path.most = 0
             path.run(patience, rate)
             #expect(path.most == 2)

@@ -78,7 +78,8 @@ package struct MachineWorld {
         let count = Int.random(in: 0...8, using: &self.generator)
         settings.segments = count == 0 ? .automatic : .exactly(count)
         settings.splitLengthMinimum = 1 << Int64.random(in: 6...20, using: &self.generator)
-        settings.stealLengthMinimum = settings.splitLengthMinimum
+        settings.stealLengthMinimum = max(
+            settings.splitLengthMinimum >> Int64.random(in: 0...6, using: &self.generator), 1)
         settings.onChange = Bool.random(using: &self.generator) ? .fail : .restart
         settings.stallTimeout = .seconds(5)
         settings.headTimeout = .seconds(4)
