@@ -180,7 +180,7 @@ final class DownloadEngine: Sendable {
             let actual = desk.lease(lease, of: job.id)?.narrow(to: limit) ?? .max
             return desk.take(.event(job.id, .narrowed(lease, to: actual)), now: self.clock.now)
         case .revoke(let lease):
-            desk.lease(lease, of: job.id)?.revoke()
+            desk.lease(lease, of: job.id)?.revoke(asFaulted: desk.isFaulted(lease, of: job.id))
         case .survey:
             desk.noteStart(of: job, now: self.clock.now)
             self.gate.update(job.id, weight: desk.weight(of: job.id))

@@ -160,6 +160,11 @@ struct EngineDesk {
         return lease
     }
 
+    /// Whether the connection of a lease is given up because it is late, silent or slow.
+    func isFaulted(_ lease: LeaseID, of id: DownloadID) -> Bool {
+        self.machine.ask(id) { $0.isFaulted(lease) } ?? false
+    }
+
     private mutating func close(_ id: LeaseID, _ index: Int) {
         guard let position = self.entries[index].leases.firstIndex(where: { $0.order.lease == id }) else { return }
         let received = self.entries[index].leases.remove(at: position).observation.bytesReceived

@@ -42,7 +42,9 @@ package struct SegmentFetcher: Sendable {
             if let offset = self.lease.order.forgetsFrom {
                 try self.part()?.forget(from: offset)
             }
-            return try await self.follower.withResponse(to: self.lease.order.request) { head, response, body in
+            return try await self.follower.withResponse(
+                to: self.lease.order.request, isBroken: { self.lease.isFaulted || !Task.isCancelled }
+            ) { head, response, body in
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                 return try await self.write(body, of: response, AnnouncedDigests(head.fields).content)

@@ -23,6 +23,7 @@ package final class SegmentLease: Sendable {
         var answer: LeaseDecision?
         var waiting = Waiting.nobody
         var isRevoked = false
+        var isFaulted = false
         var revocation: CheckedContinuation<Void, Never>?
         var isOver = false
     }
@@ -135,13 +136,21 @@ package final class SegmentLease: Sendable {
     }
 
     /// Makes the fetching task close its connection and end.
-    package func revoke() {
-        self.state.withLock { $0.isRevoked = true }
+    ///
+    /// - Parameter isFaulted: whether the connection is at fault.
+    package func revoke(asFaulted isFaulted: Bool) {
+        self.state.withLock { state in
+            state.isRevoked = true
+            state.isFaulted = isFaulted
+        }
         self.wake(with: .stop)
         self.end()
     }
 
     package var isRevoked: Bool { self.state.withLock { $0.isRevoked } }
+
+    /// Whether it was revoked because its connection is at fault.
+    var isFaulted: Bool { self.state.withLock { $0.isFaulted } }
 
     package var observation: LeaseObservation {
         self.state.withLock { state in

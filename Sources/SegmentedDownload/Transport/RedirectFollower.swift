@@ -61,8 +61,10 @@ package final class RedirectFollower: Sendable {
     }
 
     /// Asks for a range and hands the first response that is no redirect to `consume`.
+    ///
+    /// - Parameter isBroken: asked after an error, whether the place asked is to blame, and not we that gave it up.
     package func withResponse<Answer: Sendable>(
-        to range: RangeRequest,
+        to range: RangeRequest, isBroken: @Sendable () -> Bool = { true },
         _ consume: (ResponseHead, RangeResponse, any ResponseBody) async throws -> Answer
     ) async throws -> Answer {
         var url = self.current
@@ -88,7 +90,7 @@ package final class RedirectFollower: Sendable {
                 }
             } catch {
                 // A target that breaks is asked for anew the next time: the source may know a better one.
-                if isPinned { self.route.withLock { $0.pinned = nil } }
+                if isPinned, isBroken() { self.route.withLock { $0.pinned = nil } }
                 throw error
             }
             switch step {

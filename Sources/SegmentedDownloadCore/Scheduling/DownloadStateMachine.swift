@@ -120,6 +120,20 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     package var isQueued: Bool { self.state == .queued }
 
+    /// Whether a connection was given up because it is late, silent or slow, and not because it is of no use just now.
+    package func isFaulted(_ id: LeaseID) -> Bool {
+        let lease =
+            switch self.state {
+            case .probing(let probing): probing.lease
+            case .fetching(let fetching): fetching.lease(id)
+            case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: Lease?.none
+            }
+        return switch lease?.revocation {
+        case .stalled, .headTooSlow, .tooSlow: lease?.id == id
+        case .stopping, .yielding, nil: false
+        }
+    }
+
     /// Whether its turn has come and nothing is known yet.
     package var isSurveying: Bool { self.state == .surveying }
 
