@@ -46,6 +46,24 @@ import Testing
         }
     }
 
+    @Test("A connection that we give up leaves the redirect's target as it is")
+    func givenUp() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let download = try group.add(
+                    harness.request("/8M/file.bin?rate=512k&redirect-to-self=302") { $0.segments = .exactly(4) })
+                await harness.origin.log.waitForRequests(5)
+                download.update(segments: .exactly(1))
+                for await case .progress(let progress) in download.events where progress.connections == 1 { break }
+                download.update(segments: .exactly(8))
+                _ = try await download.result()
+            }
+            #expect(harness.contains(seed: 1, length: 8.mebibytes))
+            let statuses = harness.origin.log.snapshot().requests.map(\.status)
+            #expect(statuses.count { $0 == 302 } == 1 && statuses.count { $0 == 206 } > 5)
+        }
+    }
+
     @Test("Each connection asks an expired target once, however many there are and however often it expires")
     func expiring() async throws {
         try await Harness.run { harness in
