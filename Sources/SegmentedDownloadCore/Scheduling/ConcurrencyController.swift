@@ -108,7 +108,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// When fewer may be tried again after fewer brought less, and how often they did.
     private var shrinksAgainAt: Duration = .zero
     private var losses = 0
-    private var changedAt: Duration = .zero
+    private var grewAt: Duration = .zero
     private var observedSince: Duration?
     private var countAtStart: Int64 = 0
 
@@ -209,7 +209,7 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     /// Does with those that are there where more were to come: the limits of the group, other files or the origin leave no more.
     private mutating func takeWhatCame(_ seen: Observation, now: Duration) {
-        guard case .growing = self.phase, seen.receiving > 0, now - self.changedAt > Self.comingMaximum else { return }
+        guard case .growing = self.phase, seen.receiving > 0, now - self.grewAt > Self.comingMaximum else { return }
         self.target = min(self.target, seen.receiving)
         self.most = self.target
     }
@@ -226,13 +226,13 @@ package struct ConcurrencyController: Hashable, Sendable {
     private mutating func judge(_ rate: Double, now: Duration) {
         switch self.phase {
         case .beginning: break
-        case .growing(let before, let rateBefore):
+        case .growing(_, let rateBefore):
             guard rate >= rateBefore * Self.gainMinimum else {
                 if self.isTryingAgain { self.postponeGrowth(now: now) }
                 return self.settle(rate, now: now)
             }
             guard self.target < self.most else { return self.settle(rate, now: now) }
-            if before > 0 { self.grow(from: rate, to: 2 * self.target, now: now) }
+            self.grow(from: rate, to: 2 * self.target, now: now)
         case .shrinking(let before, let rateBefore):
             if rate < rateBefore * Self.lossMaximum {
                 // Then one brings less than it was seen to bring.
@@ -257,25 +257,24 @@ package struct ConcurrencyController: Hashable, Sendable {
                 (kept.lowest, kept.highest, kept.since) = (rate, rate, now)
             }
             self.phase = .steady(kept)
-            if now - kept.since >= Self.steadiness, now >= self.shrinksAgainAt { self.shrink(from: rate, now: now) }
+            if now - kept.since >= Self.steadiness, now >= self.shrinksAgainAt { self.shrink(from: rate) }
         }
     }
 
     private mutating func grow(from rate: Double, to target: Int, now: Duration) {
         self.phase = .growing(before: self.target, rate: rate)
         self.target = min(target, self.most)
-        self.changedAt = now
+        self.grewAt = now
         self.observedSince = nil
     }
 
     /// Tries with as many as would do if each brought as much as one was ever seen to bring.
-    private mutating func shrink(from rate: Double, now: Duration) {
+    private mutating func shrink(from rate: Double) {
         // A tenth of a connection is none: rates are not known as finely as that.
         let enough = max(Int((rate / max(self.rateOfOneBest, 1) + 0.9).rounded(.down)), 1)
         guard enough < self.target else { return }
         self.phase = .shrinking(before: self.target, rate: rate)
         self.target = enough
-        self.changedAt = now
         self.observedSince = nil
     }
 }

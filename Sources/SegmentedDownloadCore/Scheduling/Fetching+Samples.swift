@@ -28,9 +28,9 @@ extension Fetching {
         return self.sources.ids.contains { self.sources[$0].standing == .unproven } ? 1 : 0
     }
 
-    /// The next thing to be compared, if there is any: a contradiction, the end's audit, a source not known yet.
+    /// The next thing to be compared, if there is any: a contradiction, the end's audit, a source not known yet. Not to be asked for
+    /// while bytes are on their way out.
     mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard self.culprits.isEmpty, self.withdrawals.isEmpty else { return nil }
         if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
         let reference = self.sources[self.sources.reference]
         if let index = self.audits.firstIndex(where: { $0.lease == nil }), reference.isUsable {
@@ -132,22 +132,21 @@ extension Fetching {
     }
 
     private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {
-        if let asked = failure.retryAfter, asked > self.settings.retry.retryAfterMax,
-            !self.sources.hasAlternative(to: lease.order.source)
-        {
-            self.outcome = .failed(failure)
-            return []
-        }
-        // Where others are served it is a matter of how many.
-        let others = self.leases.contains { $0.id != lease.id && $0.phase == .receiving }
-        if failure.isTransient, others, now - self.servedAt < Self.serviceInterval,
-            !self.sources.hasAlternative(to: lease.order.source)
-        {
-            self.sources[lease.order.source].retryAt = now + self.settings.retry.delayBase
-            return []
+        let source = lease.order.source
+        if !self.sources.hasAlternative(to: source) {
+            if let asked = failure.retryAfter, asked > self.settings.retry.retryAfterMax {
+                self.outcome = .failed(failure)
+                return []
+            }
+            // Where others are served it is a matter of how many.
+            let others = self.leases.contains { $0.id != lease.id && $0.phase == .receiving }
+            if failure.isTransient, others, now - self.servedAt < Self.serviceInterval {
+                self.sources[source].retryAt = now + self.settings.retry.delayBase
+                return []
+            }
         }
         // A sample has no segment that its failure could be counted against.
-        return self.failOver(failure, from: lease.order.source, now: now)
+        return self.failOver(failure, from: source, now: now)
     }
 
     mutating func sampleEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
