@@ -116,6 +116,15 @@ let package = Package(
             path: "Tests/Crash",
             swiftSettings: strict
         ),
+        .executableTarget(name: "segdl-benchmark-tools", path: "Benchmarks/Tools"),
+        .executableTarget(
+            name: "segdl-benchmark",
+            dependencies: [
+                "ChildProcess", "Origin", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/Suite",
+            swiftSettings: strict
+        ),
         // What must hold of every reader of foreign bytes: scripts/fuzz compiles it with the fuzzer, the tests replay its corpus.
         .target(
             name: "FuzzTargets",

@@ -12,6 +12,7 @@ struct GetCommand: SegdlSubcommand {
             segdl resume PATH…
             segdl status [PATH…]
             segdl du|gc [DIR…]
+            segdl bench URL
             """,
         discussion: """
             Each URL is a file, unless it is behind --mirror. What is fetched stands beside it as NAME.segdl-part until it is whole and verified; \
@@ -32,7 +33,7 @@ struct GetCommand: SegdlSubcommand {
                 checksum=sha256=9f86…
 
             Sizes and rates take k, M, G and T (of 1024), times ms, s, m and h. \
-            See segdl resume --help, segdl status --help, segdl du --help and segdl gc --help for the other commands.
+            See segdl resume --help, segdl status --help, segdl du --help, segdl gc --help and segdl bench --help for the other commands.
             """,
         shouldDisplay: false
     )

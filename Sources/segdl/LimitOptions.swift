@@ -50,7 +50,7 @@ struct LimitOptions: ParsableArguments {
     }
 
     /// 32: no more are tried for one file.
-    private static let connectionsPerHostAlone = 32
+    static let connectionsPerHostAlone = 32
 
     func limits(for requests: [DownloadRequest]) -> DownloadLimits {
         var limits = DownloadLimits()

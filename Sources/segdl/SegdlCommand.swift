@@ -14,7 +14,10 @@ struct SegdlCommand: AsyncParsableCommand {
         commandName: "segdl",
         abstract: "Fetches files over HTTP in segments, several at a time, and goes on where it stopped.",
         version: "segdl \(SegmentedDownloadVersion.string)",
-        subcommands: [GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self],
+        subcommands: [
+            GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self,
+            BenchCommand.self,
+        ],
         defaultSubcommand: GetCommand.self
     )
 

@@ -5,6 +5,7 @@
 // What goes from A to B (requests, acknowledgements) is delayed only; what comes from B to A takes its turn on the link, is lost now
 // and then, and is dropped where the queue is full. Prints "ready" once both devices exist, and what it carried when it is ended.
 #define _GNU_SOURCE
+#include "tools.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -99,7 +100,7 @@ static void give(struct way *way, uint64_t time) {
     }
 }
 
-int main(int count, char **words) {
+int carry(int count, char **words) {
     if (count != 8) {
         fprintf(stderr, "usage: link DEVICE_A DEVICE_B MBIT_PER_S DELAY_MS LOSS_PER_MILLION QUEUE_PACKETS SEED\n");
         return 2;

@@ -1,6 +1,7 @@
 // The floor for any downloader: N connections, one poll loop, recv of up to 1 MiB, pwrite. No checks, no syncs.
-// Usage: limit PORT PATH OUTPUT CONNECTIONS SIZE
+// limit PORT PATH OUTPUT CONNECTIONS SIZE
 #define _GNU_SOURCE
+#include "tools.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +15,7 @@ enum { CONNECTIONS_MAX = 64, BUFFER = 1 << 20 };
 
 static char buffer[BUFFER];
 
-int main(int count, char **words) {
+int limit(int count, char **words) {
     if (count != 6) return 64;
     int port = atoi(words[1]), n = atoi(words[4]), open_count = n;
     long size = atol(words[5]);

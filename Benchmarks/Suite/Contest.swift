@@ -1,0 +1,114 @@
+import Foundation
+
+/// The same work for several programs, in turn, round after round.
+struct Contest {
+    /// What is done.
+    var name: String
+    var title: String
+    /// What is fetched, in bytes.
+    var length: Int64
+    /// How long the path itself would take, in seconds.
+    var ideal: Double?
+    var server: any Server
+    /// Rounds before those that count: caches are warm then.
+    var warmUps = 0
+    /// One that takes longer has lost.
+    var limit = Duration.seconds(120)
+    /// What is put before a command, to run it elsewhere.
+    var prefix: [String] = []
+    /// What is wrong with what lies in the directory, if anything.
+    var check: @Sendable (_ directory: String) throws -> String?
+
+    struct Contestant {
+        var name: String
+        /// The command that fetches into a directory.
+        var command: (_ directory: String) -> [String]
+    }
+
+    func run(_ contestants: [Contestant], _ lab: Lab) async throws -> Table {
+        var rows = contestants.map { Table.Row(name: $0.name) }
+        for round in 0..<(self.warmUps + lab.rounds) {
+            for (index, contestant) in contestants.enumerated() {
+                let run = try await self.run(contestant, lab)
+                if round >= self.warmUps || run.failure != nil { rows[index].runs.append(run) }
+            }
+        }
+        return Table(name: self.name, title: self.title, length: self.length, ideal: self.ideal, rows: rows)
+    }
+
+    private func run(_ contestant: Contestant, _ lab: Lab) async throws -> Run {
+        let directory = try lab.empty("out")
+        // Who leaves its bytes unsynced must not have them charged to the next.
+        sync()
+        try await self.server.begin()
+        let figures = lab.path("figures")
+        try? FileManager.default.removeItem(atPath: figures)
+        let command = self.prefix + [lab.tools, "measure", figures] + contestant.command(directory)
+        let status = try await lab.run(command, limit: self.limit)
+        let counts = try await self.server.counts()
+        var run = Run(figures: (try? String(contentsOfFile: figures, encoding: .utf8)) ?? "", counts)
+        run.connections = Run.connections(in: lab.output)
+        switch status {
+        case nil: run.failure = "not done within \(Int(self.limit / .seconds(1))) s"
+        case 0?: run.failure = try self.check(directory)
+        case let status?: run.failure = "exit \(status) \(lab.lastWords)"
+        }
+        return run
+    }
+}
+
+extension Contest {
+    /// The contestants that are there, for one file.
+    static func contestants(_ clients: [Client], _ lab: Lab, url: String, trust: String? = nil) -> [Contestant] {
+        clients.filter { $0.isPresent(in: lab) }.map { client in
+            Contestant(name: client.name) { directory in
+                client.command(lab, Client.Transfer(url: url, output: "\(directory)/file", trust: trust))
+            }
+        }
+    }
+}
+
+/// What was measured of one run.
+struct Run: Codable, Sendable {
+    /// Seconds from start to end.
+    var wall = 0.0
+    /// Seconds of processor.
+    var cpu = 0.0
+    /// What its largest process held at the most, in MiB.
+    var peak = 0.0
+    /// What the origin sent in bodies, in bytes.
+    var sent: Int64 = 0
+    var requests = 0
+    /// Answers with 429 or 503.
+    var rejected = 0
+    /// How many connections it had in the middle, as its own events say.
+    var connections: Int?
+    /// Why it does not count.
+    var failure: String?
+
+    init(figures: String, _ counts: ServerCounts) {
+        let numbers = figures.split(separator: " ").compactMap {
+            Double($0.trimmingCharacters(in: .whitespacesAndNewlines))
+        }
+        if numbers.count == 4 {
+            self.wall = numbers[0]
+            self.cpu = numbers[1] + numbers[2]
+            self.peak = numbers[3] / 1024
+        }
+        self.sent = counts.bytes
+        self.requests = counts.requests
+        self.rejected = counts.rejected
+    }
+
+    /// The middle one of the numbers of connections that were told of in the second half.
+    static func connections(in output: String) -> Int? {
+        let told = output.split(separator: "\n").compactMap { line -> Int? in
+            guard line.contains("\"event\":\"progress\""), let place = line.range(of: "\"connections\":") else {
+                return nil
+            }
+            return Int(line[place.upperBound...].prefix { $0.isNumber })
+        }
+        let late = told.suffix((told.count + 1) / 2).dropLast().sorted()
+        return late.isEmpty ? nil : late[late.count / 2]
+    }
+}

@@ -1,0 +1,141 @@
+import ArgumentParser
+import SegmentedDownload
+
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
+/// Measures what different numbers of segments bring from a server.
+struct BenchCommand: SegdlSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bench",
+        abstract: "Measures what one segment, two, four and so on bring from a server.",
+        usage: "segdl bench [options] URL",
+        discussion: """
+            Fetches the file once for every number, for ten seconds at most, and deletes what it fetched. The knee is the fewest \
+            segments that bring 95 % of the most. Large files tell more: of a short one most is the beginning.
+
+              segdl bench https://example.org/file.iso
+              segdl bench --counts 4,8,auto --rounds 3 --seconds 30 https://example.org/file.iso
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The file to fetch.", valueName: "URL"))
+    var url: String
+
+    @Option(
+        name: [.customShort("s", allowingJoined: true), .long],
+        help: ArgumentHelp("The numbers of segments to try, with commas between them.", valueName: "LIST"))
+    var counts = SegmentCounts([
+        .exactly(1), .exactly(2), .exactly(4), .exactly(8), .exactly(16), .exactly(32), .automatic,
+    ])
+
+    @Option(help: ArgumentHelp("How long each is tried.", valueName: "TIME"))
+    var seconds = Seconds(.seconds(10))
+
+    @Option(help: ArgumentHelp("How often each is tried; medians are told.", valueName: "N"))
+    var rounds = 1
+
+    @Option(
+        name: [.customShort("d", allowingJoined: true), .long, .customShort("P", allowingJoined: true)],
+        help: ArgumentHelp("Where files are kept meanwhile: the disk is measured, too.", valueName: "DIR"))
+    var dir = "."
+
+    @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
+    var connectTimeout = Seconds(.seconds(15))
+
+    @OptionGroup(title: "Servers") var network: NetworkOptions
+
+    @Flag(help: "One JSON object a line.")
+    var json = false
+
+    mutating func validate() throws {
+        if self.rounds < 1 { throw ValidationError("--rounds is at least 1") }
+        if self.dir.isEmpty { throw ValidationError("--dir is empty") }
+    }
+
+    func perform() async -> ExitCode {
+        let output = LineSink(descriptor: STDOUT_FILENO)
+        let errors = LineSink(descriptor: STDERR_FILENO)
+        defer {
+            output.drain()
+            errors.drain()
+        }
+        let signals = SignalSource()
+        defer { signals.cancel() }
+        var report = BenchReport()
+        do throws(DownloadError) {
+            let trial = BenchTrial(
+                request: try self.request, configuration: self.configuration, limit: self.seconds.duration)
+            if !self.json { output.send(BenchReport.heading + "\n") }
+            for segments in self.counts.values {
+                var figures: [BenchFigures] = []
+                for _ in 0..<self.rounds {
+                    switch try await trial.run(segments, until: signals) {
+                    case .measured(let run): figures.append(run)
+                    case .interrupted(let number): return ExitCode(signal: number)
+                    }
+                }
+                let row = report.add(segments, figures)
+                output.send((self.json ? row.jsonLine : row.text) + "\n")
+            }
+        } catch {
+            errors.send(FailureLine(error, of: nil).text + "\n")
+            return ExitCode(error.code)
+        }
+        output.send((self.json ? report.knee.jsonLine : report.knee.text) + "\n")
+        return .ok
+    }
+
+    private var request: DownloadRequest {
+        get throws(DownloadError) {
+            // A name that nobody else has, and none that the server chooses.
+            let path = Path.join(self.dir, ".segdl-bench-\(getpid())")
+            var request = DownloadRequest(try SourceURL(self.url), to: .file(path))
+            request.fields = self.network.fields
+            request.continuation = .no
+            request.ifExists = .overwrite
+            try request.validate()
+            return request
+        }
+    }
+
+    private var configuration: DownloadConfiguration {
+        var configuration = DownloadConfiguration()
+        configuration.connectTimeout = self.connectTimeout.duration
+        let most = self.counts.values.reduce(LimitOptions.connectionsPerHostAlone) { most, segments in
+            switch segments {
+            case .automatic: most
+            case .exactly(let count): max(most, count)
+            }
+        }
+        configuration.limits.connectionsPerHost = most
+        configuration.limits.connections = max(configuration.limits.connections, most)
+        self.network.apply(to: &configuration)
+        return configuration
+    }
+}
+
+/// Several values of `-s`.
+struct SegmentCounts: Hashable, ExpressibleByArgument {
+    let values: [DownloadRequest.Segments]
+
+    init(_ values: [DownloadRequest.Segments]) {
+        self.values = values
+    }
+
+    init?(argument: String) {
+        var values: [DownloadRequest.Segments] = []
+        for word in argument.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let count = SegmentCount(argument: String(word)) else { return nil }
+            values.append(count.segments)
+        }
+        self.values = values
+    }
+
+    var defaultValueDescription: String {
+        self.values.map { SegmentCount($0).defaultValueDescription }.joined(separator: ",")
+    }
+}
