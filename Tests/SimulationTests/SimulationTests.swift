@@ -15,6 +15,13 @@ struct SimulationTests {
         }
     }
 
+    @Test("Worlds that once were wrong are not again", arguments: [4032, 8574, 75_830, 96_541, 189_812] as [UInt64])
+    func onceWrong(seed: UInt64) throws {
+        var simulation = try Simulation(seed: seed)
+        let report = simulation.run()
+        #expect(report.violations.isEmpty, "\(report.replay)")
+    }
+
     @Test("Where nothing goes wrong nothing is fetched twice", arguments: UInt64(0)..<12)
     func faultless(seed: UInt64) throws {
         var simulation = try Simulation(seed: seed, faults: [])

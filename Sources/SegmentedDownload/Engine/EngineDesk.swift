@@ -317,6 +317,8 @@ struct EngineDesk {
         } else if let part = job.part {
             // What is written and could not be recorded is not there for who goes on with it.
             progress.bytesDone = part.claimedLength
+            // A length that was learnt at a stream's end is not known to who begins it anew, for nothing of it was recorded.
+            if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }
         job.update(progress: progress)
         job.close()
