@@ -241,9 +241,10 @@ package struct SmallWorld: Hashable, Sendable {
 
     private mutating func perform(_ action: DownloadAction) -> [GroupAction] {
         switch action {
-        case .answer(let lease, .proceed(let limit)):
+        case .answer(let lease, .proceed(let limit, let from)):
             self.update(lease) { connection in
                 guard connection.phase == .waiting else { return }
+                connection.position = max(connection.position, from ?? 0)
                 connection.limit = max(connection.limit, limit)
                 connection.phase = .receiving
             }

@@ -69,7 +69,7 @@ package struct SegmentFetcher: Sendable {
         }
         // Of bytes that may turn out to be wrong nothing is claimed before that is known.
         var writer = SegmentWriter(
-            part: part, from: self.lease.order.writesFrom, mark: self.lease.order.mark, holdsClaims: announced != nil)
+            part: part, from: self.lease.position, mark: self.lease.order.mark, holdsClaims: announced != nil)
         var check = announced.map { ContentCheck($0, of: response) }
         let result: Result<LeaseEnd, any Error>
         do {
@@ -95,11 +95,13 @@ package struct SegmentFetcher: Sendable {
             self.lease.received(chunk.count)
             if check != nil { chunk.withBytes { check?.update($0) } }
             var taken = 0
-            // The bytes before the first to be written are on disk already: they must agree.
+            // The bytes before the first to be written are on disk already, and must agree; but for those that another connection
+            // has brought since these were asked for, and may be writing now.
             if offset < writer.position {
                 taken = Int(min(Int64(chunk.count), writer.position - offset))
+                let compared = Int(min(Int64(taken), max(self.lease.order.writesFrom - offset, 0)))
                 let difference = try chunk.withBytes {
-                    try writer.firstDifference(UnsafeRawBufferPointer(rebasing: $0[..<taken]), at: offset)
+                    try writer.firstDifference(UnsafeRawBufferPointer(rebasing: $0[..<compared]), at: offset)
                 }
                 if let difference { return .differs(at: difference) }
             }

@@ -38,6 +38,9 @@ package final class SegmentLease: Sendable {
 
     // MARK: The fetching task's side
 
+    /// The next byte to be written.
+    var position: Int64 { self.state.withLock { $0.position } }
+
     /// Waits for the engine to say how far to go; `stop` once the lease is revoked.
     package func awaitAnswer() async -> LeaseDecision {
         let decision: LeaseDecision? = await withTaskCancellationHandler {
@@ -116,7 +119,11 @@ package final class SegmentLease: Sendable {
     /// Answers the fetching task, which is waiting or will soon.
     package func answer(_ decision: LeaseDecision) {
         let waiter: CheckedContinuation<LeaseDecision?, Never>? = self.state.withLock { state in
-            if case .proceed(let limit) = decision { state.limit = max(state.limit, limit) }
+            if case .proceed(let limit, let from) = decision {
+                state.limit = max(state.limit, limit)
+                state.position = max(state.position, from ?? 0)
+                state.reserved = max(state.reserved, state.position)
+            }
             guard case .forAnswer(let continuation) = state.waiting else {
                 state.answer = decision
                 return nil

@@ -96,13 +96,32 @@ package struct SegmentPlan: Hashable, Sendable {
         guard let index = self.index(of: id) else { return nil }
         let segment = self.segments[index]
         guard offset >= segment.position, offset > segment.lowerBound, offset < segment.upperBound else { return nil }
-        let back = Segment(
-            id: Segment.ID(self.idNext), lowerBound: offset, position: offset, upperBound: segment.upperBound
-        )
-        self.idNext += 1
+        let back = self.named(offset..<segment.upperBound, position: offset)
         self.segments[index].upperBound = offset
         self.segments.insert(back, at: index + 1)
         return back.id
+    }
+
+    /// A name that no segment has, for one to come.
+    package mutating func reserveID() -> Segment.ID {
+        defer { self.idNext += 1 }
+        return Segment.ID(self.idNext)
+    }
+
+    /// What of a segment lies at and behind `offset` has the name `heir` from now on and is unassigned; where nothing lies before it,
+    /// the segment's own name is gone. Returns whether there was anything.
+    package mutating func cede(_ id: Segment.ID, from offset: Int64, to heir: Segment.ID) -> Bool {
+        guard let index = self.index(of: id) else { return false }
+        let segment = self.segments[index]
+        guard offset >= segment.position, offset < segment.upperBound else { return false }
+        let rest = Segment(id: heir, lowerBound: offset, position: offset, upperBound: segment.upperBound)
+        if offset > segment.lowerBound {
+            self.segments[index].upperBound = offset
+            self.segments.insert(rest, at: index + 1)
+        } else {
+            self.segments[index] = rest
+        }
+        return true
     }
 
     /// Joins the segment behind `id` to it, if nobody holds that one and none of it is written. Returns the new end.

@@ -49,6 +49,9 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// Doubling must raise the rate by this factor to be followed by another doubling.
     package static let gainMinimum = 1.15
 
+    /// Where several bring this part of what one alone would let expect, nothing but the connections is at its limit.
+    package static let linearMinimum = 0.9
+
     /// Giving connections back may cost so much of the rate.
     package static let lossMaximum = 0.9
 
@@ -64,8 +67,11 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// One number is observed so long at the least; longer where a request's first byte takes long, so that a rate can show.
     package static let observationMinimum: Duration = .milliseconds(300)
 
-    /// Two ticks.
-    package static let firstObservation: Duration = .milliseconds(200)
+    /// Two ticks, or nearly: the first of them comes some time after the connections.
+    package static let firstObservation: Duration = .milliseconds(150)
+
+    /// Half a tick, in seconds: a shorter time says nothing about a rate.
+    package static let spanMinimum = 0.05
 
     /// How long an origin that refused more connections is not asked for more, the first time; and how long after more did not help.
     package static let patience: Duration = .seconds(10)
@@ -88,6 +94,9 @@ package struct ConcurrencyController: Hashable, Sendable {
         default: 32
         }
     }
+
+    /// From here on a request costs more than two ticks, in which one connection would be observed.
+    package static let longRequest = 0.09
 
     /// Beyond this more connections annoy origins sooner than they help: it takes a path of 80 ms that loses every thousandth
     /// packet to need so many for 200 Mbit/s.
@@ -174,6 +183,25 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     // MARK: Observing
 
+    /// The first connection's response has begun. On a long way several are tried at once, for there the first round trips bring
+    /// next to nothing that could be judged.
+    package mutating func begin(requestCost: Double, now: Duration) {
+        guard self.isAutomatic, self.phase == .beginning else { return }
+        if requestCost >= Self.longRequest {
+            self.grow(from: 0, to: Self.firstTarget(requestCost: requestCost), now: now)
+        } else {
+            self.observedSince = now
+            self.countAtStart = 0
+        }
+    }
+
+    /// One more connection receives: if they are as many as are to be judged, they are from now on.
+    package mutating func joined(_ seen: Observation, now: Duration) {
+        guard self.isAutomatic, self.observedSince == nil, self.isComparable(seen) else { return }
+        self.observedSince = now
+        self.countAtStart = seen.bytes
+    }
+
     /// Notes at a tick what has come, and over how many connections.
     package mutating func observe(_ seen: Observation, now: Duration) {
         guard self.isAutomatic else { return }
@@ -184,7 +212,7 @@ package struct ConcurrencyController: Hashable, Sendable {
             return
         }
         let elapsed = (now - since).inSeconds
-        guard elapsed > 0 else { return }
+        guard elapsed >= Self.spanMinimum else { return }
         let rate = Double(seen.bytes - self.countAtStart) / elapsed
         if self.phase == .beginning {
             // As soon as it is known to take a while.
@@ -226,13 +254,14 @@ package struct ConcurrencyController: Hashable, Sendable {
     private mutating func judge(_ rate: Double, now: Duration) {
         switch self.phase {
         case .beginning: break
-        case .growing(_, let rateBefore):
+        case .growing(let before, let rateBefore):
             guard rate >= rateBefore * Self.gainMinimum else {
                 if self.isTryingAgain { self.postponeGrowth(now: now) }
                 return self.settle(rate, now: now)
             }
             guard self.target < self.most else { return self.settle(rate, now: now) }
-            self.grow(from: rate, to: 2 * self.target, now: now)
+            let isLinear = rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
+            self.grow(from: rate, to: isLinear && rateBefore > 0 ? self.most : 2 * self.target, now: now)
         case .shrinking(let before, let rateBefore):
             if rate < rateBefore * Self.lossMaximum {
                 // Then one brings less than it was seen to bring.

@@ -66,8 +66,8 @@ package struct Revision: Hashable, Sendable {
 
 /// What a waiting fetch is told.
 package enum LeaseDecision: Hashable, Sendable {
-    /// Take bytes up to the limit, then ask again.
-    case proceed(limit: Int64)
+    /// Take bytes up to the limit, then ask again. Those before `from` somebody else has brought meanwhile; they are let pass.
+    case proceed(limit: Int64, from: Int64? = nil)
     /// Take nothing more.
     case stop
 }
@@ -76,7 +76,7 @@ package enum LeaseDecision: Hashable, Sendable {
 package struct FetchOrder: Hashable, Sendable {
     package let lease: LeaseID
     package var source = SourceID.first
-    /// The segment that is fetched; none for a sample.
+    /// The segment that is fetched; none for a sample. That of a hedge is in no plan until it has taken over.
     package let segment: Segment.ID
     package let request: RangeRequest
     /// The first byte to be written. Those between the request's first byte and this one are on disk and are compared.
@@ -88,6 +88,9 @@ package struct FetchOrder: Hashable, Sendable {
 
     /// The bytes asked for, as far as they are known.
     var spot: Range<Int64>? { self.request.upperBound.map { self.request.lowerBound..<$0 } }
+
+    /// The segment whose rest is asked for although another connection is at it: nothing is written unless that one is late.
+    package var hedged: Segment.ID?
 
     /// The mark of what is written, see ``Claim/mark``.
     package var mark: UInt8 = 0

@@ -27,6 +27,14 @@ extension DownloadStateMachine {
         self.updateFetching { $0.steal(now: now) }
     }
 
+    /// A connection is free, and there is nothing to fetch or to take: may ask for what another is late with.
+    package mutating func nextHedge(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
+        guard case .fetching(var fetching) = self.state else { return nil }
+        let order = fetching.nextHedge(now: now, isOpen: isOpen)
+        self.state = .fetching(fetching)
+        return order
+    }
+
     package mutating func observe(_ observations: [LeaseObservation], now: Duration) {
         guard case .fetching(var fetching) = self.state else { return }
         fetching.observe(observations, now: now)

@@ -55,7 +55,7 @@ extension Fetching {
     /// Whose byte it is: that of a connection which is still writing there, else as the book says.
     func contributor(of offset: Int64) -> SourceBook.Contributor {
         let writer = self.leases.first { lease in
-            !lease.order.isSample && lease.order.writesFrom <= offset && offset < lease.position
+            !lease.order.isSample && lease.writesFrom <= offset && offset < lease.position
         }
         return writer.map { .source($0.order.source) } ?? self.sources.contributor(of: offset)
     }

@@ -10,6 +10,7 @@ extension Fetching {
         }
         let lease = self.leases[index]
         if lease.order.isSample { return self.sampleResponded(index, response, now: now) }
+        if self.isWaitingHedge(lease) { return self.hedgeResponded(index, response, now: now) }
         guard lease.phase == .requested, let segment = self.plan[lease.order.segment] else {
             return [.answer(id, .stop)]
         }
@@ -59,6 +60,7 @@ extension Fetching {
         self.leases[index].progressAt = now
         self.leases[index].responseEnd = responseEnd
         self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
+        self.controller.joined(self.observation, now: now)
         let limit = min(segment.upperBound, responseEnd)
         return [
             .report(.segmentOpened(segment.id, segment.position..<limit, self.leases[index].order.source)),
@@ -146,11 +148,12 @@ extension Fetching {
         let segmentID = lease.order.segment
         self.plan.assign(segmentID, to: nil)
         self.sources.contribute(
-            lease.order.writesFrom..<max(lease.position, lease.order.writesFrom), by: lease.order.source)
+            lease.writesFrom..<max(lease.position, lease.writesFrom), by: lease.order.source)
         // The last byte was seen before it was known whether all are kept.
         if self.outcome == .complete, case .storageFailed(let failure) = end { self.outcome = .failed(failure) }
         if self.outcome == .complete, case .corrupt = end { self.outcome = nil }
-        guard self.outcome == nil, let segment = self.plan[segmentID] else { return [] }
+        guard self.outcome == nil else { return [] }
+        guard let segment = self.plan[segmentID] else { return self.ended(withoutSegment: lease, end, now: now) }
         var actions: [DownloadAction] = []
         self.noteRate(of: lease, end, now: now)
         switch end {
@@ -200,17 +203,36 @@ extension Fetching {
             actions.append(
                 .report(.segmentDone(segmentID, segment.lowerBound..<segment.position, lease.order.source)))
         }
-        actions += self.reviseIfSettled()
+        return actions + self.settleAfterEnd()
+    }
+
+    private mutating func settleAfterEnd() -> [DownloadAction] {
+        var actions = self.reviseIfSettled()
         if self.isReplacing, self.outcome == nil { actions += self.replaceReference() }
         self.finishIfComplete()
         return actions
+    }
+
+    /// The end of a lease that has taken over nothing, or that another one has taken over whole.
+    private mutating func ended(withoutSegment lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        var actions: [DownloadAction] = []
+        switch end {
+        case .storageFailed(let failure): self.outcome = .failed(failure)
+        case .differs(let offset): actions += self.differs(offset, at: lease.order.source)
+        case .failed(let failure) where failure.code == .changed:
+            actions += self.changed(failure.message, at: lease.order.source)
+        case .failed: self.hedgeAt = now + Self.hedgePause
+        // Nothing that it brought is anybody's.
+        case .corrupt, .finished, .stopped, .revoked: break
+        }
+        return actions + self.settleAfterEnd()
     }
 
     /// Remembers how fast a connection was that did its work.
     private mutating func noteRate(of lease: Lease, _ end: LeaseEnd, now: Duration) {
         guard end == .finished || end == .stopped, lease.hasProgressed, now > lease.startedAt else { return }
         // One that was done before its rate could be measured has at least this one.
-        let average = Double(lease.position - lease.order.writesFrom) / (now - lease.startedAt).inSeconds
+        let average = Double(lease.position - lease.writesFrom) / (now - lease.startedAt).inSeconds
         self.ratesBefore = (self.ratesBefore + [lease.meter.rate ?? average]).suffix(Self.ratesBeforeMax)
         self.sources[lease.order.source].rate = lease.meter.rate ?? average
     }
@@ -228,7 +250,7 @@ extension Fetching {
             return [
                 .report(.segmentRetry(segment.id, segment.position..<segment.upperBound, lease.order.source))
             ]
-        case .stopping, .yielding, .none:
+        case .stopping, .yielding, .outrun, .none:
             return []
         }
     }
@@ -238,7 +260,7 @@ extension Fetching {
 
     /// Leaves an origin a moment before it is asked again, if it gave next to nothing in next to no time.
     private mutating func pace(_ lease: Lease, now: Duration) {
-        guard lease.position - lease.order.writesFrom < Self.progressWorthAsking, now - lease.startedAt < .seconds(1)
+        guard lease.position - lease.writesFrom < Self.progressWorthAsking, now - lease.startedAt < .seconds(1)
         else {
             return
         }

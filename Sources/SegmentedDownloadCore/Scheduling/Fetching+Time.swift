@@ -11,7 +11,7 @@ extension Fetching {
                 self.leases[index].progressAt = now
             }
             if seen.isHeld { self.leases[index].heldAt = now }
-            if seen.position > lease.order.writesFrom, lease.order.request.lowerBound < lease.order.writesFrom {
+            if seen.position > lease.writesFrom, lease.order.request.lowerBound < lease.order.writesFrom {
                 self.awaitsProof = false
             }
             if seen.bytesReceived > lease.bytesReceived || seen.isHeld { self.servedAt = now }
@@ -21,19 +21,23 @@ extension Fetching {
             self.leases[index].position = max(lease.position, seen.position)
             // What it waited for a limit of ours says nothing about its speed.
             if !seen.isHeld {
-                self.leases[index].meter.record(lease.order.writesFrom + seen.bytesReceived, at: now - seen.held)
+                self.leases[index].meter.record(lease.writesFrom + seen.bytesReceived, at: now - seen.held)
             }
             self.plan.advance(lease.order.segment, to: seen.position)
         }
     }
 
+    /// What has come, over how many connections.
+    var observation: ConcurrencyController.Observation {
+        ConcurrencyController.Observation(
+            bytes: self.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
+            requestCost: self.requestCost)
+    }
+
     /// Looks after what only time tells: stalls, late heads, connections far slower than their siblings.
     mutating func tick(now: Duration) -> [DownloadAction] {
         guard self.outcome == nil else { return [] }
-        let seen = ConcurrencyController.Observation(
-            bytes: self.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
-            requestCost: self.requestCost)
-        self.controller.observe(seen, now: now)
+        self.controller.observe(self.observation, now: now)
         var actions: [DownloadAction] = []
         for lease in self.leases {
             switch lease.phase {

@@ -45,6 +45,12 @@ struct Fetching: Hashable, Sendable {
     var stealAt: Duration = .zero
     var replaceAt: Duration
     var replacements = 0
+    /// Bytes that were asked for twice, or may have been.
+    var hedgedLength: Int64 = 0
+    /// When something may be asked for twice again, after that failed.
+    var hedgeAt: Duration = .zero
+    /// The lease that takes over from another, while that one is told where it ends.
+    var takingOver: LeaseID?
     /// When a byte last came, on any connection; at first, when fetching began.
     var servedAt: Duration
     /// Whether nothing proves the resource to be the one begun before but its bytes, and none of them has agreed yet. Until
@@ -111,7 +117,10 @@ struct Fetching: Hashable, Sendable {
         guard self.outcome == nil, let segment = self.plan.segments.first(where: { !$0.isComplete }) else {
             return [.answer(probe.id, .stop)]
         }
+        // With the connection's making, as for most requests to come.
+        if probe.wasAccepted { self.requestCost = (probe.progressAt - probe.startedAt).inSeconds }
         if !self.isSingleStream {
+            self.controller.begin(requestCost: self.requestCost, now: now)
             SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum).divide(&self.plan, into: self.target)
         }
         self.plan.assign(segment.id, to: probe.id)
@@ -123,8 +132,6 @@ struct Fetching: Hashable, Sendable {
             now: probe.startedAt
         )
         lease.wasAccepted = probe.wasAccepted
-        // With the connection's making, as for most requests to come.
-        if probe.wasAccepted { self.requestCost = (probe.progressAt - probe.startedAt).inSeconds }
         // Making the part file ready may have taken long, which is not the network's fault.
         lease.progressAt = now
         lease.meter = ThroughputMeter(start: now, count: lease.position)
@@ -186,7 +193,7 @@ struct Fetching: Hashable, Sendable {
         return order
     }
 
-    private func request(for segment: Segment, from source: SourceID) -> RangeRequest {
+    func request(for segment: Segment, from source: SourceID) -> RangeRequest {
         let identity = self.identity(of: source)
         if self.isSingleStream {
             return RangeRequest(
@@ -261,6 +268,10 @@ struct Fetching: Hashable, Sendable {
 
     /// The lease will write nothing at or behind `limit`; what lies there is free to be taken.
     mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
+        if let heir = self.takingOver {
+            self.takingOver = nil
+            return self.takeOver(heir, from: limit, now: now)
+        }
         let pieces = self.narrowing ?? 1
         self.narrowing = nil
         guard let lease = self.lease(id), let segment = self.plan[lease.order.segment], limit < segment.upperBound,

@@ -13,9 +13,10 @@ extension GroupStateMachine {
         guard self.budget.free > 0 else { return }
         var kept = self.keptConnections()
         var candidates = self.active.filter { self.entries[$0].machine.mayFetch }
+        var idle: [Int] = []
         while let place = self.neediest(candidates) {
             let index = candidates[place]
-            let (id, held) = (self.entries[index].id, self.entries[index].held)
+            let held = self.entries[index].held
             let allHosts = self.entries[index].machine.settings.hosts
             let hosts = allHosts.filter { host in
                 self.budget.allows(host, now: now) && (held == 0 || self.leaves(kept, host))
@@ -26,11 +27,7 @@ extension GroupStateMachine {
                 continue
             }
             if let order = self.entries[index].machine.nextFetch(now: now, isOpen: { hosts.contains($0) }) {
-                let host = allHosts[order.source.rawValue]
-                self.budget.reserve(host)
-                self.holdings.append(Holding(download: id, lease: order.lease, host: host))
-                self.entries[index].held += 1
-                self.outbox.append(.fetch(id, order))
+                self.open(order, of: index)
                 continue
             }
             candidates.remove(at: place)
@@ -39,8 +36,32 @@ extension GroupStateMachine {
             let before = self.outbox.count
             self.update(index, now: now) { $0.steal(now: now) }
             // What it cuts off is known in a moment; the connection for it is not given away before.
-            if self.outbox[before...].contains(where: \.isNarrowing) { kept.append(host) }
+            if self.outbox[before...].contains(where: \.isNarrowing) { kept.append(host) } else { idle.append(index) }
         }
+        self.hedge(idle, keeping: kept, now: now)
+    }
+
+    /// Asks again for what is late, over connections that nobody has another use for.
+    private mutating func hedge(_ idle: [Int], keeping kept: [String], now: Duration) {
+        for index in idle {
+            while true {
+                let hosts = self.entries[index].machine.settings.hosts.filter { host in
+                    self.budget.allowsWithoutTrial(host, now: now) && self.leaves(kept, host)
+                }
+                guard self.budget.free > kept.count, !hosts.isEmpty,
+                    let order = self.entries[index].machine.nextHedge(now: now, isOpen: { hosts.contains($0) })
+                else { break }
+                self.open(order, of: index)
+            }
+        }
+    }
+
+    private mutating func open(_ order: FetchOrder, of index: Int) {
+        let host = self.entries[index].machine.settings.hosts[order.source.rawValue]
+        self.budget.reserve(host)
+        self.holdings.append(Holding(download: self.entries[index].id, lease: order.lease, host: host))
+        self.entries[index].held += 1
+        self.outbox.append(.fetch(self.entries[index].id, order))
     }
 
     /// The candidate that has fewest connections for its weight, the earlier one of two.

@@ -12,12 +12,16 @@ struct Lease: Hashable, Sendable {
     /// Why we closed the connection.
     enum Revocation: Hashable {
         case stalled, headTooSlow, tooSlow, stopping
+        /// Another connection brings the rest of its segment, and sooner.
+        case outrun
         /// Another download is to have the connection, or there may be fewer than there were.
         case yielding
     }
 
     let order: FetchOrder
     let startedAt: Duration
+    /// The first byte it writes: that of its order, or where it took over from another.
+    var writesFrom: Int64
     var phase: Phase = .requested
     var revocation: Revocation?
     /// Its connection is to be given up: it takes nothing beyond its segment, and is closed at this time at the latest.
@@ -37,13 +41,14 @@ struct Lease: Hashable, Sendable {
     init(order: FetchOrder, now: Duration) {
         self.order = order
         self.startedAt = now
+        self.writesFrom = order.writesFrom
         self.position = order.writesFrom
         self.progressAt = now
         self.meter = ThroughputMeter(start: now, count: order.writesFrom)
     }
 
     var id: LeaseID { self.order.lease }
-    var hasProgressed: Bool { self.position > self.order.writesFrom }
+    var hasProgressed: Bool { self.position > self.writesFrom }
 }
 
 /// How a lease's work ended, as its fetch reports it.

@@ -46,6 +46,29 @@ struct ConcurrencyControllerTests {
         #expect(Path.settled { Double($0) * 1e6 } == 32)
     }
 
+    @Test("Where four bring four times as much as one, all are tried that may be")
+    func linear() {
+        var path = Path()
+        var ticks = 0
+        while path.controller.target < 32, ticks < 100 {
+            path.tick { Double($0) * 1e6 }
+            ticks += 1
+        }
+        #expect(ticks <= 8, "not one doubling after another")
+    }
+
+    @Test("On a long way several are begun with the first response, on a short one what it brings is seen first")
+    func longWay() {
+        for (cost, target) in [(0.01, 1), (0.08, 1), (0.1, 16), (0.2, 32)] {
+            var controller = ConcurrencyController(.automatic)
+            controller.begin(requestCost: cost, now: .seconds(1))
+            #expect(controller.target == target)
+            var exact = ConcurrencyController(.exactly(3))
+            exact.begin(requestCost: cost, now: .seconds(1))
+            #expect(exact.target == 3)
+        }
+    }
+
     @Test("A path one connection fills is left to one, once that is seen")
     func saturated() {
         var path = Path()

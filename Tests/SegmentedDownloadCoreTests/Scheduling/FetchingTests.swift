@@ -40,7 +40,9 @@ struct FetchingTests {
         #expect(script.take().last == .answer(LeaseID(0), .proceed(limit: 16 << 20)))
     }
 
-    @Test("An automatic download doubles its connections while that pays, and stops where it does not")
+    @Test(
+        "An automatic download takes all the connections that it may have while each brings as much as the first"
+    )
     func doublesWhilePaying() {
         var script = Script.fetching(.automatic, length: 1 << 30)
         let resource = RemoteResource.tagged("\"a\"", length: 1 << 30)
@@ -61,7 +63,7 @@ struct FetchingTests {
             }
             most = max(most, script.leases.count)
         }
-        #expect(most == 8, "the step from 4 to 8 is the first that does not pay")
+        #expect(most == 16, "four bring four times as much as one, and the group allows no more")
     }
 
     // MARK: Stealing

@@ -422,7 +422,8 @@ package struct MachineWorld {
         case .stop:
             self.connections[index].isDismissed = true
             self.end(index, .finished)
-        case .proceed(let limit):
+        case .proceed(let limit, let from):
+            self.connections[index].position = max(self.connections[index].position, from ?? 0)
             let connection = self.connections[index]
             if self.connections[index].isRevoked {
                 self.end(index, .finished)

@@ -265,8 +265,9 @@ package struct SharingWorld {
 
     private mutating func perform(_ action: DownloadAction, _ id: DownloadID) -> [GroupAction] {
         switch action {
-        case .answer(let lease, .proceed(let limit)):
+        case .answer(let lease, .proceed(let limit, let from)):
             guard let index = self.index(lease, id) else { break }
+            self.connections[index].position = max(self.connections[index].position, from ?? 0)
             self.connections[index].limit = limit
             self.connections[index].phase = .receiving
         case .answer(let lease, .stop):
