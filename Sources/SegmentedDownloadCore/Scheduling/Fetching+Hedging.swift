@@ -6,6 +6,9 @@ extension Fetching {
     /// A fiftieth of the file, at the most, is asked for twice.
     static let hedgeShare: Int64 = 50
 
+    /// 16 KiB: what a request costs beside its bytes. So they are few, however little each asks for.
+    static let requestLength: Int64 = 16 << 10
+
     /// To wait must take this many times as long as to ask anew.
     static let hedgeGain = 1.5
 
@@ -34,7 +37,7 @@ extension Fetching {
             !self.plan.segments.contains(where: { $0.lease == nil && !$0.isComplete }),
             let segment = self.latest(now: now), let source = self.bestSource(now: now, isOpen: isOpen)
         else { return nil }
-        self.hedgedLength += segment.remaining
+        self.hedgedLength += segment.remaining + Self.requestLength
         let lease = LeaseID(self.leaseNext)
         self.leaseNext += 1
         let order = FetchOrder(
@@ -50,7 +53,7 @@ extension Fetching {
         let budget = (self.plan.completeLength ?? 0) / Self.hedgeShare - self.hedgedLength
         var latest: (segment: Segment, saved: Double)?
         for lease in self.leases where self.mayBeHedged(lease, now: now) {
-            guard let segment = self.plan[lease.order.segment], !segment.isComplete, segment.remaining <= budget,
+            guard let segment = self.plan[lease.order.segment], !segment.isComplete, segment.remaining + Self.requestLength <= budget,
                 let left = self.timeLeft(lease, segment, now: now), let anew = self.timeAnew(segment),
                 left > max(SegmentSplitter.timeLeftMinimum, 2 * self.requestCost), left > Self.hedgeGain * anew,
                 left - anew > latest?.saved ?? 0
