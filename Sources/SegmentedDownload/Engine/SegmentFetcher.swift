@@ -101,7 +101,8 @@ package struct SegmentFetcher: Sendable {
                 taken = Int(min(Int64(chunk.count), writer.position - offset))
                 let compared = Int(min(Int64(taken), max(self.lease.order.writesFrom - offset, 0)))
                 let difference = try chunk.withBytes {
-                    try writer.firstDifference(UnsafeRawBufferPointer(rebasing: $0[..<compared]), at: offset)
+                    guard compared > 0 else { return Int64?.none }
+                    return try writer.firstDifference(UnsafeRawBufferPointer(rebasing: $0[..<compared]), at: offset)
                 }
                 if let difference { return .differs(at: difference) }
             }

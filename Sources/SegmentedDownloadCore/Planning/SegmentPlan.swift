@@ -114,7 +114,8 @@ package struct SegmentPlan: Hashable, Sendable {
         guard let index = self.index(of: id) else { return false }
         let segment = self.segments[index]
         guard offset >= segment.position, offset < segment.upperBound else { return false }
-        let rest = Segment(id: heir, lowerBound: offset, position: offset, upperBound: segment.upperBound)
+        var rest = Segment(id: heir, lowerBound: offset, position: offset, upperBound: segment.upperBound)
+        rest.failures = segment.failures
         if offset > segment.lowerBound {
             self.segments[index].upperBound = offset
             self.segments.insert(rest, at: index + 1)
@@ -166,9 +167,7 @@ package struct SegmentPlan: Hashable, Sendable {
     }
 
     private mutating func named(_ range: Range<Int64>, position: Int64) -> Segment {
-        defer { self.idNext += 1 }
-        return Segment(
-            id: Segment.ID(self.idNext), lowerBound: range.lowerBound, position: position, upperBound: range.upperBound)
+        Segment(id: self.reserveID(), lowerBound: range.lowerBound, position: position, upperBound: range.upperBound)
     }
 
     /// Forgets all that is written at and behind `offset`: one stream will carry everything from there.

@@ -1,8 +1,8 @@
 /// Finds how many connections one file deserves.
 ///
-/// A fixed number is exact. Otherwise some are tried as soon as there is enough to fetch for that, and the number doubles while doubling
-/// pays. What it did not pay for is given back once the rate is steady, and where the rate falls for good more are tried again: a path that
-/// loses packets is fast at first, whatever the number.
+/// A fixed number is exact. Otherwise some are tried as soon as there is enough to fetch for that, all that may be where each brings as
+/// much as the first, and else the number doubles while doubling pays. What it did not pay for is given back once the rate is steady, and
+/// where the rate falls for good more are tried again: a path that loses packets is fast at first, whatever the number.
 package struct ConcurrencyController: Hashable, Sendable {
     /// What has come and what is still to come, as seen at a tick.
     package struct Observation: Hashable, Sendable {
@@ -95,7 +95,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         }
     }
 
-    /// From here on a request costs more than two ticks, in which one connection would be observed.
+    /// Seconds. Where a request costs as much as a tick, one connection brings next to nothing in the time it would be observed.
     package static let longRequest = 0.09
 
     /// Beyond this more connections annoy origins sooner than they help: it takes a path of 80 ms that loses every thousandth
@@ -158,7 +158,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         self.shrinksAgainAt = .zero
         self.losses = 0
         self.observedSince = nil
-        if self.phase != .beginning { self.phase = .growing(before: self.target, rate: 0) }
+        if self.phase != .beginning || self.target > 1 { self.phase = .growing(before: self.target, rate: 0) }
     }
 
     /// An origin takes no more connections than these that are open, asked or receiving; later it may.
@@ -238,7 +238,8 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// Does with those that are there where more were to come: the limits of the group, other files or the origin leave no more.
     private mutating func takeWhatCame(_ seen: Observation, now: Duration) {
         guard case .growing = self.phase, seen.receiving > 0, now - self.grewAt > Self.comingMaximum else { return }
-        self.target = min(self.target, seen.receiving)
+        // A last one alone may still be helped.
+        self.target = min(self.target, max(seen.receiving, 2))
         self.most = self.target
     }
 
@@ -260,8 +261,11 @@ package struct ConcurrencyController: Hashable, Sendable {
                 return self.settle(rate, now: now)
             }
             guard self.target < self.most else { return self.settle(rate, now: now) }
-            let isLinear = rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
-            self.grow(from: rate, to: isLinear && rateBefore > 0 ? self.most : 2 * self.target, now: now)
+            // Of a path that is on its way up by itself that would be taken for granted.
+            let isLinear =
+                rateBefore > 0 && !self.isTryingAgain
+                && rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
+            self.grow(from: rate, to: isLinear ? self.most : 2 * self.target, now: now)
         case .shrinking(let before, let rateBefore):
             if rate < rateBefore * Self.lossMaximum {
                 // Then one brings less than it was seen to bring.

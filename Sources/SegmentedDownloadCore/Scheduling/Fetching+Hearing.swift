@@ -174,6 +174,8 @@ extension Fetching {
             }
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
+        // Another one is at the rest.
+        case .failed where lease.revocation == .outrun: break
         case .failed(let failure):
             if lease.hasProgressed, failure.isTransient {
                 self.pace(lease, now: now)
@@ -213,16 +215,18 @@ extension Fetching {
         return actions
     }
 
-    /// The end of a lease that has taken over nothing, or that another one has taken over whole.
+    /// The end of a lease that has taken over nothing, that another one has taken over whole, or whose segment was opened anew.
     private mutating func ended(withoutSegment lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
         var actions: [DownloadAction] = []
         switch end {
         case .storageFailed(let failure): self.outcome = .failed(failure)
         case .differs(let offset): actions += self.differs(offset, at: lease.order.source)
+        // What a hedge alone has seen is heard where a place that nobody else is at is asked for.
+        case .failed where self.isWaitingHedge(lease): self.hedgeAt = now + Self.hedgePause
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
-        case .failed: self.hedgeAt = now + Self.hedgePause
         // Nothing that it brought is anybody's.
+        case .failed: break
         case .corrupt, .finished, .stopped, .revoked: break
         }
         return actions + self.settleAfterEnd()

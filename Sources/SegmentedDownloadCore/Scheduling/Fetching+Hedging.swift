@@ -3,7 +3,7 @@
 /// The late one goes on until the other has its answer, and only then gives up what it has not brought: whoever is first is taken, and
 /// what is fetched twice is what came in the time of one request (Dean and Barroso, "The Tail at Scale", 2013: hedged requests).
 extension Fetching {
-    /// A fiftieth of the file, at the most, is asked for twice.
+    /// A fiftieth of the file, at the most, is fetched twice: what is asked for twice and taken over counts as far as it was there.
     static let hedgeShare: Int64 = 50
 
     /// 16 KiB: what a request costs beside its bytes. So they are few, however little each asks for.
@@ -21,7 +21,7 @@ extension Fetching {
     /// One that is done in less than half a tick is left alone.
     static let takeoverMinimum = 0.05
 
-    /// After a hedge that failed.
+    /// After a hedge that came to nothing.
     static let hedgePause: Duration = .seconds(1)
 
     /// Whether a lease waits for what another is at.
@@ -53,7 +53,8 @@ extension Fetching {
         let budget = (self.plan.completeLength ?? 0) / Self.hedgeShare - self.hedgedLength
         var latest: (segment: Segment, saved: Double)?
         for lease in self.leases where self.mayBeHedged(lease, now: now) {
-            guard let segment = self.plan[lease.order.segment], !segment.isComplete, segment.remaining + Self.requestLength <= budget,
+            guard let segment = self.plan[lease.order.segment], !segment.isComplete,
+                segment.remaining + Self.requestLength <= budget,
                 let left = self.timeLeft(lease, segment, now: now), let anew = self.timeAnew(segment),
                 left > max(SegmentSplitter.timeLeftMinimum, 2 * self.requestCost), left > Self.hedgeGain * anew,
                 left - anew > latest?.saved ?? 0
@@ -64,7 +65,9 @@ extension Fetching {
     }
 
     private func mayBeHedged(_ lease: Lease, now: Duration) -> Bool {
-        !lease.order.isSample && lease.phase != .ending && lease.yieldsBy == nil && !self.isWaitingHedge(lease)
+        // One that has taken over is asked for again only once it has brought something: else nobody ever would, where bodies are long in coming.
+        let hasHadItsTime = lease.order.hedged == nil || lease.hasProgressed
+        return !lease.order.isSample && lease.phase != .ending && lease.yieldsBy == nil && hasHadItsTime
             && !self.leases.contains { $0.order.hedged == lease.order.segment && self.isWaitingHedge($0) }
             && lease.heldAt.map { now - $0 >= ThroughputMeter.window } ?? true
     }
@@ -74,8 +77,12 @@ extension Fetching {
         let isAsked = lease.phase == .requested
         let silence = (now - (isAsked ? lease.startedAt : lease.progressAt)).inSeconds
         let patience = max(Self.silenceMinimum, (isAsked ? Self.headSpread : 2) * self.requestCost)
-        let rate = isAsked ? nil : lease.meter.rate
-        let moving = rate.map { Double(segment.remaining) / max($0, 1) }
+        // One that brings nothing is silent, not slow; and one that has just begun will be faster.
+        let isCold =
+            (now - lease.startedAt).inSeconds < Self.headSpread * self.requestCost
+            + ThroughputMeter.spanMinimum.inSeconds
+        let rate = isAsked || isCold ? nil : lease.meter.rate.flatMap { $0 > 0 ? $0 : nil }
+        let moving = rate.map { Double(segment.remaining) / $0 }
         return silence > patience ? max(silence, moving ?? 0) : moving
     }
 
@@ -93,8 +100,7 @@ extension Fetching {
         guard lease.phase == .requested, self.revision == nil, self.culprits.isEmpty, self.withdrawals.isEmpty,
             self.narrowing == nil, self.takingOver == nil, !self.isSingleStream,
             let segment = lease.order.hedged.flatMap({ self.plan[$0] }), !segment.isComplete,
-            segment.position >= lease.order.writesFrom,
-            let late = segment.lease.flatMap({ self.lease($0) }), late.phase != .ending
+            segment.position >= lease.order.writesFrom
         else { return self.end(index) }
         if let stranger = self.meet(lease.order.source, response, isSample: false) { return stranger + self.end(index) }
         guard case .partial(let range, _) = response, range.upperBound >= segment.upperBound else {
@@ -102,21 +108,29 @@ extension Fetching {
             self.hedgeAt = now + Self.hedgePause
             return self.end(index)
         }
-        guard let left = self.timeLeft(late, segment, now: now), let anew = self.timeAnew(segment),
-            left > max(anew - self.requestCost, Self.takeoverMinimum)
-        else { return self.end(index) }
         self.leases[index].responseEnd = range.upperBound
+        guard let late = segment.lease.flatMap({ self.lease($0) }) else {
+            return self.takeOver(lease.id, from: segment.position, now: now)
+        }
+        guard late.phase != .ending, let left = self.timeLeft(late, segment, now: now),
+            let anew = self.timeAnew(segment),
+            left > max(anew - self.requestCost, Self.takeoverMinimum)
+        else {
+            self.hedgeAt = now + Self.hedgePause
+            return self.end(index)
+        }
         self.takingOver = lease.id
         return [.narrow(late.id, to: segment.position)]
     }
 
-    /// The late connection writes nothing at or behind `offset`: from there on the other one does.
+    /// The late connection, if there still is one, writes nothing at or behind `offset`: from there on the other one does.
     mutating func takeOver(_ id: LeaseID, from offset: Int64, now: Duration) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }) else { return [] }
         let order = self.leases[index].order
-        guard let hedged = order.hedged, let late = self.plan[hedged]?.lease, let end = self.plan[hedged]?.upperBound,
+        guard let hedged = order.hedged, let segment = self.plan[hedged],
             self.plan.cede(hedged, from: offset, to: order.segment)
         else { return self.end(index) }
+        let end = segment.upperBound
         self.plan.assign(order.segment, to: id)
         self.hedgedLength -= end - offset
         self.leases[index].phase = .receiving
@@ -125,10 +139,17 @@ extension Fetching {
         self.leases[index].position = offset
         self.leases[index].progressAt = now
         self.leases[index].meter = ThroughputMeter(start: now, count: offset)
-        return self.revoke(late, .outrun) + [
+        return (segment.lease.map { self.revoke($0, .outrun) } ?? []) + [
             .report(.segmentSplit(order.segment, offset..<end)),
             .report(.segmentOpened(order.segment, offset..<end, order.source)),
             .answer(id, .proceed(limit: end, from: offset)),
         ]
+    }
+
+    /// Hedges for what is there by now, or is nobody's any more, are not waited for.
+    mutating func endHedges() -> [DownloadAction] {
+        self.leases.filter { lease in
+            self.isWaitingHedge(lease) && lease.order.hedged.flatMap { self.plan[$0] }?.isComplete ?? true
+        }.flatMap { self.revoke($0.id, .outrun) }
     }
 }

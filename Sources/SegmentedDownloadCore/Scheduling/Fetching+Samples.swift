@@ -211,8 +211,9 @@ extension Fetching {
         guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.culprits.isEmpty,
             self.withdrawals.isEmpty, self.disputes.isEmpty, !self.isReplacing
         else { return }
-        // What a connection brought is its source's once it has ended.
-        guard !self.sources.hasMirrors || self.leases.allSatisfy(\.order.isSample) else { return }
+        // What a connection brought is its source's once it has ended; a hedge that waits has brought nothing.
+        guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || self.isWaitingHedge($0) })
+        else { return }
         if !self.hasAudited {
             self.hasAudited = true
             // One stream was compared with all that was there before it; a digest is compared with everything.

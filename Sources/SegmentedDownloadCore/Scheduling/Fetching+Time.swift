@@ -48,7 +48,7 @@ extension Fetching {
             case .requested, .receiving, .ending: break
             }
         }
-        actions += self.endPatience(now: now) + self.replaceLaggard(now: now)
+        actions += self.endPatience(now: now) + self.replaceLaggard(now: now) + self.endHedges()
         actions += self.reviseIfSettled() + self.replaceReference() + self.settleDisputes()
         if self.owesRecord, !self.awaitsProof, self.revision == nil {
             self.owesRecord = false

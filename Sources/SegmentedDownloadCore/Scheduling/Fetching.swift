@@ -45,7 +45,7 @@ struct Fetching: Hashable, Sendable {
     var stealAt: Duration = .zero
     var replaceAt: Duration
     var replacements = 0
-    /// Bytes that were asked for twice, or may have been.
+    /// Bytes that were fetched twice, or may be.
     var hedgedLength: Int64 = 0
     /// When something may be asked for twice again, after that failed.
     var hedgeAt: Duration = .zero
@@ -233,7 +233,8 @@ struct Fetching: Hashable, Sendable {
 
     /// Asks the connection with most time left to give some of it up, for a free connection that found nothing waiting.
     mutating func steal(now: Duration) -> [DownloadAction] {
-        guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, now >= self.stealAt,
+        guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, self.takingOver == nil,
+            now >= self.stealAt,
             self.rangeRefusals < Self.rangeRefusalsMax, self.leases.count < self.target,
             !self.plan.segments.contains(where: { $0.lease == nil && !$0.isComplete })
         else { return [] }
