@@ -125,6 +125,18 @@ let package = Package(
             path: "Benchmarks/Suite",
             swiftSettings: strict
         ),
+        // Comes before the C library's allocator in the program that it is linked into: in no other.
+        .target(name: "CAllocations", path: "Benchmarks/Allocations"),
+        .executableTarget(
+            name: "segdl-micro",
+            dependencies: [
+                "CAllocations", "SegmentedDownload", "SegmentedDownloadCore",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/Micro",
+            swiftSettings: strict
+        ),
         // What must hold of every reader of foreign bytes: scripts/fuzz compiles it with the fuzzer, the tests replay its corpus.
         .target(
             name: "FuzzTargets",

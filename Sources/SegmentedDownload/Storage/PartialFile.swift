@@ -38,7 +38,7 @@ package final class PartialFile: Sendable {
     private let storage: any Storage
     private let journal: Mutex<Journal>
 
-    init(
+    package init(
         paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim],
         durableCount: Int = 0
     ) {
