@@ -19,6 +19,8 @@ public struct DownloadConfiguration: Sendable {
     public var network = NetworkPolicy()
     /// What becomes of downloads that are over.
     public var history = HistoryPolicy()
+    /// Where it is remembered how many connections paid; absent, the default, nowhere.
+    public var memory: ServerMemory?
 
     public init() {}
 }
@@ -64,6 +66,7 @@ public struct DownloadClient: Sendable {
     private let clock: any EngineClock
     private let seed: UInt64
     private let threads: EngineThreads
+    private let servers: ServerBook?
 
     /// A client over other effects than the system's: for tests that need them to fail, or to be replayed.
     package init(
@@ -76,6 +79,7 @@ public struct DownloadClient: Sendable {
         self.clock = clock
         self.seed = seed
         self.threads = threads
+        self.servers = configuration.memory.map(ServerBook.init)
     }
 
     /// Fetches one file and returns when it is in place.
@@ -122,7 +126,7 @@ public struct DownloadClient: Sendable {
         policy.redirectsMax = self.configuration.redirectsMax
         let group = DownloadGroup(
             engine: engine, transport: self.transport, storage: self.storage, policy: policy, name: name,
-            directory: directory, history: history)
+            directory: directory, history: history, servers: self.servers)
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 await engine.run()

@@ -22,13 +22,16 @@ public final class DownloadGroup: Sendable {
     private let transport: any HTTPTransport
     let storage: any Storage
     private let policy: RedirectFollower.Policy
+    private let servers: ServerBook?
     private let state = Mutex(State())
     let hub = GroupHub()
 
     init(
         engine: DownloadEngine, transport: any HTTPTransport, storage: any Storage, policy: RedirectFollower.Policy,
-        name: String? = nil, directory: String = ".", history: HistoryPolicy = HistoryPolicy()
+        name: String? = nil, directory: String = ".", history: HistoryPolicy = HistoryPolicy(),
+        servers: ServerBook? = nil
     ) {
+        self.servers = servers
         self.engine = engine
         self.transport = transport
         self.storage = storage
@@ -67,6 +70,9 @@ public final class DownloadGroup: Sendable {
         var request = given
         if !isResolved { request.destination = given.destination.resolved(in: self.directory) }
         request.startsPaused = progress != nil
+        if request.segments == .automatic {
+            request.connectionsKnown = self.servers?.connections(to: request.source.origin)
+        }
         let fields = try request.validFields()
         let job = self.state.withLock { state -> DownloadJob? in
             if state.isClosed { return nil }
@@ -155,6 +161,9 @@ public final class DownloadGroup: Sendable {
         case .reopened: self.hub.reopened(download)
         case .happened(let event):
             self.history.note(event, of: download)
+            if case .completed = event, let connections = job.connectionsLearned {
+                self.servers?.learn(connections, to: job.request.source.origin)
+            }
             let isDelisted = event.isOver && !self.history.listsFinished
             if isDelisted {
                 self.state.withLock { _ = $0.registry.remove(job) }

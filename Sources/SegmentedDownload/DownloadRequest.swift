@@ -110,6 +110,8 @@ public struct DownloadRequest: Sendable {
 
     /// Whether it rests until it is resumed.
     var startsPaused = false
+    /// How many connections paid the last time, if that is remembered.
+    var connectionsKnown: Int?
 
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
         self.source = source
@@ -129,6 +131,7 @@ public struct DownloadRequest: Sendable {
     var settings: DownloadSettings {
         var settings = DownloadSettings()
         settings.segments = self.segments.setting
+        settings.connectionsKnown = self.connectionsKnown
         settings.priority = self.priority
         if let length = self.splitLengthMinimum {
             settings.splitLengthMinimum = max(length, 1)

@@ -16,6 +16,14 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         package let scheme: String
         package let host: String
         package let port: Int
+
+        /// Whether it is this machine, as far as its name tells (RFC 6761, section 6.3).
+        var isLoopback: Bool {
+            self.host == "localhost" || self.host.hasSuffix(".localhost") || self.host.hasPrefix("127.")
+                || self.host == "[::1]" || self.host == "::1"
+        }
+
+        var text: String { "\(self.scheme)://\(self.host):\(self.port)" }
     }
 
     /// The URL without user name, password and fragment, as it is requested and stored.

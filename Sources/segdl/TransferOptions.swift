@@ -14,6 +14,13 @@ struct TransferOptions: ParsableArguments {
     )
     var minSplitSize: ByteCount?
 
+    @Flag(
+        inversion: .prefixedNo,
+        help:
+            "Remember for a day how many connections to a server paid, and begin with them (in ~/.cache/segdl/servers.json)."
+    )
+    var remember = true
+
     @Option(help: ArgumentHelp("What to do when the remote file is another one than before.", valueName: "HOW"))
     var onChange = DownloadRequest.ChangePolicy.fail
 
@@ -77,5 +84,6 @@ struct TransferOptions: ParsableArguments {
 
     func apply(to configuration: inout DownloadConfiguration) {
         configuration.connectTimeout = self.connectTimeout.duration
+        configuration.memory = self.remember ? .standard : nil
     }
 }

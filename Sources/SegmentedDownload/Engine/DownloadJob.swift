@@ -28,6 +28,7 @@ final class DownloadJob: Sendable {
         var requests = 0
         var bytesFetched: Int64 = 0
         var connectionsPeak = 0
+        var connectionsLearned: Int?
 
         /// All digests that the file must have. The server's own is not recorded: it tells it to every run.
         var expected: [ExpectedDigest] {
@@ -102,6 +103,13 @@ final class DownloadJob: Sendable {
             shared.progress = progress
         }
         self.broadcaster.send(.paused(progress))
+    }
+
+    /// How many connections paid, if that was found.
+    var connectionsLearned: Int? { self.shared.withLock { $0.connectionsLearned } }
+
+    func learn(connections: Int) {
+        self.shared.withLock { $0.connectionsLearned = connections }
     }
 
     func update(progress: DownloadProgress) {

@@ -283,6 +283,7 @@ struct EngineDesk {
             job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
         case .note(let text): job.broadcaster.send(.note(text))
         case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))
+        case .learned(let connections): job.learn(connections: connections)
         case .restarted(let difference):
             // What was done is of another version; as long as its part is kept, that tells how much there is.
             var progress = job.progress

@@ -52,8 +52,14 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// Where several bring this part of what one alone would let expect, nothing but the connections is at its limit.
     package static let linearMinimum = 0.9
 
-    /// Giving connections back may cost so much of the rate.
+    /// Connections given back that brought less than this part of what the others bring did not help.
+    package static let helpMinimum = 0.5
+
+    /// Giving connections back, one after the other, may cost so much of the rate they brought together.
     package static let lossMaximum = 0.9
+
+    /// Fewer than one of so many are not worth giving back: rates are not known as finely as that.
+    package static let returnMinimum = 8
 
     /// A rate below this part of what it was on average is low.
     package static let fallMinimum = 0.75
@@ -104,6 +110,10 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     package private(set) var target: Int
     private var isAutomatic: Bool
+    private let known: Int?
+    private var hasLesson = false
+    /// Whether others had a say in how many there may be.
+    private var isBounded = false
     private var phase = Phase.beginning
     /// No more are tried; fewer than the maximum where no more would come.
     private var most = Self.automaticMaximum
@@ -117,11 +127,15 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// When fewer may be tried again after fewer brought less, and how often they did.
     private var shrinksAgainAt: Duration = .zero
     private var losses = 0
+    /// What the connections brought before any were given back.
+    private var rateOfAll = 0.0
     private var grewAt: Duration = .zero
     private var observedSince: Duration?
     private var countAtStart: Int64 = 0
 
-    package init(_ segments: DownloadSettings.Segments) {
+    /// - Parameter known: what paid before, see ``lesson``.
+    package init(_ segments: DownloadSettings.Segments, known: Int? = nil) {
+        self.known = known
         switch segments {
         case .automatic:
             self.target = 1
@@ -132,6 +146,9 @@ package struct ConcurrencyController: Hashable, Sendable {
             self.isAutomatic = false
         }
     }
+
+    /// How many connections paid, absent while that is not known by trying.
+    package var lesson: Int? { self.isAutomatic && self.hasLesson && !self.isBounded ? self.target : nil }
 
     /// Takes another wish of the user. Where the number is to be found, it is looked for from the present one.
     package mutating func update(_ segments: DownloadSettings.Segments) {
@@ -157,6 +174,8 @@ package struct ConcurrencyController: Hashable, Sendable {
         self.failures = 0
         self.shrinksAgainAt = .zero
         self.losses = 0
+        self.hasLesson = false
+        self.isBounded = false
         self.observedSince = nil
         if self.phase != .beginning || self.target > 1 { self.phase = .growing(before: self.target, rate: 0) }
     }
@@ -165,6 +184,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     package mutating func refused(open: Int, now: Duration) {
         guard self.isAutomatic else { return }
         self.target = max(min(open, self.target), 1)
+        self.hasLesson = true
         // Several that are refused together are one lesson.
         if self.growsAgainAt <= now { self.postponeGrowth(now: now) }
         self.wasRefused = true
@@ -187,7 +207,13 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// next to nothing that could be judged.
     package mutating func begin(requestCost: Double, now: Duration) {
         guard self.isAutomatic, self.phase == .beginning else { return }
-        if requestCost >= Self.longRequest {
+        if let known {
+            self.target = min(max(known, 1), self.most)
+            // Things may have become better since: then that is found out, as where more were refused.
+            self.growsAgainAt = now + Self.patience
+            self.wasRefused = true
+            self.settle(0, now: now)
+        } else if requestCost >= Self.longRequest {
             self.grow(from: 0, to: Self.firstTarget(requestCost: requestCost), now: now)
         } else {
             self.observedSince = now
@@ -241,6 +267,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         // A last one alone may still be helped.
         self.target = min(self.target, max(seen.receiving, 2))
         self.most = self.target
+        self.isBounded = true
     }
 
     /// How many seconds one number is observed.
@@ -256,6 +283,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         switch self.phase {
         case .beginning: break
         case .growing(let before, let rateBefore):
+            self.hasLesson = rateBefore > 0
             guard rate >= rateBefore * Self.gainMinimum else {
                 if self.isTryingAgain { self.postponeGrowth(now: now) }
                 return self.settle(rate, now: now)
@@ -267,7 +295,8 @@ package struct ConcurrencyController: Hashable, Sendable {
                 && rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
             self.grow(from: rate, to: isLinear ? self.most : 2 * self.target, now: now)
         case .shrinking(let before, let rateBefore):
-            if rate < rateBefore * Self.lossMaximum {
+            let given = 1 - Double(self.target) / Double(before)
+            if rate < rateBefore * (1 - Self.helpMinimum * given) || rate < self.rateOfAll * Self.lossMaximum {
                 // Then one brings less than it was seen to bring.
                 self.rateOfOneBest = rateBefore / Double(before)
                 self.target = before
@@ -296,6 +325,7 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     private mutating func grow(from rate: Double, to target: Int, now: Duration) {
         self.phase = .growing(before: self.target, rate: rate)
+        self.rateOfAll = 0
         self.target = min(target, self.most)
         self.grewAt = now
         self.observedSince = nil
@@ -303,9 +333,10 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     /// Tries with as many as would do if each brought as much as one was ever seen to bring.
     private mutating func shrink(from rate: Double) {
-        // A tenth of a connection is none: rates are not known as finely as that.
+        // A tenth of a connection is none.
         let enough = max(Int((rate / max(self.rateOfOneBest, 1) + 0.9).rounded(.down)), 1)
-        guard enough < self.target else { return }
+        guard self.target - enough >= max(self.target / Self.returnMinimum, 1) else { return }
+        self.rateOfAll = max(self.rateOfAll, rate)
         self.phase = .shrinking(before: self.target, rate: rate)
         self.target = enough
         self.observedSince = nil

@@ -109,6 +109,8 @@ package enum DownloadReport: Hashable, Sendable {
     case retrying(Failure, attempt: Int, delay: Duration)
     case note(String)
     case checkpointed(bytes: Int64)
+    /// So many connections to the only source paid; a later download may begin with them.
+    case learned(connections: Int)
     case restarted(String)
 }
 

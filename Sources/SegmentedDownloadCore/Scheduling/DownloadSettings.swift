@@ -18,12 +18,14 @@ package struct DownloadSettings: Hashable, Sendable {
     package enum ExistingFilePolicy: Hashable, Sendable { case verify, skip, rename, overwrite, fail }
 
     package var segments: Segments = .automatic
+    /// How many connections paid when something was last fetched from there: where the number is to be found, it begins with this one.
+    package var connectionsKnown: Int?
     /// Above 0, up to 1: its share beside others is in proportion to it.
     package var priority = 0.5
     /// 1 MiB: below this a request costs more than it saves on a 50 ms path.
     package var splitLengthMinimum: Int64 = 1 << 20
     /// The least, in bytes, that a free connection takes from another: what is left at the end is worth smaller requests.
-    package var stealLengthMinimum: Int64 = 64 << 10
+    package var stealLengthMinimum: Int64 = 16 << 10
     package var continuation: Continuation = .auto
     package var onChange: ChangePolicy = .fail
     package var ifExists: ExistingFilePolicy = .verify

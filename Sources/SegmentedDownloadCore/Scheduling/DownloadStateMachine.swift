@@ -291,7 +291,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
             (self.leaseNext, self.generator, self.sources) = fetching.handover
             self.beforePlacing = self.sources.hasMirrors ? fetching : nil
             self.state = .placing
-            return actions + [.place(length: length)]
+            let lesson = self.sources.hasMirrors ? nil : fetching.controller.lesson
+            return actions + (lesson.map { [.report(.learned(connections: $0))] } ?? []) + [.place(length: length)]
         case .failed(let failure):
             return self.leave(fetching, .fail(failure), hasPart: true)
         case .changed(let difference):

@@ -177,4 +177,49 @@ struct ConcurrencyControllerTests {
             #expect(path.most == 4)
         }
     }
+
+    @Test("Where every one brings something none is given back, however rates vary", arguments: UInt64(0)..<10)
+    func keepsWhatHelps(seed: UInt64) {
+        var (path, generator) = (Path(), SplitMix64(seed: seed))
+        for _ in 0..<1200 {
+            let factor = Double.random(in: 0.96...1.04, using: &generator)
+            path.tick { Double($0) * 5e4 * factor }
+        }
+        #expect(path.controller.target >= 28, "one by one they would all go")
+    }
+
+    @Test("What paid the last time is begun with, and more is tried later")
+    func known() {
+        var path = Path()
+        path.controller = ConcurrencyController(.automatic, known: 6)
+        #expect(path.controller.target == 1, "nothing has answered yet")
+        path.controller.begin(requestCost: 0.02, now: .zero)
+        #expect(path.controller.target == 6)
+        path.run(9) { Double($0) * 1e6 }
+        #expect(path.controller.target == 6 && path.controller.lesson == nil, "nothing was tried")
+        path.run(30) { Double($0) * 1e6 }
+        #expect(path.controller.target == 32 && path.controller.lesson == 32)
+        var fixed = ConcurrencyController(.exactly(3), known: 6)
+        fixed.begin(requestCost: 0.02, now: .zero)
+        #expect(fixed.target == 3)
+    }
+
+    @Test("A lesson is what was found by trying: the knee, or what is not refused")
+    func lesson() {
+        var path = Path()
+        #expect(path.controller.lesson == nil)
+        path.run(60) { Double(min($0, 6)) * 2e6 }
+        #expect(path.controller.lesson == 6)
+        var bounded = Path()
+        bounded.mostReceiving = 3
+        bounded.run(20) { Double(min($0, 3)) * 1e6 }
+        #expect(bounded.controller.lesson == nil, "others have a say in that")
+        var refused = Path()
+        refused.run(1) { Double($0) * 1e6 }
+        refused.controller.refused(open: 2, now: refused.now)
+        #expect(refused.controller.lesson == 2)
+        var fixed = ConcurrencyController(.exactly(5))
+        fixed.refused(open: 2, now: .zero)
+        #expect(fixed.lesson == nil)
+    }
 }
