@@ -117,8 +117,8 @@ enum SegmentPlanProperties {
         }
         let cost = Double(program.byte()) / 64
         let takers = 1 + Int(program.byte())
-        switch splitter.proposal(among: candidates, requestCost: cost, takers: takers) {
-        case .split(let lease, at: let offset):
+        switch splitter.proposal(among: candidates, requestCost: cost, free: takers) {
+        case .split(let lease, at: let offset, into: let pieces):
             let candidate = candidates.first { $0.lease == lease }
             let victim = candidate?.remaining ?? 0..<0
             try require(victim.lowerBound < offset && offset < victim.upperBound, "\(victim) is cut at \(offset)")
@@ -131,7 +131,7 @@ enum SegmentPlanProperties {
                 try require(back != nil, "\(offset) is no place to cut")
                 let before = plan
                 if let rest = back.flatMap({ plan[$0] }) {
-                    splitter.planner.cut(rest, of: &plan, into: min(takers, Self.segmentsMax - plan.segments.count))
+                    splitter.planner.cut(rest, of: &plan, into: min(pieces, Self.segmentsMax - plan.segments.count))
                 }
                 try require(plan.missing.first == before.missing.first, "\(before) lost its first hole")
                 try require(plan.bytesMissing == before.bytesMissing, "\(before) was cut and lost bytes")

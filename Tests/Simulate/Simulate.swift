@@ -8,7 +8,9 @@ struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-simulate",
         abstract: "Runs the engine against simulated networks, origins and disks.",
-        subcommands: [Run.self, Machine.self, Replay.self, Explore.self, Crashes.self, Share.self, Scale.self],
+        subcommands: [
+            Run.self, Machine.self, Replay.self, Explore.self, Crashes.self, Share.self, Links.self, Scale.self,
+        ],
         defaultSubcommand: Run.self)
 }
 

@@ -21,14 +21,17 @@ package struct SegmentSplitter: Hashable, Sendable {
     }
 
     package enum Proposal: Hashable, Sendable {
-        /// The victim keeps what lies before the offset.
-        case split(LeaseID, at: Int64)
+        /// The victim keeps what lies before the offset; the rest is for so many.
+        case split(LeaseID, at: Int64, into: Int = 1)
         /// The victim's connection is given up and its remainder fetched anew.
         case replace(LeaseID)
     }
 
     /// Less time left than this is not worth a request: a rate is not known finer than that.
     package static let timeLeftMinimum = 0.1
+
+    /// Nor is less than so many times what a request costs: what is on its way to a victim that hangs up comes in vain.
+    package static let costsMinimum = 3.0
 
     /// A slow remainder is fetched anew only if that is this many times faster than waiting.
     package static let replacementGain = 3.0
@@ -49,10 +52,10 @@ package struct SegmentSplitter: Hashable, Sendable {
     ///   - ratesBefore: of connections that are done, in bytes per second: the last one at work has nobody else to be
     ///     compared with.
     ///   - requestCost: seconds from asking to the first byte, as measured.
-    ///   - takers: how many free connections take from the same victim.
+    ///   - free: how many free connections there are. They share the victims by the time that those have left.
     ///   - mayReplace: whether a connection may be given up now; else the next victim is looked at.
     package func proposal(
-        among candidates: [Candidate], ratesBefore: [Double] = [], requestCost: Double, takers: Int = 1,
+        among candidates: [Candidate], ratesBefore: [Double] = [], requestCost: Double, free: Int = 1,
         mayReplace: Bool = true
     ) -> Proposal? {
         // A new connection is expected to be as good as the better half of those at work.
@@ -65,11 +68,13 @@ package struct SegmentSplitter: Hashable, Sendable {
         let ranked = candidates.sorted {
             (timeLeft($0), $1.lease) > (timeLeft($1), $0.lease)
         }
+        let leftInAll = ranked.reduce(0) { $0 + timeLeft($1) }
         for victim in ranked {
             let left = timeLeft(victim)
-            guard left > max(Self.timeLeftMinimum, 2 * requestCost) else { return nil }
-            if let offset = self.cut(victim, expected: expected, takers: takers) {
-                return .split(victim.lease, at: offset)
+            guard left > max(Self.timeLeftMinimum, Self.costsMinimum * requestCost) else { return nil }
+            let takers = max((Double(free) * left / leftInAll).rounded(.up), 1)
+            if let (offset, pieces) = self.cut(victim, expected: expected, takers: takers) {
+                return .split(victim.lease, at: offset, into: pieces)
             }
             if mayReplace, let expectedAnew, victim.rate != nil,
                 left > Self.replacementGain * (requestCost + victim.length / expectedAnew)
@@ -84,21 +89,21 @@ package struct SegmentSplitter: Hashable, Sendable {
         rates.isEmpty ? nil : rates.sorted()[rates.count / 2]
     }
 
-    private func cut(_ victim: Candidate, expected: Double?, takers: Int) -> Int64? {
+    private func cut(_ victim: Candidate, expected: Double?, takers: Double) -> (offset: Int64, pieces: Int)? {
         // Of one whose speed is not known it is not known either whether so little pays.
         let minimum = victim.rate == nil ? self.planner.splitLengthMinimum : self.stealLengthMinimum
         let length = victim.remaining.upperBound - victim.remaining.lowerBound
         guard length >= 2 * minimum else { return nil }
         // Several takers have pieces that the planner would cut; a rest too small for that is one's.
-        let takers = min(Int64(takers), max(length / self.planner.splitLengthMinimum - 1, 1))
+        let takers = min(takers, max((Double(length) / Double(self.planner.splitLengthMinimum)).rounded(.down) - 1, 1))
         let own = victim.rate ?? expected ?? 1
-        let share = own / (own + Double(takers) * max(expected ?? own, 1))
+        let share = own / (own + takers * max(expected ?? own, 1))
         // A share that rounds to one of a length that rounds up would be more than there is.
         let kept = share < 1 ? Int64(Double(length) * share) : length
         // Far too slow to keep even the smallest piece: better replaced than split.
         if kept < minimum, let expected, own * Self.replacementGain * 2 < expected { return nil }
         let offset = victim.remaining.lowerBound + min(max(kept, minimum), length - minimum)
         let aligned = self.planner.aligned(offset, above: victim.remaining.lowerBound)
-        return victim.remaining.upperBound - aligned >= minimum ? aligned : offset
+        return (victim.remaining.upperBound - aligned >= minimum ? aligned : offset, Int(takers))
     }
 }

@@ -52,8 +52,7 @@ extension Fetching {
     private mutating func accept(
         _ index: Int, _ segment: Segment, responseEnd: Int64, now: Duration
     ) -> [DownloadAction] {
-        let cost = (now - self.leases[index].startedAt).inSeconds
-        self.requestCost = self.requestCost == 0 ? cost : min(self.requestCost, cost)
+        self.noteHead(of: self.leases[index], now: now)
         self.rangeRefusals = 0
         self.leases[index].phase = .receiving
         self.leases[index].wasAccepted = true

@@ -56,7 +56,7 @@ extension Fetching {
             guard let segment = self.plan[lease.order.segment], !segment.isComplete,
                 segment.remaining + Self.requestLength <= budget,
                 let left = self.timeLeft(lease, segment, now: now), let anew = self.timeAnew(segment),
-                left > max(SegmentSplitter.timeLeftMinimum, 2 * self.requestCost), left > Self.hedgeGain * anew,
+                left > max(SegmentSplitter.timeLeftMinimum, self.requestCost), left > Self.hedgeGain * anew,
                 left - anew > latest?.saved ?? 0
             else { continue }
             latest = (segment, left - anew)
@@ -131,6 +131,7 @@ extension Fetching {
             self.plan.cede(hedged, from: offset, to: order.segment)
         else { return self.end(index) }
         let end = segment.upperBound
+        self.noteHead(of: self.leases[index], now: now)
         self.plan.assign(order.segment, to: id)
         self.hedgedLength -= end - offset
         self.leases[index].phase = .receiving

@@ -48,7 +48,8 @@ extension Fetching {
             case .requested, .receiving, .ending: break
             }
         }
-        actions += self.endPatience(now: now) + self.replaceLaggard(now: now) + self.endHedges()
+        actions += self.endPatience(now: now) + self.replaceLaggard(now: now)
+        actions += self.replaceSilent(now: now) + self.endHedges()
         actions += self.reviseIfSettled() + self.replaceReference() + self.settleDisputes()
         if self.owesRecord, !self.awaitsProof, self.revision == nil {
             self.owesRecord = false
@@ -85,6 +86,27 @@ extension Fetching {
         // An origin that is always slow to one of its connections would have us knock for ever: each time we wait longer.
         self.noteReplacement(now: now)
         return self.revoke(slowest.id, .tooSlow)
+    }
+
+    /// A head may take this many times as long as the slowest one did.
+    static let silenceFactor = 2.0
+
+    /// Replaces connections on which nothing came, where others asked no earlier have long had their answers.
+    ///
+    /// Where all that are asked anew are silent too, the origin lets them wait: each time we wait twice as long.
+    private mutating func replaceSilent(now: Duration) -> [DownloadAction] {
+        guard !self.isSingleStream, self.rangeRefusals == 0 else { return [] }
+        let patience =
+            max(Self.replacementPatience, .seconds(Self.silenceFactor * self.slowestHead))
+            * (1 << min(self.silences, 6))
+        let silent = self.leases.filter { lease in
+            lease.phase == .requested && !lease.order.isSample && lease.order.hedged == nil
+                && now - lease.startedAt > patience
+                && self.sources[lease.order.source].answeredRequest.map { $0 >= lease.startedAt } ?? false
+        }
+        guard !silent.isEmpty else { return [] }
+        self.silences += 1
+        return silent.flatMap { self.revoke($0.id, .tooSlow) }
     }
 
     mutating func noteReplacement(now: Duration) {

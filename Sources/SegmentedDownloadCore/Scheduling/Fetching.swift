@@ -60,6 +60,10 @@ struct Fetching: Hashable, Sendable {
     var ratesBefore: [Double] = []
     /// Seconds from asking to the head, the best seen.
     var requestCost = 0.0
+    /// Seconds from asking to the head, the worst seen.
+    var slowestHead = 0.0
+    /// How often connections were replaced on which nothing came, since all had their answers.
+    var silences = 0
     /// What is still to be compared before the file is taken for whole.
     var audits: [Audit] = []
     var hasAudited = false
@@ -92,7 +96,8 @@ struct Fetching: Hashable, Sendable {
         self.awaitsProof = overlap > 0 && plan.bytesDone > 0
         self.leaseNext = leaseNext
         self.generator = generator
-        self.controller = ConcurrencyController(isSegmented ? settings.segments : .exactly(1))
+        self.controller = ConcurrencyController(
+            isSegmented ? settings.segments : .exactly(1), known: settings.connectionsKnown)
         self.replaceAt = now + Self.replacementPatience
         self.finishIfComplete()
     }
@@ -118,10 +123,10 @@ struct Fetching: Hashable, Sendable {
             return [.answer(probe.id, .stop)]
         }
         // With the connection's making, as for most requests to come.
-        if probe.wasAccepted { self.requestCost = (probe.progressAt - probe.startedAt).inSeconds }
+        if probe.wasAccepted { self.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds) }
         if !self.isSingleStream {
             self.controller.begin(requestCost: self.requestCost, now: now)
-            SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum).divide(&self.plan, into: self.target)
+            self.planner(now: now).divide(&self.plan, into: self.target)
         }
         self.plan.assign(segment.id, to: probe.id)
         var lease = Lease(
@@ -143,6 +148,19 @@ struct Fetching: Hashable, Sendable {
             .report(.segmentOpened(segment.id, segment.position..<limit, probe.order.source)),
             .answer(probe.id, .proceed(limit: limit)),
         ]
+    }
+
+    /// The head of an answer has come that is accepted.
+    mutating func noteHead(of lease: Lease, now: Duration) {
+        let latest = self.sources[lease.order.source].answeredRequest
+        self.sources[lease.order.source].answeredRequest = max(latest ?? .zero, lease.startedAt)
+        if !self.leases.contains(where: { $0.phase == .requested && $0.id != lease.id }) { self.silences = 0 }
+        self.noteHead(cost: (now - lease.startedAt).inSeconds)
+    }
+
+    private mutating func noteHead(cost: Double) {
+        self.requestCost = self.requestCost == 0 ? cost : min(self.requestCost, cost)
+        self.slowestHead = max(self.slowestHead, cost)
     }
 
     /// The next segment for a free connection, if one is waiting.
@@ -231,6 +249,31 @@ struct Fetching: Hashable, Sendable {
         (self.plan.completeLength ?? 0) / Self.briefPieces < self.settings.stealLengthMinimum
     }
 
+    /// A piece is worth its request if it takes a connection so many seconds, or so many times what its request costs.
+    static let pieceTime = 1.0
+    static let pieceCosts = 4.0
+
+    /// Whether a connection has just begun and will be faster.
+    private func isCold(_ lease: Lease, now: Duration) -> Bool {
+        (now - lease.startedAt).inSeconds < Self.coldCosts * self.requestCost + ThroughputMeter.spanMinimum.inSeconds
+    }
+
+    static let coldCosts = 2.0
+
+    /// Cuts pieces as small as the user allows where connections are slow: what is little for a fast one takes a slow one long.
+    private func planner(now: Duration) -> SegmentPlanner {
+        let (least, most) = (self.settings.stealLengthMinimum, self.settings.splitLengthMinimum)
+        let rates = self.leases.filter { $0.phase == .receiving && !$0.order.isSample && !self.isCold($0, now: now) }
+            .compactMap(\.meter.rate).sorted()
+        guard least < most, let rate = rates.isEmpty ? nil : rates[rates.count / 2], rate > 0 else {
+            // In the time that a long way takes to be fast, nobody brings much.
+            let isLong = self.requestCost >= ConcurrencyController.longRequest
+            return SegmentPlanner(splitLengthMinimum: isLong ? max(most / 4, least) : most)
+        }
+        let worth = rate * max(Self.pieceTime, Self.pieceCosts * self.requestCost)
+        return SegmentPlanner(splitLengthMinimum: worth < Double(most) ? max(Int64(worth), least) : most)
+    }
+
     /// Asks the connection with most time left to give some of it up, for a free connection that found nothing waiting.
     mutating func steal(now: Duration) -> [DownloadAction] {
         guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, self.takingOver == nil,
@@ -242,23 +285,20 @@ struct Fetching: Hashable, Sendable {
             let segment = self.plan[lease.order.segment]
             return SegmentSplitter.Candidate(
                 lease: lease.id, remaining: lease.position..<max(segment?.upperBound ?? lease.position, lease.position),
-                rate: lease.meter.rate
+                rate: self.isCold(lease, now: now) ? nil : lease.meter.rate
             )
         }
         let splitter = SegmentSplitter(
-            planner: SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum),
-            stealLengthMinimum: self.isBrief ? nil : self.settings.stealLengthMinimum)
+            planner: self.planner(now: now), stealLengthMinimum: self.isBrief ? nil : self.settings.stealLengthMinimum)
         self.stealAt = now + Self.stealSpacing
         // Many that become free at once have a share each, and do not halve the rest again and again.
-        let free = self.target - self.leases.count
-        let takers = max((free + candidates.count - 1) / max(candidates.count, 1), 1)
         let proposal = splitter.proposal(
-            among: candidates, ratesBefore: self.ratesBefore, requestCost: self.requestCost, takers: takers,
-            mayReplace: now >= self.replaceAt)
+            among: candidates, ratesBefore: self.ratesBefore, requestCost: self.requestCost,
+            free: self.target - self.leases.count, mayReplace: now >= self.replaceAt)
         switch proposal {
         case .none: return []
-        case .split(let victim, let offset):
-            self.narrowing = takers
+        case .split(let victim, let offset, let pieces):
+            self.narrowing = pieces
             self.stealAt = now
             return [.narrow(victim, to: offset)]
         case .replace(let victim):
@@ -282,7 +322,7 @@ struct Fetching: Hashable, Sendable {
             return []
         }
         if let rest = self.plan[back] {
-            SegmentPlanner(splitLengthMinimum: self.settings.splitLengthMinimum).cut(rest, of: &self.plan, into: pieces)
+            self.planner(now: now).cut(rest, of: &self.plan, into: pieces)
         }
         return self.plan.segments.filter { $0.lowerBound >= limit && $0.upperBound <= segment.upperBound }
             .map { .report(.segmentSplit($0.id, $0.lowerBound..<$0.upperBound)) }

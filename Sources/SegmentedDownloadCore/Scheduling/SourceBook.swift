@@ -43,6 +43,8 @@ struct SourceBook: Hashable, Sendable {
         var retryAt: Duration = .zero
         /// Bytes per second of one of its connections, as last measured.
         var rate: Double?
+        /// When the latest of the requests was made that were answered.
+        var answeredRequest: Duration?
         /// Where its bytes were compared with those on disk, and agreed.
         var samples: [Int64] = []
         /// What of the file it brought in this run, ordered and disjoint.

@@ -60,7 +60,10 @@ struct SegmentPlannerTests {
 
     @Test("More holes than connections stay as they are")
     func manyHoles() {
-        let missing = (0..<10).map { Int64($0) * 10 << 20..<(Int64($0) * 10 + 5) << 20 }
+        let missing = (0..<10).map { number in
+            let start = Int64(number) * 10 * Self.mebibyte
+            return start..<(start + 5 * Self.mebibyte)
+        }
         var plan = SegmentPlan(completeLength: 100 << 20, missing: missing)
         SegmentPlanner(splitLengthMinimum: Self.mebibyte).divide(&plan, into: 4)
         #expect(plan.missing == missing)

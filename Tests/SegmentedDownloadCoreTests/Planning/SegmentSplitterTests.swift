@@ -30,7 +30,7 @@ struct SegmentSplitterTests {
         let candidates = [
             Self.candidate(0, 0..<100, 50 * Self.megabyte), Self.candidate(1, 100..<140, 10 * Self.megabyte),
         ]
-        guard case .split(LeaseID(1), _)? = Self.proposal(candidates) else {
+        guard case .split(LeaseID(1), _, _)? = Self.proposal(candidates) else {
             Issue.record("\(String(describing: Self.proposal(candidates)))")
             return
         }
@@ -72,7 +72,7 @@ struct SegmentSplitterTests {
                 Int.random(in: 0..<5, using: &generator) == 0 ? nil : Double.random(in: 0...5e7, using: &generator)
             return SegmentSplitter.Candidate(lease: LeaseID(lease), remaining: lower..<(lower + length), rate: rate)
         }
-        guard case .split(let victim, let offset)? = Self.proposal(candidates) else { return }
+        guard case .split(let victim, let offset, _)? = Self.proposal(candidates) else { return }
         let remaining = candidates[victim.rawValue].remaining
         #expect(offset - remaining.lowerBound >= 1 << 20, "replay with \(seed)")
         #expect(remaining.upperBound - offset >= 1 << 20, "replay with \(seed)")
@@ -111,5 +111,19 @@ struct SegmentSplitterTests {
     func deterministic() {
         let candidates = [Self.candidate(1, 64..<128, 1e7), Self.candidate(0, 0..<64, 1e7)]
         #expect(Self.proposal(candidates) == Self.proposal(candidates.reversed()))
+    }
+
+    @Test("Several free connections share the victims by the time that those have left")
+    func shared() {
+        let rate = 10 * Self.megabyte
+        let candidates = [Self.candidate(0, 0..<300, rate), Self.candidate(1, 300..<400, rate)]
+        // Three of four take from the one that has three quarters of what is left, and it keeps as much as each.
+        #expect(
+            Self.splitter.proposal(among: candidates, requestCost: 0.05, free: 4)
+                == .split(LeaseID(0), at: 75 << 20, into: 3))
+        let little = [Self.candidate(0, 0..<4, 0.5 * Self.megabyte)]
+        #expect(
+            Self.splitter.proposal(among: little, requestCost: 0.05, free: 30)
+                == .split(LeaseID(0), at: 1 << 20, into: 3), "no piece is smaller than the least")
     }
 }

@@ -132,7 +132,7 @@ struct HedgingTests {
         var script = Script.fetching(.exactly(64), length: 64 << 20, limits: limits)
         for lease in 1..<63 { script.accept(lease, Self.resource) }
         for step in 1...4 {
-            script.wait(.milliseconds(125))
+            script.wait(.milliseconds(63))
             for order in script.orders where order.lease != LeaseID(63) {
                 script.progress(order.lease.rawValue, to: order.writesFrom + (Int64(step) << 18))
             }

@@ -2,7 +2,7 @@ package import SegmentedDownloadCore
 
 /// Many downloads that share what there is, from origins without faults: who gets how much, and when, can be seen in it.
 ///
-/// Time goes in steps of 10 ms. Every connection brings bytes at the same rate, or as many as a limit lets through.
+/// Time goes in steps. Every connection brings bytes at the same rate, or as many as a limit lets through, or what a ``Link`` brings.
 package struct SharingWorld {
     package struct Download {
         package let id: DownloadID
@@ -11,6 +11,8 @@ package struct SharingWorld {
         package fileprivate(set) var conclusion: DownloadConclusion?
         package fileprivate(set) var startedAt: Duration?
         package fileprivate(set) var connectedAt: Duration?
+        /// When its last byte came.
+        package fileprivate(set) var receivedAt: Duration?
         package fileprivate(set) var concludedAt: Duration?
     }
 
@@ -20,8 +22,13 @@ package struct SharingWorld {
         let host: String
         var phase = Phase.asking
         var headAt: Duration
+        /// The connection's number on the link, if there is one.
+        var flow: Int?
+        /// The next byte of the response.
+        var offset: Int64
+        /// The next byte that is written.
         var position: Int64
-        var limit: Int64 = 0
+        var limit: Int64
         var responseEnd: Int64 = 0
         var isRevoked = false
         var ticket: RateBudget.Ticket?
@@ -29,16 +36,14 @@ package struct SharingWorld {
         var observation: LeaseObservation {
             LeaseObservation(
                 lease: self.order.lease, position: self.position,
-                bytesReceived: self.position - self.order.request.lowerBound, isWriting: false,
+                bytesReceived: self.offset - self.order.request.lowerBound, isWriting: false,
                 isHeld: self.ticket != nil)
         }
     }
 
     private enum Phase: Hashable { case asking, waiting, receiving, stopped, over }
 
-    /// 10 ms.
-    private static let step: Duration = .milliseconds(10)
-
+    private let step: Duration
     package private(set) var now: Duration = .zero
     private var machine: GroupStateMachine
     private var rates = RateBudget()
@@ -51,15 +56,31 @@ package struct SharingWorld {
     /// Bytes a second that each connection gets.
     private let connectionRate: Int64
     private let latency: Duration
+    private var link: Link?
+    /// What the link brings now, by its connections' numbers.
+    private var brought: [Int: Int64] = [:]
+    /// Bytes that came and were not written, for they were there already.
+    package private(set) var duplicated: Int64 = 0
+    /// Bytes that were on their way when their connection was closed.
+    package private(set) var abandoned: Int64 = 0
+    /// Requests refused because there were too many.
+    package private(set) var refusals = 0
     /// Connections closed in the middle of what they brought.
     package private(set) var revocations = 0
     package private(set) var connectionsPeak = 0
     package private(set) var violations: [String] = []
+    /// What happened, if it is to be said.
+    package private(set) var trace: [String] = []
+    private let isTracing: Bool
 
     package init(
         seed: UInt64, limits: GroupStateMachine.Limits, connectionRate: Int64 = 1 << 20,
-        latency: Duration = .milliseconds(40)
+        latency: Duration = .milliseconds(40), link: Link? = nil, step: Duration = .milliseconds(10),
+        isTracing: Bool = false
     ) {
+        self.isTracing = isTracing
+        self.link = link
+        self.step = step
         self.generator = SplitMix64(seed: seed)
         self.limits = limits
         self.machine = GroupStateMachine(limits: limits)
@@ -148,10 +169,11 @@ package struct SharingWorld {
     }
 
     private mutating func advance() {
-        self.now += Self.step
+        self.now += self.step
         let due = self.answers.filter { $0.at <= self.now }
         self.answers.removeAll { $0.at <= self.now }
         for answer in due { self.take(answer.event) }
+        self.bring()
         for index in self.connections.indices.shuffled(using: &self.generator) { self.move(index) }
         self.grant()
         self.connections.removeAll { $0.phase == .over }
@@ -159,6 +181,13 @@ package struct SharingWorld {
     }
 
     // MARK: The network's part
+
+    private mutating func bring() {
+        guard self.link != nil else { return }
+        let flows = self.connections.filter { $0.phase == .receiving && !$0.isRevoked }.compactMap(\.flow)
+        let bytes = self.link?.advance(by: self.step.inSeconds, flows) ?? []
+        self.brought = Dictionary(uniqueKeysWithValues: zip(flows, bytes))
+    }
 
     private mutating func move(_ index: Int) {
         let connection = self.connections[index]
@@ -168,9 +197,11 @@ package struct SharingWorld {
         case .asking:
             if connection.headAt <= self.now { self.answerRequest(index) }
         case .receiving:
-            guard connection.position < connection.responseEnd else { return self.end(index, .finished) }
-            if !self.isLimited, connection.ticket == nil {
-                self.receive(index, Int64(Double(self.connectionRate) * Self.step.inSeconds))
+            guard connection.offset < connection.responseEnd else { return self.end(index, .finished) }
+            if let flow = connection.flow {
+                self.receive(index, self.brought[flow] ?? 0)
+            } else if !self.isLimited, connection.ticket == nil {
+                self.receive(index, Int64(Double(self.connectionRate) * self.step.inSeconds))
             } else if connection.ticket == nil {
                 let length = self.rates.pieceLength(connection.download, host: connection.host)
                 self.connections[index].ticket = self.rates.request(
@@ -199,16 +230,34 @@ package struct SharingWorld {
             completeLength: download.length,
             validator: Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil))
         self.connections[index].phase = .waiting
+        if let served = self.link?.model.servedMax, self.serving(connection.host) > served {
+            self.refusals += 1
+            return self.tell(
+                connection,
+                .responded(connection.order.lease, .refused(status: 503, retryAfter: nil), suggestedName: nil))
+        }
         self.connections[index].responseEnd = range.upperBound
         self.tell(
             connection, .responded(connection.order.lease, .partial(ByteRange(range), resource), suggestedName: nil))
     }
 
+    /// Requests that the server has begun to answer.
+    private func serving(_ host: String) -> Int {
+        self.connections.count { $0.host == host && [.waiting, .receiving].contains($0.phase) }
+    }
+
     private mutating func receive(_ index: Int, _ count: Int64) {
         let connection = self.connections[index]
-        let end = min(connection.position + count, connection.limit)
+        let end = max(min(connection.offset + count, connection.limit), connection.offset)
+        let written = max(end - max(connection.position, connection.offset), 0)
+        self.connections[index].offset = end
         self.connections[index].position = max(end, connection.position)
-        self.downloads[connection.download.rawValue].bytes += max(end - connection.position, 0)
+        let number = connection.download.rawValue
+        self.downloads[number].bytes += written
+        if written > 0, self.downloads[number].bytes >= self.downloads[number].length {
+            self.downloads[number].receivedAt = self.now
+        }
+        self.duplicated += end - connection.offset - written
         if end >= connection.limit, end < connection.responseEnd {
             self.connections[index].phase = .waiting
             self.tell(connection, .limitReached(connection.order.lease))
@@ -220,6 +269,14 @@ package struct SharingWorld {
         self.connections[index].phase = .over
         if let ticket = connection.ticket { self.rates.withdraw(ticket) }
         self.connections[index].ticket = nil
+        if let flow = connection.flow {
+            if !connection.isRevoked, connection.offset >= connection.responseEnd {
+                self.link?.keep(flow)
+            } else {
+                self.abandoned += max(
+                    min(self.link?.inFlight(flow) ?? 0, connection.responseEnd - connection.offset), 0)
+            }
+        }
         self.tell(connection, .ended(connection.order.lease, end))
     }
 
@@ -229,14 +286,24 @@ package struct SharingWorld {
 
     // MARK: The engine's part
 
+    private mutating func note(_ what: () -> String) {
+        guard self.isTracing else { return }
+        let bytes = self.downloads.reduce(0) { $0 + $1.bytes }
+        let counts = "\(self.connections.count { $0.phase == .receiving }) of \(self.connections.count)"
+        self.trace.append("\(self.now) \(bytes) B, \(counts): \(what())")
+    }
+
     private mutating func take(_ event: GroupEvent) {
+        if case .tick = event {} else { self.note { "hears \(event)" } }
         for download in self.downloads where download.startedAt != nil && download.conclusion == nil {
             let observations = self.connections.filter { $0.download == download.id }.map(\.observation)
             self.machine.observe(download.id, observations, now: self.now)
         }
         var actions = self.machine.handle(event, now: self.now)
         while !actions.isEmpty {
-            switch actions.removeFirst() {
+            let action = actions.removeFirst()
+            self.note { "does \(action)" }
+            switch action {
             case .fetch(let id, let order): self.open(id, order)
             case .download(let id, let action): actions += self.perform(action, id)
             }
@@ -245,9 +312,12 @@ package struct SharingWorld {
 
     private mutating func open(_ id: DownloadID, _ order: FetchOrder) {
         let host = self.machine.machine(id)?.settings.host ?? ""
+        let request = self.link?.request()
+        let latency = request.map { $0.delay.isFinite ? .seconds($0.delay) : .seconds(1 << 20) } ?? self.latency
         self.connections.append(
             Connection(
-                download: id, order: order, host: host, headAt: self.now + self.latency, position: order.writesFrom))
+                download: id, order: order, host: host, headAt: self.now + latency, flow: request?.flow,
+                offset: order.request.lowerBound, position: order.writesFrom, limit: order.writesFrom))
         let number = id.rawValue
         self.downloads[number].connectedAt = self.downloads[number].connectedAt ?? self.now
         let open = self.connections.count { $0.phase != .over }
