@@ -142,6 +142,7 @@ public struct DownloadClient: Sendable {
             }
             engine.post(.close)
             try await tasks.waitForAll()
+            self.servers?.save()
             return try answer.get()
         }
     }

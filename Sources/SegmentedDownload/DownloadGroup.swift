@@ -154,6 +154,12 @@ public final class DownloadGroup: Sendable {
         self.hub.removed(self.download(job))
     }
 
+    private func isBusy(beside job: DownloadJob) -> Bool {
+        self.state.withLock { state in
+            state.registry.jobs.contains { $0 !== job && [.queued, .probing, .running, .retrying].contains($0.state) }
+        }
+    }
+
     /// What the group does about an event before anybody else hears of it.
     private func hear(_ signal: EventBroadcaster.Signal, of job: DownloadJob) {
         let download = self.download(job)
@@ -161,7 +167,8 @@ public final class DownloadGroup: Sendable {
         case .reopened: self.hub.reopened(download)
         case .happened(let event):
             self.history.note(event, of: download)
-            if case .completed = event, let connections = job.connectionsLearned {
+            // Beside others a file has what they leave it.
+            if case .completed = event, let connections = job.connectionsLearned, !self.isBusy(beside: job) {
                 self.servers?.learn(connections, to: job.request.source.origin)
             }
             let isDelisted = event.isOver && !self.history.listsFinished

@@ -6,6 +6,7 @@
 
 /// Remembers for each server how many connections paid, so that the next download from there begins with as many.
 ///
+/// A server is known by scheme, name and port of the first URL, wherever that redirects to. What is found is written when a group ends.
 /// Only for ``DownloadRequest/Segments/automatic``, and only what was found by trying. It is a cache: it may be deleted at any time, and
 /// whatever is wrong with it fails no download. Loopback addresses are not remembered, for there is nothing to gain.
 public struct ServerMemory: Hashable, Sendable {

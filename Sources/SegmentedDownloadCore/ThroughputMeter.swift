@@ -32,6 +32,16 @@ package struct ThroughputMeter: Hashable, Sendable {
         }
     }
 
+    /// What was counted at a time, between samples in proportion; absent if that is still to come or no longer kept.
+    package func count(at time: Duration) -> Double? {
+        guard let next = self.samples.firstIndex(where: { $0.time >= time }) else { return nil }
+        let (later, place) = (self.samples[next], max(next - 1, 0))
+        let earlier = self.samples[place]
+        guard earlier.time < later.time else { return later.time == time ? Double(later.count) : nil }
+        let part = (time - earlier.time) / (later.time - earlier.time)
+        return Double(earlier.count) + part * Double(later.count - earlier.count)
+    }
+
     /// Bytes per second within the window, absent while too little time has passed.
     package var rate: Double? {
         guard let first = self.samples.first, let last = self.samples.last else { return nil }

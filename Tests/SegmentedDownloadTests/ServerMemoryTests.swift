@@ -24,7 +24,10 @@ import Testing
             #expect(ServerBook(memory).connections(to: host) == nil)
             let (one, other) = (ServerBook(memory), ServerBook(memory))
             one.learn(6, to: host)
+            #expect(one.connections(to: host) == 6 && !FileManager.default.fileExists(atPath: memory.path))
             other.learn(3, to: try Self.origin(2))
+            one.save()
+            other.save()
             let next = ServerBook(memory)
             #expect(next.connections(to: host) == 6, "another process's lesson took nothing away")
             #expect(next.connections(to: try Self.origin(2)) == 3)
@@ -40,7 +43,9 @@ import Testing
     func forgets() async throws {
         try await withTemporaryDirectory { directory in
             let (memory, host) = (Self.memory(directory), try Self.origin(1))
-            ServerBook(memory).learn(6, to: host)
+            let first = ServerBook(memory)
+            first.learn(6, to: host)
+            first.save()
             var brief = memory
             brief.lifetime = .seconds(-1)
             #expect(ServerBook(brief).connections(to: host) == nil)
@@ -48,7 +53,9 @@ import Testing
                 "\"http://host\($0).example:80\":{\"connections\":4,\"time\":\(HistoryFile.now - Int64($0))}"
             }
             try Data("{\(long.joined(separator: ","))}".utf8).write(to: URL(filePath: memory.path))
-            ServerBook(memory).learn(9, to: try Self.origin(1000))
+            let late = ServerBook(memory)
+            late.learn(9, to: try Self.origin(1000))
+            late.save()
             let book = ServerBook(memory)
             #expect(book.connections(to: try Self.origin(0)) == 4)
             #expect(book.connections(to: try Self.origin(ServerBook.recordsMax - 1)) == nil)
@@ -62,11 +69,14 @@ import Testing
     func damaged(text: String) async throws {
         try await withTemporaryDirectory { directory in
             let (memory, host) = (Self.memory(directory), try Self.origin(1))
-            ServerBook(memory).learn(2, to: host)
+            let before = ServerBook(memory)
+            before.learn(2, to: host)
+            before.save()
             try Data(text.utf8).write(to: URL(filePath: memory.path))
             let book = ServerBook(memory)
             #expect(book.connections(to: host) == nil)
             book.learn(5, to: host)
+            book.save()
             #expect(ServerBook(memory).connections(to: host) == 5)
         }
     }
@@ -79,6 +89,7 @@ import Testing
                 let origin = try SourceURL("http://\(host)/").origin
                 let book = ServerBook(memory)
                 book.learn(5, to: origin)
+                book.save()
                 #expect(book.connections(to: origin) == nil)
             }
             #expect(!FileManager.default.fileExists(atPath: memory.path))
@@ -105,7 +116,9 @@ import Testing
             var configuration = DownloadConfiguration()
             let memory = Self.memory(harness.directory)
             configuration.memory = memory
-            ServerBook(memory).learn(5, to: origin)
+            let book = ServerBook(memory)
+            book.learn(5, to: origin)
+            book.save()
             let known = try await harness.fetch("/16M/a?seed=1&rate=4M", configuration: configuration) {
                 $0.segments = .automatic
             }.get()

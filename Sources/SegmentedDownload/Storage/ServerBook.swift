@@ -20,8 +20,15 @@ final class ServerBook: Sendable {
     /// 1 MiB: more is not ours.
     private static let readMaximum = 1 << 20
 
-    let memory: ServerMemory
-    private let records = Mutex<[String: Record]?>(nil)
+    private struct State {
+        /// What was found before, by whomever; absent until it is asked for.
+        var known: [String: Record]?
+        /// What was found since.
+        var lessons: [String: Record] = [:]
+    }
+
+    private let memory: ServerMemory
+    private let state = Mutex(State())
 
     init(_ memory: ServerMemory) {
         self.memory = memory
@@ -29,25 +36,29 @@ final class ServerBook: Sendable {
 
     func connections(to origin: SourceURL.Origin) -> Int? {
         guard self.memory.includesLoopback || !origin.isLoopback else { return nil }
-        return self.records.withLock { records in
-            let known = records ?? self.read()
-            records = known
-            return known[origin.text].map { max($0.connections, 1) }
+        return self.state.withLock { state in
+            let known = state.known ?? self.read()
+            state.known = known
+            let record = state.lessons[origin.text] ?? known[origin.text]
+            return record.flatMap { self.isFresh($0) ? max($0.connections, 1) : nil }
         }
     }
 
     func learn(_ connections: Int, to origin: SourceURL.Origin) {
         guard self.memory.includesLoopback || !origin.isLoopback else { return }
-        self.records.withLock { records in
-            // Others may have written since.
-            var known = self.read()
-            known[origin.text] = Record(connections: connections, time: HistoryFile.now)
-            if known.count > Self.recordsMax, let oldest = known.min(by: { $0.value.time < $1.value.time })?.key {
-                known[oldest] = nil
-            }
-            records = known
-            try? self.write(known)
+        self.state.withLock { state in
+            state.lessons[origin.text] = Record(connections: connections, time: HistoryFile.now)
         }
+    }
+
+    /// Writes what was found, to be called where nobody is kept waiting. What goes wrong with it is nobody's loss.
+    func save() {
+        let lessons = self.state.withLock { $0.lessons }
+        guard !lessons.isEmpty else { return }
+        // Others may have written since.
+        let records = self.read().merging(lessons) { $0.time > $1.time ? $0 : $1 }
+        let newest = records.sorted { $0.value.time > $1.value.time }.prefix(Self.recordsMax)
+        try? self.write(Dictionary(uniqueKeysWithValues: newest.map { ($0.key, $0.value) }))
     }
 
     /// What is not too old. What cannot be read is not there.
@@ -58,12 +69,13 @@ final class ServerBook: Sendable {
         guard let bytes = try? file.contents(limit: Self.readMaximum),
             let records = try? JSONDecoder().decode([String: Record].self, from: Data(bytes))
         else { return [:] }
+        return records.filter { self.isFresh($0.value) }
+    }
+
+    private func isFresh(_ record: Record) -> Bool {
         // Whoever wrote the file may have written any number.
-        let now = Double(HistoryFile.now)
-        return records.filter { _, record in
-            let age = now - Double(record.time)
-            return age >= 0 && age <= self.memory.lifetime.inSeconds
-        }
+        let age = Double(HistoryFile.now) - Double(record.time)
+        return age >= 0 && age <= self.memory.lifetime.inSeconds
     }
 
     /// Another process reads the old file or the new one, whole.

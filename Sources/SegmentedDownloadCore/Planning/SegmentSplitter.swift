@@ -93,7 +93,7 @@ package struct SegmentSplitter: Hashable, Sendable {
         // Of one whose speed is not known it is not known either whether so little pays.
         let minimum = victim.rate == nil ? self.planner.splitLengthMinimum : self.stealLengthMinimum
         let length = victim.remaining.upperBound - victim.remaining.lowerBound
-        guard length >= 2 * minimum else { return nil }
+        guard length / 2 >= minimum else { return nil }
         // Several takers have pieces that the planner would cut; a rest too small for that is one's.
         let takers = min(takers, max((Double(length) / Double(self.planner.splitLengthMinimum)).rounded(.down) - 1, 1))
         let own = victim.rate ?? expected ?? 1

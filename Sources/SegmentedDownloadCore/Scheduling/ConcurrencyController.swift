@@ -14,8 +14,14 @@ package struct ConcurrencyController: Hashable, Sendable {
         package var bytesMissing: Int64
         /// Seconds from asking to the first byte.
         package var requestCost: Double
+        /// Bytes that each of the others had brought, on average, when it was as old as the first one was when they were asked for;
+        /// absent while none is that old.
+        package var newcomer: Double?
 
-        package init(bytes: Int64, receiving: Int, bytesMissing: Int64 = .max, requestCost: Double = 0) {
+        package init(
+            bytes: Int64, receiving: Int, bytesMissing: Int64 = .max, requestCost: Double = 0, newcomer: Double? = nil
+        ) {
+            self.newcomer = newcomer
             self.bytes = bytes
             self.receiving = receiving
             self.bytesMissing = bytesMissing
@@ -54,6 +60,10 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     /// Connections given back that brought less than this part of what the others bring did not help.
     package static let helpMinimum = 0.5
+
+    /// Who brings this part of what the first one brought at the same age is not held up by the others. Three of four that share what one
+    /// could have bring less.
+    package static let unhinderedMinimum = 0.8
 
     /// Giving connections back, one after the other, may cost so much of the rate they brought together.
     package static let lossMaximum = 0.9
@@ -119,6 +129,12 @@ package struct ConcurrencyController: Hashable, Sendable {
     private var most = Self.automaticMaximum
     /// The most that one of any number of connections was seen to bring.
     private var rateOfOneBest = 0.0
+    /// How long the first connection was alone, and what it brought in that time.
+    package private(set) var aloneTime: Duration?
+    private var aloneBytes: Int64 = 0
+    /// Whether bytes come in bursts, as nginx's `limit_rate` sends them: a second's worth at once, then nothing. Rates of moments say
+    /// nothing then, and nothing is given back.
+    private var isBursty = false
     /// When more may be tried again after they were refused or did not help, and how often that was.
     private var growsAgainAt: Duration = .zero
     private var wasRefused = false
@@ -148,7 +164,15 @@ package struct ConcurrencyController: Hashable, Sendable {
     }
 
     /// How many connections paid, absent while that is not known by trying.
-    package var lesson: Int? { self.isAutomatic && self.hasLesson && !self.isBounded ? self.target : nil }
+    package var lesson: Int? {
+        guard self.isAutomatic, self.hasLesson, !self.isBounded else { return nil }
+        return switch self.phase {
+        case .beginning: nil
+        // What is being tried is not known to pay.
+        case .growing(let before, _), .shrinking(let before, _): before
+        case .steady: self.target
+        }
+    }
 
     /// Takes another wish of the user. Where the number is to be found, it is looked for from the present one.
     package mutating func update(_ segments: DownloadSettings.Segments) {
@@ -168,6 +192,9 @@ package struct ConcurrencyController: Hashable, Sendable {
     package mutating func reopen() {
         self.most = Self.automaticMaximum
         self.rateOfOneBest = 0
+        self.rateOfAll = 0
+        self.isBursty = false
+        self.aloneTime = nil
         self.growsAgainAt = .zero
         self.wasRefused = false
         self.isTryingAgain = false
@@ -185,6 +212,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         guard self.isAutomatic else { return }
         self.target = max(min(open, self.target), 1)
         self.hasLesson = true
+        self.rateOfAll = 0
         // Several that are refused together are one lesson.
         if self.growsAgainAt <= now { self.postponeGrowth(now: now) }
         self.wasRefused = true
@@ -209,6 +237,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         guard self.isAutomatic, self.phase == .beginning else { return }
         if let known {
             self.target = min(max(known, 1), self.most)
+            self.grewAt = now
             // Things may have become better since: then that is found out, as where more were refused.
             self.growsAgainAt = now + Self.patience
             self.wasRefused = true
@@ -244,14 +273,18 @@ package struct ConcurrencyController: Hashable, Sendable {
             // As soon as it is known to take a while.
             guard rate > 0, Double(seen.bytesMissing) / rate > self.window(seen) else { return }
             self.rateOfOneBest = rate
+            (self.aloneTime, self.aloneBytes) = (now - since, seen.bytes - self.countAtStart)
             self.grow(from: rate, to: Self.firstTarget(requestCost: seen.requestCost), now: now)
             return
         }
         guard elapsed >= self.window(seen) else { return }
+        if case .growing(1, _) = self.phase, let aloneTime, seen.newcomer == nil, elapsed < 2 * aloneTime.inSeconds {
+            return
+        }
         self.rateOfOneBest = max(self.rateOfOneBest, rate / Double(max(seen.receiving, self.target)))
         self.observedSince = now
         self.countAtStart = seen.bytes
-        self.judge(rate, now: now)
+        self.judge(rate, seen, now: now)
     }
 
     /// Whether as many connections receive as are to be judged, or nearly: where packets are lost one of them may be seconds in coming.
@@ -263,7 +296,13 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     /// Does with those that are there where more were to come: the limits of the group, other files or the origin leave no more.
     private mutating func takeWhatCame(_ seen: Observation, now: Duration) {
-        guard case .growing = self.phase, seen.receiving > 0, now - self.grewAt > Self.comingMaximum else { return }
+        switch self.phase {
+        case .growing: break
+        // What paid before is begun with, and may be more than there is now.
+        case .steady(let kept) where kept.rate == 0: break
+        case .beginning, .steady, .shrinking: return
+        }
+        guard seen.receiving > 0, now - self.grewAt > Self.comingMaximum else { return }
         // A last one alone may still be helped.
         self.target = min(self.target, max(seen.receiving, 2))
         self.most = self.target
@@ -279,27 +318,32 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     // MARK: Judging
 
-    private mutating func judge(_ rate: Double, now: Duration) {
+    private mutating func judge(_ rate: Double, _ seen: Observation, now: Duration) {
         switch self.phase {
         case .beginning: break
         case .growing(let before, let rateBefore):
             self.hasLesson = rateBefore > 0
-            guard rate >= rateBefore * Self.gainMinimum else {
+            // Who brings as much as the first one did at the same age is not held up by the others, however it comes.
+            let isUnhindered =
+                before == 1 && seen.newcomer.map { $0 >= Self.unhinderedMinimum * Double(self.aloneBytes) } ?? false
+            // Of a path that is on its way up by itself the rate would be taken for granted.
+            let isLinear =
+                rateBefore > 0 && !self.isTryingAgain
+                && rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
+            if isUnhindered, !isLinear { self.isBursty = true }
+            guard isUnhindered || rate >= rateBefore * Self.gainMinimum else {
                 if self.isTryingAgain { self.postponeGrowth(now: now) }
                 return self.settle(rate, now: now)
             }
             guard self.target < self.most else { return self.settle(rate, now: now) }
-            // Of a path that is on its way up by itself that would be taken for granted.
-            let isLinear =
-                rateBefore > 0 && !self.isTryingAgain
-                && rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
-            self.grow(from: rate, to: isLinear ? self.most : 2 * self.target, now: now)
+            self.grow(from: rate, to: isLinear || isUnhindered ? self.most : 2 * self.target, now: now)
         case .shrinking(let before, let rateBefore):
             let given = 1 - Double(self.target) / Double(before)
             if rate < rateBefore * (1 - Self.helpMinimum * given) || rate < self.rateOfAll * Self.lossMaximum {
                 // Then one brings less than it was seen to bring.
                 self.rateOfOneBest = rateBefore / Double(before)
                 self.target = before
+                self.rateOfAll = 0
                 self.shrinksAgainAt = now + Self.patience * (1 << min(self.losses, 5))
                 self.losses += 1
             }
@@ -335,7 +379,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     private mutating func shrink(from rate: Double) {
         // A tenth of a connection is none.
         let enough = max(Int((rate / max(self.rateOfOneBest, 1) + 0.9).rounded(.down)), 1)
-        guard self.target - enough >= max(self.target / Self.returnMinimum, 1) else { return }
+        guard !self.isBursty, self.target - enough >= max(self.target / Self.returnMinimum, 1) else { return }
         self.rateOfAll = max(self.rateOfAll, rate)
         self.phase = .shrinking(before: self.target, rate: rate)
         self.target = enough

@@ -130,7 +130,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
             }
         return switch lease?.revocation {
         case .stalled, .headTooSlow, .tooSlow: lease?.id == id
-        case .stopping, .outrun, .yielding, nil: false
+        case .stopping, .silent, .outrun, .yielding, nil: false
         }
     }
 

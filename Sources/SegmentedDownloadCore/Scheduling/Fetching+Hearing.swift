@@ -56,6 +56,7 @@ extension Fetching {
         self.rangeRefusals = 0
         self.leases[index].phase = .receiving
         self.leases[index].wasAccepted = true
+        self.leases[index].headAt = now
         self.leases[index].progressAt = now
         self.leases[index].responseEnd = responseEnd
         self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
@@ -249,7 +250,7 @@ extension Fetching {
                 .network, "\(self.sources[lease.order.source].host): \(what) within \(waited.inSeconds) s",
                 isTransient: true)
             return self.count(failure, of: lease, except: nil, now: now)
-        case .stalled, .tooSlow:
+        case .stalled, .tooSlow, .silent:
             return [
                 .report(.segmentRetry(segment.id, segment.position..<segment.upperBound, lease.order.source))
             ]

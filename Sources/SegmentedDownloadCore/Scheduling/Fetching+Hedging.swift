@@ -112,15 +112,20 @@ extension Fetching {
         guard let late = segment.lease.flatMap({ self.lease($0) }) else {
             return self.takeOver(lease.id, from: segment.position, now: now)
         }
-        guard late.phase != .ending, let left = self.timeLeft(late, segment, now: now),
-            let anew = self.timeAnew(segment),
-            left > max(anew - self.requestCost, Self.takeoverMinimum)
-        else {
+        // One that was asked for in the meantime is behind this one, however soon it will answer.
+        guard late.phase == .requested || self.isLate(late, segment, now: now) else {
             self.hedgeAt = now + Self.hedgePause
             return self.end(index)
         }
         self.takingOver = lease.id
         return [.narrow(late.id, to: segment.position)]
+    }
+
+    private func isLate(_ lease: Lease, _ segment: Segment, now: Duration) -> Bool {
+        guard lease.phase != .ending, let left = self.timeLeft(lease, segment, now: now),
+            let anew = self.timeAnew(segment)
+        else { return false }
+        return left > max(anew - self.requestCost, Self.takeoverMinimum)
     }
 
     /// The late connection, if there still is one, writes nothing at or behind `offset`: from there on the other one does.

@@ -31,7 +31,17 @@ extension Fetching {
     var observation: ConcurrencyController.Observation {
         ConcurrencyController.Observation(
             bytes: self.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
-            requestCost: self.requestCost)
+            requestCost: self.requestCost, newcomer: self.newcomer)
+    }
+
+    /// What those had brought on average that were asked for after the first one, when they were as old as it was then.
+    private var newcomer: Double? {
+        guard let age = self.controller.aloneTime else { return nil }
+        let brought: [Double] = self.leases.compactMap { lease in
+            guard lease.phase == .receiving, !lease.order.isSample, let headAt = lease.headAt else { return nil }
+            return lease.meter.count(at: headAt + age).map { $0 - Double(lease.writesFrom) }
+        }
+        return brought.isEmpty ? nil : brought.reduce(0, +) / Double(brought.count)
     }
 
     /// Looks after what only time tells: stalls, late heads, connections far slower than their siblings.
@@ -106,7 +116,7 @@ extension Fetching {
         }
         guard !silent.isEmpty else { return [] }
         self.silences += 1
-        return silent.flatMap { self.revoke($0.id, .tooSlow) }
+        return silent.flatMap { self.revoke($0.id, .silent) }
     }
 
     mutating func noteReplacement(now: Duration) {

@@ -12,6 +12,8 @@ struct Lease: Hashable, Sendable {
     /// Why we closed the connection.
     enum Revocation: Hashable {
         case stalled, headTooSlow, tooSlow, stopping
+        /// Nothing came on it, while others have long had their answers: what is at the other end is not to blame.
+        case silent
         /// Another connection brings the rest of its segment, and sooner.
         case outrun
         /// Another download is to have the connection, or there may be fewer than there were.
@@ -20,6 +22,8 @@ struct Lease: Hashable, Sendable {
 
     let order: FetchOrder
     let startedAt: Duration
+    /// When its response began, for one that was asked for after the first.
+    var headAt: Duration?
     /// The first byte it writes: that of its order, or where it took over from another.
     var writesFrom: Int64
     var phase: Phase = .requested

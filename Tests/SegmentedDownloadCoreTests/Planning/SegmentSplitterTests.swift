@@ -126,4 +126,10 @@ struct SegmentSplitterTests {
             Self.splitter.proposal(among: little, requestCost: 0.05, free: 30)
                 == .split(LeaseID(0), at: 1 << 20, into: 3), "no piece is smaller than the least")
     }
+
+    @Test("Who wants no file cut says so with any length")
+    func neverCut() {
+        let splitter = SegmentSplitter(planner: SegmentPlanner(splitLengthMinimum: .max))
+        #expect(splitter.proposal(among: [Self.candidate(0, 0..<64, nil)], requestCost: 0) == nil)
+    }
 }

@@ -222,4 +222,41 @@ struct ConcurrencyControllerTests {
         fixed.refused(open: 2, now: .zero)
         #expect(fixed.lesson == nil)
     }
+
+    /// As nginx's `limit_rate` sends: each connection a second's worth at once, then nothing for a second.
+    @Test("Connections that bring a second's bytes at once are not taken for ones that hinder each other")
+    func bursts() {
+        var (controller, now, opened) = (ConcurrencyController(.automatic), Duration.zero, [Duration.zero])
+        controller.begin(requestCost: 0.001, now: now)
+        for _ in 0..<100 {
+            now += .milliseconds(100)
+            while opened.count < controller.target { opened.append(now) }
+            opened = Array(opened.prefix(controller.target))
+            let bytes = opened.reduce(Int64(0)) { $0 + 1_000_000 * ((now - $1).components.seconds + 1) }
+            let newcomer = controller.aloneTime.map { age in opened.dropFirst().contains { now - $0 >= age } }
+            controller.observe(
+                .init(
+                    bytes: bytes, receiving: opened.count, bytesMissing: 100_000_000,
+                    newcomer: newcomer == true ? 1_000_000 : nil),
+                now: now)
+        }
+        #expect(controller.target == 32, "and it stays so, though single windows bring nothing")
+    }
+
+    @Test("What is being tried when a file ends is no lesson")
+    func untried() {
+        var path = Path()
+        while path.controller.target < 32 { path.tick { Double($0) * 1e6 } }
+        #expect(path.controller.lesson == nil || path.controller.lesson == 4)
+    }
+
+    @Test("Where what is known is more than may be, it does with those that come")
+    func knownTooMany() {
+        var path = Path()
+        path.controller = ConcurrencyController(.automatic, known: 32)
+        path.controller.begin(requestCost: 0.02, now: .zero)
+        path.mostReceiving = 6
+        path.run(5) { Double(min($0, 6)) * 1e6 }
+        #expect(path.controller.target == 6 && path.controller.lesson == nil)
+    }
 }
