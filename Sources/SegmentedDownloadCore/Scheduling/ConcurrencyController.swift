@@ -65,6 +65,9 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// could have bring less.
     package static let unhinderedMinimum = 0.8
 
+    /// Where several that are not held up seem to bring less than this part of what one let expect, it is the moments that deceive.
+    package static let burstRate = 0.5
+
     /// Giving connections back, one after the other, may cost so much of the rate they brought together.
     package static let lossMaximum = 0.9
 
@@ -330,7 +333,9 @@ package struct ConcurrencyController: Hashable, Sendable {
             let isLinear =
                 rateBefore > 0 && !self.isTryingAgain
                 && rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
-            if isUnhindered, !isLinear { self.isBursty = true }
+            if isUnhindered, rate < Self.burstRate * rateBefore * Double(self.target) / Double(before) {
+                self.isBursty = true
+            }
             guard isUnhindered || rate >= rateBefore * Self.gainMinimum else {
                 if self.isTryingAgain { self.postponeGrowth(now: now) }
                 return self.settle(rate, now: now)
