@@ -15,7 +15,9 @@ struct SimulationTests {
         }
     }
 
-    @Test("Worlds that once were wrong are not again", arguments: [4032, 8574, 75_830, 96_541, 189_812] as [UInt64])
+    @Test(
+        "Worlds that once were wrong are not again",
+        arguments: [4032, 8574, 75_830, 96_541, 189_812, 208_476] as [UInt64])
     func onceWrong(seed: UInt64) throws {
         var simulation = try Simulation(seed: seed)
         let report = simulation.run()

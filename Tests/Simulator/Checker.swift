@@ -211,7 +211,8 @@ final class Checker: @unchecked Sendable {
 
     /// Where a file was completed, nobody was blamed who has the same bytes.
     private func checkBlame() {
-        for (file, host) in self.blamed where self.endings[file] == "completed" {
+        for (file, host) in self.blamed
+        where self.endings.indices.contains(file) && self.endings[file] == "completed" {
             let sources = [self.network.origins[file]] + self.network.others[file]
             let number = host.hasPrefix("other") ? (Int(host.dropFirst("other".count)) ?? 0) + 1 : 0
             guard sources[number].versions.count == 1, let inode = self.disk.names["file\(file)"] else { continue }

@@ -127,11 +127,12 @@ package final class PartialFile: Sendable {
                 sources: keepsRecord ? journal.header.sources : sources, digests: digests, label: journal.header.label)
             return journal.claims.count
         }
-        // Some of these claims were read back from the page cache only.
+        // Some of these claims were read back from the page cache only. Where that fails the manifest stays as it is.
+        try self.rewriteUnsynced()
         do throws(StorageError) {
-            try self.rewriteUnsynced()
             try await self.synchronize(metadata: false)
         } catch {
+            // What is left of the claims was durable before.
             try? await self.writeManifest(durableCount: .max)
             throw error
         }
