@@ -85,7 +85,8 @@ package struct SegmentSplitter: Hashable, Sendable {
         return nil
     }
 
-    private static func middle(_ rates: [Double]) -> Double? {
+    /// The middle one, the faster of two; absent of none.
+    static func middle(_ rates: [Double]) -> Double? {
         rates.isEmpty ? nil : rates.sorted()[rates.count / 2]
     }
 

@@ -78,9 +78,7 @@ extension Fetching {
         let silence = (now - (isAsked ? lease.startedAt : lease.progressAt)).inSeconds
         let patience = max(Self.silenceMinimum, (isAsked ? Self.headSpread : 2) * self.requestCost)
         // One that brings nothing is silent, not slow; and one that has just begun will be faster.
-        let isCold =
-            (now - lease.startedAt).inSeconds < Self.headSpread * self.requestCost
-            + ThroughputMeter.spanMinimum.inSeconds
+        let isCold = self.isCold(lease, costs: Self.headSpread, now: now)
         let rate = isAsked || isCold ? nil : lease.meter.rate.flatMap { $0 > 0 ? $0 : nil }
         let moving = rate.map { Double(segment.remaining) / $0 }
         return silence > patience ? max(silence, moving ?? 0) : moving
@@ -90,8 +88,7 @@ extension Fetching {
     private func timeAnew(_ segment: Segment) -> Double? {
         let rates = (self.leases.compactMap { $0.phase == .receiving ? $0.meter.rate : nil } + self.ratesBefore).filter
         { $0 > 0 }
-        guard !rates.isEmpty else { return nil }
-        return self.requestCost + Double(segment.remaining) / rates.sorted()[rates.count / 2]
+        return SegmentSplitter.middle(rates).map { self.requestCost + Double(segment.remaining) / $0 }
     }
 
     /// The head has come for which a hedge waited: if the other connection is still late, it ends where it is.

@@ -254,8 +254,10 @@ struct Fetching: Hashable, Sendable {
     static let pieceCosts = 4.0
 
     /// Whether a connection has just begun and will be faster.
-    private func isCold(_ lease: Lease, now: Duration) -> Bool {
-        (now - lease.startedAt).inSeconds < Self.coldCosts * self.requestCost + ThroughputMeter.spanMinimum.inSeconds
+    ///
+    /// - Parameter costs: so many times what a request costs, after it was asked for, it still is.
+    func isCold(_ lease: Lease, costs: Double = Self.coldCosts, now: Duration) -> Bool {
+        (now - lease.startedAt).inSeconds < costs * self.requestCost + ThroughputMeter.spanMinimum.inSeconds
     }
 
     static let coldCosts = 2.0
@@ -263,9 +265,10 @@ struct Fetching: Hashable, Sendable {
     /// Cuts pieces as small as the user allows where connections are slow: what is little for a fast one takes a slow one long.
     private func planner(now: Duration) -> SegmentPlanner {
         let (least, most) = (self.settings.stealLengthMinimum, self.settings.splitLengthMinimum)
-        let rates = self.leases.filter { $0.phase == .receiving && !$0.order.isSample && !self.isCold($0, now: now) }
-            .compactMap(\.meter.rate).sorted()
-        guard least < most, let rate = rates.isEmpty ? nil : rates[rates.count / 2], rate > 0 else {
+        let rates = self.leases.filter {
+            $0.phase == .receiving && !$0.order.isSample && !self.isCold($0, now: now)
+        }.compactMap(\.meter.rate)
+        guard least < most, let rate = SegmentSplitter.middle(rates), rate > 0 else {
             // In the time that a long way takes to be fast, nobody brings much.
             let isLong = self.requestCost >= ConcurrencyController.longRequest
             return SegmentPlanner(splitLengthMinimum: isLong ? max(most / 4, least) : most)
