@@ -113,7 +113,7 @@ extension Operation {
         hear(.added(id, settings, seed: 1))
         hear(.download(id, .surveyed(.nothing)))
         accept(orders[0])
-        hear(.download(id, .prepared))
+        hear(.download(id, .prepared()))
         for order in orders.dropFirst() { accept(order) }
         precondition(orders.count == 16)
         let (leases, start) = (orders, machine)

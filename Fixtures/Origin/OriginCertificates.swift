@@ -124,4 +124,31 @@ enum OriginCertificates {
         I+YjKwzE33WQfwW5in8xbgJyvqQbLIWFkyTYrwLTHKN0dd+dd6b8CGx+
         -----END PRIVATE KEY-----
         """
+
+    /// What a client may show, which vouches for itself: `openssl req -x509 -new -key client.key -subj "/CN=segdl fixture client" -days
+    /// 36500 -addext keyUsage=critical,digitalSignature -addext extendedKeyUsage=clientAuth -out client.pem`.
+    package static let client = """
+        -----BEGIN CERTIFICATE-----
+        MIIBujCCAWCgAwIBAgIUX9FEl08giX7U+KtCqnqpgWR+CEAwCgYIKoZIzj0EAwIw
+        HzEdMBsGA1UEAwwUc2VnZGwgZml4dHVyZSBjbGllbnQwIBcNMjYxMTIyMDYzMTA4
+        WhgPMjEyNjEwMjkwNjMxMDhaMB8xHTAbBgNVBAMMFHNlZ2RsIGZpeHR1cmUgY2xp
+        ZW50MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE0IHp8+8sNfWYWTK0VSs1jtI8
+        in7TfUOhmWhFNF97jNoi6kVRGMoXrsCD1d0G7STVLq8BCjLZ24mD+ukk94802aN4
+        MHYwHQYDVR0OBBYEFAp4PBjSyeEz6zdidQibBshFEI53MB8GA1UdIwQYMBaAFAp4
+        PBjSyeEz6zdidQibBshFEI53MA8GA1UdEwEB/wQFMAMBAf8wDgYDVR0PAQH/BAQD
+        AgeAMBMGA1UdJQQMMAoGCCsGAQUFBwMCMAoGCCqGSM49BAMCA0gAMEUCIQCHMaFV
+        PX6DWZeCgDfL9vTWjRmOhx+GMtb8xQNo/haVXQIgSYiHOLbe+6EQ1OVPByzJ8gjD
+        5siz+omaH8SKVjuNYmo=
+        -----END CERTIFICATE-----
+
+        """
+
+    package static let clientKey = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgqC5haCADhGHp0Gvw
+        Xtb6DDmN4+svcMM/r9VaupWZKVuhRANCAATQgenz7yw19ZhZMrRVKzWO0jyKftN9
+        Q6GZaEU0X3uM2iLqRVEYyheuwIPV3QbtJNUurwEKMtnbiYP66ST3jzTZ
+        -----END PRIVATE KEY-----
+
+        """
 }

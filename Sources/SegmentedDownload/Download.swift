@@ -32,6 +32,23 @@ public struct Download: Sendable, Identifiable {
     /// How far it has come.
     public var snapshot: DownloadProgress { self.job.progress }
 
+    /// Where its segments stand, to a tenth of a second: ordered and disjoint, they cover the file from the first byte to the last.
+    ///
+    /// Bytes kept from an earlier run are segments that are done. There are none while nothing is being fetched: before the origin
+    /// has answered, while its answers are settled at the end of a run, and while the download rests; a whole file is one segment.
+    /// Looking costs as much as there are segments, and not looking costs nothing.
+    public var segments: [SegmentStatus] {
+        get async {
+            switch self.state {
+            case .probing, .running, .retrying: return await self.engine.segments(of: self.job)
+            case .verifying, .completed:
+                guard let length = self.snapshot.bytesTotal, length > 0 else { return [] }
+                return [SegmentStatus(segment: 0, start: 0, position: length, end: length, state: .done)]
+            case .queued, .paused, .failed, .cancelled: return []
+            }
+        }
+    }
+
     /// The destination's path, as far as it is known: a response may still name another.
     public var path: String { self.job.path }
 

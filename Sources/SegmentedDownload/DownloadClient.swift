@@ -7,12 +7,22 @@ public struct DownloadConfiguration: Sendable {
     public var limits = DownloadLimits()
     /// How long a connection may take to be made, handshakes included. Default 15 s.
     public var connectTimeout: Duration = .seconds(15)
-    /// A PEM file with the authorities to trust instead of the system's.
-    public var certificateAuthorityFile: String?
-    /// Whether certificates are checked.
-    public var verifiesCertificates = true
+    /// Whose certificates are believed, and which one is shown.
+    public var trust = TrustPolicy()
+    /// Which connections go through a proxy; the default is none, see ``ProxyPolicy/init(environment:)``.
+    public var proxies = ProxyPolicy()
+    /// Where hosts are to be found, instead of what name servers say; of two for the same host and port the last one counts.
+    public var addresses: [HostAddress] = []
+    /// Names and passwords by host: for sources whose request has no ``DownloadRequest/credentials``.
+    public var netrc: Netrc?
+    /// What servers set is kept for the client's life, beside what was loaded.
+    public var cookies = CookieJar()
+    /// Schemes that URLs and redirects may have; others fail with code `policy`.
+    public var schemes: Set<String> = ["http", "https"]
     /// Whether a redirect may lead from https to http.
     public var allowsDowngrade = false
+    /// Whether redirects lead to hosts that are shown what the user sends along: fields, credentials and cookies.
+    public var trustsRedirects = false
     /// Redirects followed for one request.
     public var redirectsMax = 20
     /// Which network interfaces may be used; ``DownloadClient/update(network:)`` changes it.
@@ -34,9 +44,10 @@ public func withDownloadClient<Answer: Sendable>(
 ) async throws -> Answer {
     var transport = AsyncHTTPClientTransport.Configuration()
     transport.connectTimeout = configuration.connectTimeout
-    transport.certificateAuthorityFile = configuration.certificateAuthorityFile
+    transport.trust = configuration.trust
+    transport.proxies = configuration.proxies
+    transport.addresses = configuration.addresses
     transport.network = configuration.network
-    transport.verifiesCertificates = configuration.verifiesCertificates
     do {
         return try await EngineThreads.withThreads { threads in
             try await AsyncHTTPClientTransport.withTransport(transport) { transport in
@@ -60,10 +71,10 @@ public func withDownloadClient<Answer: Sendable>(
 /// }
 /// ```
 public struct DownloadClient: Sendable {
-    private let configuration: DownloadConfiguration
+    let configuration: DownloadConfiguration
     let transport: any HTTPTransport
-    private let storage: any Storage
-    private let clock: any EngineClock
+    let storage: any Storage
+    let clock: any EngineClock
     private let seed: UInt64
     private let threads: EngineThreads
     private let servers: ServerBook?
@@ -121,12 +132,10 @@ public struct DownloadClient: Sendable {
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
             threads: self.threads)
-        var policy = RedirectFollower.Policy()
-        policy.allowsDowngrade = self.configuration.allowsDowngrade
-        policy.redirectsMax = self.configuration.redirectsMax
         let group = DownloadGroup(
-            engine: engine, transport: self.transport, storage: self.storage, policy: policy, name: name,
-            directory: directory, history: history, servers: self.servers)
+            engine: engine, transport: self.transport, storage: self.storage,
+            access: Access(self.configuration), name: name, directory: directory, history: history,
+            servers: self.servers)
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 await engine.run()

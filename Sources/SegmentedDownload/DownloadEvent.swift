@@ -129,7 +129,7 @@ public struct DownloadResult: Hashable, Sendable {
     public var duration: Duration
     /// Eight hexadecimal digits, absent if the destination was there already.
     public var crc32: String?
-    /// Those it was held against.
+    /// Those it was held against, and those that were to be computed.
     public var digests: [ExpectedDigest]
     /// What the file was held against.
     public var verifiedBy: Verification

@@ -21,13 +21,13 @@ public final class DownloadGroup: Sendable {
     let engine: DownloadEngine
     private let transport: any HTTPTransport
     let storage: any Storage
-    private let policy: RedirectFollower.Policy
+    private let access: Access
     private let servers: ServerBook?
     private let state = Mutex(State())
     let hub = GroupHub()
 
     init(
-        engine: DownloadEngine, transport: any HTTPTransport, storage: any Storage, policy: RedirectFollower.Policy,
+        engine: DownloadEngine, transport: any HTTPTransport, storage: any Storage, access: Access,
         name: String? = nil, directory: String = ".", history: HistoryPolicy = HistoryPolicy(),
         servers: ServerBook? = nil
     ) {
@@ -35,7 +35,7 @@ public final class DownloadGroup: Sendable {
         self.engine = engine
         self.transport = transport
         self.storage = storage
-        self.policy = policy
+        self.access = access
         self.name = name
         self.directory = directory
         self.history = history
@@ -74,16 +74,20 @@ public final class DownloadGroup: Sendable {
             request.connectionsKnown = self.servers?.connections(to: request.source.origin)
         }
         let fields = try request.validFields()
+        do {
+            for source in request.sources { try self.access.check(source) }
+        } catch {
+            throw DownloadError(error)
+        }
         let job = self.state.withLock { state -> DownloadJob? in
             if state.isClosed { return nil }
             if let job = state.registry.job(request) { return job }
             let job = DownloadJob(
                 id: state.registry.number(), request: request,
                 followers: request.sources.map { source in
-                    // What the user sends along is for the origin he named first.
                     RedirectFollower(
-                        source: source, fields: source.origin == request.source.origin ? fields : fields.forAnybody,
-                        policy: self.policy, transport: self.transport)
+                        source: source, fields: self.access.fields(fields, for: source, of: request),
+                        access: self.access, transport: self.transport)
                 },
                 storage: self.storage)
             if let progress { job.rest(as: progress) }
@@ -188,14 +192,5 @@ public final class DownloadGroup: Sendable {
         }
         for job in jobs { job.broadcaster.finish() }
         self.hub.finish()
-    }
-}
-
-extension HTTPFields {
-    /// Those that say nothing of the user's relation to one origin.
-    fileprivate var forAnybody: HTTPFields {
-        var fields = HTTPFields()
-        fields[.userAgent] = self[.userAgent]
-        return fields
     }
 }

@@ -22,6 +22,7 @@ extension DownloadRequest.Destination {
         switch self {
         case .file(let path): return .file(Self.join(base, path))
         case .directory(let directory, let name): return .directory(Self.join(base, directory), name: name)
+        case .descriptor: return self
         }
     }
 
@@ -36,6 +37,7 @@ extension DownloadRequest.Destination {
         switch self {
         case .file(let path): return .file(Self.trimmed(path))
         case .directory(let directory, let name): return .directory(Self.trimmed(directory), name: name)
+        case .descriptor: return self
         }
     }
 

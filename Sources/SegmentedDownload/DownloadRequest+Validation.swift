@@ -14,6 +14,7 @@ extension DownloadRequest {
     /// The fields as they are sent, once the request is known to be valid.
     func validFields() throws(DownloadError) -> HTTPFields {
         try self.checkLabel()
+        try self.credentials?.validate()
         var fields = HTTPFields()
         for (text, value) in self.fields {
             guard let name = HTTPField.Name(text) else {

@@ -9,6 +9,10 @@ public struct DownloadRequest: Sendable {
         /// Into this directory, under the name the response suggests (`Content-Disposition`, else the URL's last component),
         /// or one made by a template.
         case directory(String, name: NameTemplate? = nil)
+        /// To this open file descriptor, such as standard output, in order while segments are fetched in parallel; nothing is kept.
+        /// As much as 64 MiB is fetched ahead of whoever reads there. Of what was written nothing can be taken back: such a download is
+        /// fetched from one source, and cannot be paused and gone on with. The descriptor is left open.
+        case descriptor(Int32)
     }
 
     /// How many connections fetch the file.
@@ -78,6 +82,8 @@ public struct DownloadRequest: Sendable {
     /// Fields sent to the source's own origin, in order; never to another after a redirect. Those that frame the request or
     /// say which part of the file is asked for, such as `Range`, cannot be given: see ``validate()``.
     public var fields: [(name: String, value: String)] = []
+    /// What the source's own origin is shown to let us in; those in a source's URL go before them.
+    public var credentials: Credentials?
     /// How many connections fetch the file; ``Download/update(segments:)`` changes it.
     public var segments: Segments = .automatic
     /// No segment is cut smaller, in bytes. Absent, a file is cut into 1 MiB at the least, and what is left at its end as small as
@@ -91,9 +97,16 @@ public struct DownloadRequest: Sendable {
     public var ifExists: ExistingFilePolicy = .verify
     /// Digests the file must have. Where one is wrong the download fails with code `integrity`, and the final name never appears.
     public var digests: [ExpectedDigest] = []
+    /// Digests to be computed and told with the result, whatever they are: while the file is fetched, which costs no second look.
+    public var computedDigests: [ExpectedDigest.Algorithm] = []
     /// Failures in a row without a byte of progress before giving up. Default 10; nil also means 10, but only 3 for an
     /// origin that was never reached.
     public var retries: Int?
+    /// How long to wait before another attempt; absent, the default, up to half a second, and twice as long each time. What a server
+    /// asks for with `Retry-After` is waited for in any case.
+    public var retryDelay: Duration?
+    /// How long after the last byte of progress another attempt may still be made; absent, the default, any time.
+    public var retryTime: Duration?
     /// A connection that receives nothing for so long is replaced. Default 30 s.
     public var stallTimeout: Duration = .seconds(30)
     /// The whole response head must have come by then, connecting included. Default 30 s.
@@ -103,11 +116,20 @@ public struct DownloadRequest: Sendable {
     public var timeLimit: Duration?
     /// The longest file accepted, in bytes; a longer one fails with code `space`.
     public var lengthMaximum: Int64 = .max
+    /// The length that the file must have, in bytes, as a metalink says it; absent, the default, for any. A source with a file of
+    /// another length is passed over, and where none has the right one the download fails with code `integrity`.
+    public var lengthExpected: Int64?
     /// Whether missing directories are created; if not, their absence is an error with code `file`.
     public var createsDirectories = true
+    /// Whether the finished file gets the date that the server says it was last changed at.
+    public var keepsRemoteTime = false
     /// Whether space for the whole file is reserved before its first byte is written.
     public var allocates = true
+    /// When what is written is made durable. What a process leaves that is killed does not depend on it.
+    public var syncPolicy = SyncPolicy.checkpoint
 
+    /// How far ahead of who reads along bytes are fetched.
+    package var windowLength = InOrderReader.windowLength
     /// Whether it rests until it is resumed.
     var startsPaused = false
     /// How many connections paid the last time, if that is remembered.
@@ -157,10 +179,13 @@ public struct DownloadRequest: Sendable {
             settings.retry.attemptsMax = max(retries, 0)
             settings.retry.firstContactAttemptsMax = max(retries, 0)
         }
+        settings.retry.delayFixed = self.retryDelay
+        settings.retry.timeMax = self.retryTime
         settings.stallTimeout = self.stallTimeout
         settings.headTimeout = self.headTimeout
         settings.timeLimit = self.timeLimit
         settings.lengthMaximum = self.lengthMaximum
+        settings.lengthExpected = self.lengthExpected
         settings.hosts = self.sources.map(\.host)
         settings.hasDigests = !self.digests.isEmpty
         settings.startsPaused = self.startsPaused

@@ -1,4 +1,3 @@
-import Crypto
 import SegmentedDownloadCore
 
 /// How a file in a directory is named.
@@ -78,8 +77,8 @@ public struct NameTemplate: Hashable, Sendable {
 
     /// Of the URL as it is stored, without user name, password and fragment.
     private static func digest(of source: SourceURL) -> String {
-        Insecure.MD5.hash(data: Array(source.string.utf8)).map { byte in
-            byte < 16 ? "0" + String(byte, radix: 16) : String(byte, radix: 16)
-        }.joined()
+        var digest = RunningDigest(.md5)
+        Array(source.string.utf8).withUnsafeBytes { digest.update($0) }
+        return digest.hex
     }
 }

@@ -12,10 +12,16 @@ public struct NetworkPolicy: Hashable, Sendable {
     /// Those are what Linux calls `wwan` (mobile broadband) and `bluetooth`, and `ppp…`. A wireless network that a phone
     /// provides looks like any other.
     public var allowsMetered = true
+    /// The addresses that connections may lead to; absent for any.
+    public var family: Family?
 
-    public init(interfaces: [String]? = nil, allowsMetered: Bool = true) {
+    /// A kind of address.
+    public enum Family: String, Hashable, Sendable { case ipv4, ipv6 }
+
+    public init(interfaces: [String]? = nil, allowsMetered: Bool = true, family: Family? = nil) {
         self.interfaces = interfaces
         self.allowsMetered = allowsMetered
+        self.family = family
     }
 }
 

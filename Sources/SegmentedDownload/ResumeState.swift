@@ -35,8 +35,10 @@ public struct ResumeState: Codable, Hashable, Sendable {
     private let headTimeout: Duration
     private let timeLimit: Duration?
     private let lengthMaximum: Int64
+    private let lengthExpected: Int64?
     private let createsDirectories: Bool
     private let allocates: Bool
+    private let syncPolicy: SyncPolicy?
     /// Bytes of the file that were there.
     public let bytesDone: Int64
     /// Absent if unknown.
@@ -50,7 +52,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
         self.mirrors = request.mirrors.map(\.string)
         self.path = download.path
         switch request.destination {
-        case .file: (self.directory, self.nameTemplate) = (nil, nil)
+        case .file, .descriptor: (self.directory, self.nameTemplate) = (nil, nil)
         case .directory(let directory, let template):
             (self.directory, self.nameTemplate) = download.job.hasName ? (nil, nil) : (directory, template?.text)
         }
@@ -68,8 +70,10 @@ public struct ResumeState: Codable, Hashable, Sendable {
         self.headTimeout = request.headTimeout
         self.timeLimit = request.timeLimit
         self.lengthMaximum = request.lengthMaximum
+        self.lengthExpected = request.lengthExpected
         self.createsDirectories = request.createsDirectories
         self.allocates = request.allocates
+        self.syncPolicy = request.syncPolicy
         self.bytesDone = download.snapshot.bytesDone
         self.bytesTotal = download.snapshot.bytesTotal
     }
@@ -109,8 +113,10 @@ public struct ResumeState: Codable, Hashable, Sendable {
         request.headTimeout = self.headTimeout
         request.timeLimit = self.timeLimit
         request.lengthMaximum = self.lengthMaximum
+        request.lengthExpected = self.lengthExpected
         request.createsDirectories = self.createsDirectories
         request.allocates = self.allocates
+        request.syncPolicy = self.syncPolicy ?? .checkpoint
         return request
     }
 }

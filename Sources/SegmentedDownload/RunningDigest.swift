@@ -1,59 +1,138 @@
-import Crypto
+import CNettle
 import SegmentedDownloadCore
 
 /// Computes one digest over bytes that come in order.
-struct RunningDigest {
+///
+/// By Nettle, whose states are plain values: what one keeps between two blocks can be written down, and gone on with later.
+package struct RunningDigest {
     private enum State {
         case crc32(CRC32)
-        case md5(Insecure.MD5)
-        case sha1(Insecure.SHA1)
-        case sha256(SHA256)
-        case sha512(SHA512)
+        case md5(md5_ctx)
+        case sha1(sha1_ctx)
+        case sha256(sha256_ctx)
+        case sha512(sha512_ctx)
     }
 
     let algorithm: ExpectedDigest.Algorithm
     private var state: State
 
-    init(_ algorithm: ExpectedDigest.Algorithm) {
+    package init(_ algorithm: ExpectedDigest.Algorithm) {
         self.algorithm = algorithm
-        self.state =
-            switch algorithm {
-            case .crc32: .crc32(CRC32())
-            case .md5: .md5(Insecure.MD5())
-            case .sha1: .sha1(Insecure.SHA1())
-            case .sha256: .sha256(SHA256())
-            case .sha512: .sha512(SHA512())
-            }
+        switch algorithm {
+        case .crc32: self.state = .crc32(CRC32())
+        case .md5:
+            var hash = md5_ctx()
+            nettle_md5_init(&hash)
+            self.state = .md5(hash)
+        case .sha1:
+            var hash = sha1_ctx()
+            nettle_sha1_init(&hash)
+            self.state = .sha1(hash)
+        case .sha256:
+            var hash = sha256_ctx()
+            nettle_sha256_init(&hash)
+            self.state = .sha256(hash)
+        case .sha512:
+            var hash = sha512_ctx()
+            nettle_sha512_init(&hash)
+            self.state = .sha512(hash)
+        }
     }
 
-    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        let data = bytes.bindMemory(to: UInt8.self).baseAddress
         switch self.state {
         case .crc32(var crc):
             crc.update(bytes)
             self.state = .crc32(crc)
         case .md5(var hash):
-            hash.update(bufferPointer: bytes)
+            nettle_md5_update(&hash, bytes.count, data)
             self.state = .md5(hash)
         case .sha1(var hash):
-            hash.update(bufferPointer: bytes)
+            nettle_sha1_update(&hash, bytes.count, data)
             self.state = .sha1(hash)
         case .sha256(var hash):
-            hash.update(bufferPointer: bytes)
+            nettle_sha256_update(&hash, bytes.count, data)
             self.state = .sha256(hash)
         case .sha512(var hash):
-            hash.update(bufferPointer: bytes)
+            nettle_sha512_update(&hash, bytes.count, data)
             self.state = .sha512(hash)
         }
     }
 
     /// The digest so far, as hexadecimal digits.
-    var hex: String {
+    package var hex: String {
+        let length = self.algorithm.length
+        var bytes = [UInt8](repeating: 0, count: length)
         switch self.state {
-        case .crc32(let crc): crc.hex
-        case .md5(let hash): hash.finalize().hex
-        case .sha1(let hash): hash.finalize().hex
-        case .sha256(let hash): hash.finalize().hex
-        case .sha512(let hash): hash.finalize().hex
+        case .crc32(let crc): return crc.hex
+        case .md5(var hash): nettle_md5_digest(&hash, length, &bytes)
+        case .sha1(var hash): nettle_sha1_digest(&hash, length, &bytes)
+        case .sha256(var hash): nettle_sha256_digest(&hash, length, &bytes)
+        case .sha512(var hash): nettle_sha512_digest(&hash, length, &bytes)
+        }
+        return bytes.hex
+    }
+}
+
+// MARK: Writing down how far it has come
+
+extension RunningDigest {
+    /// The numbers of the algorithms in manifests.
+    private static let codes: [(UInt8, ExpectedDigest.Algorithm)] = [(1, .md5), (2, .sha1), (3, .sha256), (4, .sha512)]
+
+    /// A multiple of the blocks of all algorithms: between two of them a state can be written down.
+    static let stateAlignment: Int64 = 128
+
+    /// How far it has come after `offset` bytes, a multiple of ``stateAlignment``; absent for the CRC-32, which is not computed so.
+    func saved(at offset: Int64) -> DigestState? {
+        guard offset % Self.stateAlignment == 0, let code = Self.codes.first(where: { $0.1 == self.algorithm })?.0
+        else {
+            return nil
+        }
+        let bytes: [UInt8]
+        switch self.state {
+        case .crc32: return nil
+        case .md5(let hash): bytes = withUnsafeBytes(of: hash.state) { Array($0) }
+        case .sha1(let hash): bytes = withUnsafeBytes(of: hash.state) { Array($0) }
+        case .sha256(let hash): bytes = withUnsafeBytes(of: hash.state) { Array($0) }
+        case .sha512(let hash): bytes = withUnsafeBytes(of: hash.state) { Array($0) }
+        }
+        return DigestState(algorithm: code, offset: offset, bytes: bytes)
+    }
+
+    /// Goes on where a state was written down; absent if it is none of an algorithm known here, on a machine like this.
+    init?(_ saved: DigestState) {
+        guard let algorithm = Self.codes.first(where: { $0.0 == saved.algorithm })?.1,
+            saved.offset % Self.stateAlignment == 0
+        else { return nil }
+        self.init(algorithm)
+        let offset = UInt64(saved.offset)
+        func restore<Words>(_ words: inout Words) -> Bool {
+            withUnsafeMutableBytes(of: &words) { target in
+                guard target.count == saved.bytes.count else { return false }
+                target.copyBytes(from: saved.bytes)
+                return true
+            }
+        }
+        switch self.state {
+        case .crc32: return nil
+        case .md5(var hash):
+            guard restore(&hash.state) else { return nil }
+            hash.count = offset / UInt64(MD5_BLOCK_SIZE)
+            self.state = .md5(hash)
+        case .sha1(var hash):
+            guard restore(&hash.state) else { return nil }
+            hash.count = offset / UInt64(SHA1_BLOCK_SIZE)
+            self.state = .sha1(hash)
+        case .sha256(var hash):
+            guard restore(&hash.state) else { return nil }
+            hash.count = offset / UInt64(SHA256_BLOCK_SIZE)
+            self.state = .sha256(hash)
+        case .sha512(var hash):
+            guard restore(&hash.state) else { return nil }
+            hash.count_low = offset / UInt64(SHA512_BLOCK_SIZE)
+            self.state = .sha512(hash)
         }
     }
 }
@@ -61,14 +140,6 @@ struct RunningDigest {
 extension Sequence<UInt8> {
     /// Two hexadecimal digits for each byte.
     var hex: String { self.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
-}
-
-extension CRC32 {
-    /// Eight hexadecimal digits.
-    package var hex: String {
-        let digits = String(self.value, radix: 16)
-        return String(repeating: "0", count: 8 - digits.count) + digits
-    }
 }
 
 extension StorageFile {

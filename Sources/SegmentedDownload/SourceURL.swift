@@ -31,8 +31,8 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     package let origin: Origin
     /// The percent-encoded path, for naming the file.
     package let path: String
-    /// `user:password`, percent-decoded, if the URL has them.
-    package let credentials: String?
+    /// User and password, percent-decoded, if the URL has them.
+    package let credentials: Credentials?
     private let query: String?
 
     /// - Throws: ``DownloadError`` with code `usage`, saying what is wrong with the text.
@@ -67,7 +67,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         guard components.percentEncodedUser == nil || user != nil,
             components.percentEncodedPassword == nil || password != nil
         else { throw Self.malformed(text, "its user name or password, percent-decoded, is not UTF-8") }
-        self.credentials = user.map { "\($0):\(password ?? "")" }
+        self.credentials = user.map { .basic(user: $0, password: password ?? "") }
         components.user = nil
         components.password = nil
         components.fragment = nil
@@ -112,6 +112,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             throw DownloadError(.protocol, "\(self.host) redirects badly: \(error.message)")
         }
     }
+
+    /// Path and query, as they are asked for (RFC 9112 §3.2.1).
+    var target: String { self.path + (self.query.map { "?\($0)" } ?? "") }
 
     /// The host as it is named in messages, with its port where that is not the scheme's own.
     package var host: String {

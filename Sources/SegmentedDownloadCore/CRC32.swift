@@ -27,6 +27,12 @@ package struct CRC32: Hashable, Sendable {
         self.value = libdeflate_crc32(self.value, base, bytes.count)
     }
 
+    /// Eight hexadecimal digits.
+    package var hex: String {
+        let digits = String(self.value, radix: 16)
+        return String(repeating: "0", count: 8 - digits.count) + digits
+    }
+
     /// Appends a run of `length` bytes whose CRC is known, without reading it.
     package mutating func append(_ other: CRC32, length: Int64) {
         self.value = UInt32(truncatingIfNeeded: crc32_combine(UInt(self.value), UInt(other.value), Int(length)))

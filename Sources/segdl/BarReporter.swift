@@ -29,9 +29,9 @@ final class BarReporter: ProgressReporter {
         self.elapsed = elapsed
     }
 
-    func begin(_ file: TransferFile) {
+    func begin(_ download: Download) {
         self.state.withLock { state in
-            state.name = file.name
+            state.name = TransferFile(download).name
             state.remark = "connecting"
             self.draw(&state)
         }

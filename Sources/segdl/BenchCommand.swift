@@ -46,7 +46,8 @@ struct BenchCommand: SegdlSubcommand {
     @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
 
-    @OptionGroup(title: "Servers") var network: NetworkOptions
+    @OptionGroup(title: "What servers are told") var identity: IdentityOptions
+    @OptionGroup(title: "How they are reached") var network: NetworkOptions
 
     @Flag(help: "One JSON object a line.")
     var json = false
@@ -68,7 +69,7 @@ struct BenchCommand: SegdlSubcommand {
         var report = BenchReport()
         do throws(DownloadError) {
             let trial = BenchTrial(
-                request: try self.request, configuration: self.configuration, limit: self.seconds.duration)
+                request: try self.request, configuration: try self.configuration, limit: self.seconds.duration)
             if !self.json { output.send(BenchReport.heading + "\n") }
             for segments in self.counts.values {
                 var figures: [BenchFigures] = []
@@ -94,7 +95,7 @@ struct BenchCommand: SegdlSubcommand {
             // A name that nobody else has, and none that the server chooses.
             let path = Path.join(self.dir, ".segdl-bench-\(getpid())")
             var request = DownloadRequest(try SourceURL(self.url), to: .file(path))
-            request.fields = self.network.fields
+            try self.identity.apply(to: &request)
             request.continuation = .no
             request.ifExists = .overwrite
             try request.validate()
@@ -103,18 +104,21 @@ struct BenchCommand: SegdlSubcommand {
     }
 
     private var configuration: DownloadConfiguration {
-        var configuration = DownloadConfiguration()
-        configuration.connectTimeout = self.connectTimeout.duration
-        let most = self.counts.values.reduce(LimitOptions.connectionsPerHostAlone) { most, segments in
-            switch segments {
-            case .automatic: most
-            case .exactly(let count): max(most, count)
+        get throws(DownloadError) {
+            var configuration = DownloadConfiguration()
+            configuration.connectTimeout = self.connectTimeout.duration
+            let most = self.counts.values.reduce(LimitOptions.connectionsPerHostAlone) { most, segments in
+                switch segments {
+                case .automatic: most
+                case .exactly(let count): max(most, count)
+                }
             }
+            configuration.limits.connectionsPerHost = most
+            configuration.limits.connections = max(configuration.limits.connections, most)
+            try self.identity.apply(to: &configuration)
+            try self.network.apply(to: &configuration)
+            return configuration
         }
-        configuration.limits.connectionsPerHost = most
-        configuration.limits.connections = max(configuration.limits.connections, most)
-        self.network.apply(to: &configuration)
-        return configuration
     }
 }
 

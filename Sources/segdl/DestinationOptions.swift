@@ -1,12 +1,18 @@
 import ArgumentParser
 import SegmentedDownload
 
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
 /// Where files go, and what to do about what is there.
 struct DestinationOptions: ParsableArguments {
     @Option(
         name: [.customShort("o", allowingJoined: true), .long, .customLong("out")],
         help: ArgumentHelp(
-            "The file's path; DIR/ keeps its own name. (default: the name the server or the URL gives)",
+            "The file's path; DIR/ keeps its own name, - is standard output. (default: the name the server or the URL gives)",
             valueName: "FILE"))
     var output: String?
 
@@ -34,6 +40,11 @@ struct DestinationOptions: ParsableArguments {
             "What to do when the file exists. verify: succeed if it is the remote file, else fail.", valueName: "HOW"))
     var ifExists = DownloadRequest.ExistingFilePolicy.verify
 
+    @Flag(
+        name: [.customShort("g"), .customLong("no-glob"), .customLong("globoff")],
+        help: "Take [1-9] and {a,b} in URLs as they stand.")
+    var noGlob = false
+
     @Flag(help: "Do not create missing directories.")
     var noCreateDirs = false
 
@@ -41,7 +52,9 @@ struct DestinationOptions: ParsableArguments {
         if self.dir.isEmpty { throw ValidationError("--dir is empty") }
         switch self.output {
         case "": throw ValidationError("--output is empty")
-        case "-": throw ValidationError("writing to standard output (-o -) comes with a later version; name a file")
+        case "-" where self.continuation == .must:
+            throw ValidationError(
+                "what is written to standard output (-o -) is not kept, so that nothing can be continued")
         case let output? where !output.hasSuffix("/") && self.nameTemplate != nil:
             throw ValidationError("--output names the file, and leaves nothing to --name-template")
         default: break
@@ -65,6 +78,7 @@ enum Path {
     /// What `-o` names within `-d`, unless it is absolute; where it names no file a template does, or the response.
     static func destination(output: String?, dir: String, name: NameTemplate?) -> DownloadRequest.Destination {
         guard let output else { return .directory(dir, name: name) }
+        guard output != "-" else { return .descriptor(STDOUT_FILENO) }
         let path = Self.join(dir, output)
         return output.hasSuffix("/") ? .directory(path, name: name) : .file(path)
     }

@@ -22,6 +22,8 @@ enum DuplicateDestinations {
         switch request.destination {
         case .file(let path):
             return path
+        case .descriptor:
+            return "-"
         case .directory(_, _?):
             return request.source.string
         case .directory(let directory, nil):

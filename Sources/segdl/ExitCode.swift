@@ -28,6 +28,8 @@ enum ExitCode: Int32, Hashable, CaseIterable {
     case partial = 16
     case hangup = 129
     case interrupt = 130
+    /// Whoever read our standard output went away: 128 and SIGPIPE, as for any filter.
+    case pipe = 141
     case terminate = 143
 
     init(_ code: DownloadError.Code) {
@@ -52,6 +54,10 @@ enum ExitCode: Int32, Hashable, CaseIterable {
             }
     }
 
+    init(_ error: DownloadError) {
+        self = error.isOfReader ? .pipe : ExitCode(error.code)
+    }
+
     /// 128 and the signal's number, as shells have it.
     init(signal: CInt) {
         self = ExitCode(rawValue: 128 + signal) ?? .interrupt
@@ -63,10 +69,15 @@ enum ExitCode: Int32, Hashable, CaseIterable {
     /// The stable word that failure lines carry.
     var word: String {
         switch self {
-        case .hangup, .interrupt, .terminate: "signal"
+        case .hangup, .interrupt, .pipe, .terminate: "signal"
         case .ok, .internal, .usage, .file, .network, .tls, .auth, .protocol, .server, .integrity, .changed, .policy,
             .exists, .space, .state, .daemon, .partial:
             "\(self)"
         }
     }
+}
+
+extension DownloadError {
+    /// Whether whoever read our standard output went away, which is his right and no fault.
+    var isOfReader: Bool { self.code == .file && self.errno == EPIPE }
 }

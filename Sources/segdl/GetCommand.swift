@@ -2,17 +2,18 @@ import ArgumentParser
 import SegmentedDownload
 
 /// Fetches the files that URLs name.
-struct GetCommand: SegdlSubcommand {
+struct GetCommand: FetchingCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: SegdlCommand.configuration.abstract,
         usage: """
             segdl [options] URL…
-            segdl [options] -i FILE|-
+            segdl [options] -i FILE|URL|-
             segdl resume PATH…
             segdl status [PATH…]
             segdl du|gc [DIR…]
-            segdl bench URL
+            segdl verify [--repair] FILE [URL…]
+            segdl bench|probe URL
             """,
         discussion: """
             Each URL is a file, unless it is behind --mirror. What is fetched stands beside it as NAME.segdl-part until it is whole and verified; \
@@ -23,7 +24,12 @@ struct GetCommand: SegdlSubcommand {
               segdl -d isos https://example.org/a.iso https://example.org/b.iso
               segdl https://example.org/a.iso --mirror https://example.net/a.iso
               segdl -j 16 --limit-rate 10M -i list.txt
+              segdl -o - https://example.org/a.tar.gz | tar xz
               segdl -i list.json --json-path '.list[]' --url-key path --name-key name
+              segdl -d isos file.iso.meta4
+              segdl -i https://example.org/file.iso.meta4
+              segdl --dry-run 'https://example.org/part[001-100].bin'
+              segdl --json -i list.txt | jq -r 'select(.event == "failed").message'
 
             A list has a URL a line, further URLs of the same file behind tabs, and options of the file as key=value \
             in indented lines below it; # begins a comment:
@@ -32,8 +38,12 @@ struct GetCommand: SegdlSubcommand {
                 out=first.iso
                 checksum=sha256=9f86…
 
+            A list that begins with < is a metalink (RFC 5854, or version 3): each of its files is fetched below the \
+            directory from the best of its sources, with the others as mirrors, and held to its length and digest. A file \
+            called NAME.meta4 or NAME.metalink in the place of a URL is one, too.
+
             Sizes and rates take k, M, G and T (of 1024), times ms, s, m and h. \
-            See segdl resume --help, segdl status --help, segdl du --help, segdl gc --help and segdl bench --help for the other commands.
+            segdl COMMAND --help tells of resume, verify, status, probe, bench, du and gc.
             """,
         shouldDisplay: false
     )
@@ -49,37 +59,115 @@ struct GetCommand: SegdlSubcommand {
         if MirrorArguments.count(self.urls) == 0, self.input.inputFile.isEmpty {
             throw ValidationError("there is nothing to fetch: give a URL, or a list with -i")
         }
+        if self.destination.output == "-", self.fetch.output.json {
+            throw ValidationError("--json and -o - would both write to standard output")
+        }
     }
 
     func perform() async -> ExitCode {
-        await self.fetch.run { () throws(DownloadError) in
+        await self.fetch.run { () async throws(DownloadError) in
             var requests: [DownloadRequest] = []
+            var lists: [InputFile] = []
             for (url, mirrors) in try MirrorArguments.assigned(self.fetch.labels.mirror, among: self.urls) {
-                requests.append(self.draft(try self.fetch.sources(url, mirrors: mirrors)).finished)
+                let file = InputFile(path: url)
+                guard !file.isMetalink || file.isRemote else {
+                    try Self.refuse(mirrors, of: file)
+                    lists.append(file)
+                    continue
+                }
+                try self.instances(of: url, mirrors: mirrors) { instance, mirrors throws(DownloadError) in
+                    let sources = try self.fetch.sources(
+                        URLPattern.literal(instance.url), mirrors: mirrors.map { URLPattern.literal($0) })
+                    var draft = try self.draft(sources)
+                    draft.output = draft.output.map { instance.name($0) }
+                    requests.append(draft.finished)
+                }
             }
-            try self.input.read { entry, sources throws(ListProblem) in
-                var draft = self.draft(sources)
-                for option in entry.options { try draft.apply(option) }
-                requests.append(draft.finished)
+            lists = self.input.files(besides: lists)
+            var remarks: [String] = []
+            for file in lists {
+                let bytes = try await self.fetch.contents(of: file)
+                let leftOut = try self.input.read(bytes, of: file) { entry, sources throws(ListProblem) in
+                    requests.append(try self.request(entry, sources, of: file))
+                }
+                if leftOut > 0 {
+                    let what = leftOut == 1 ? "1 URL that is" : "\(leftOut) URLs that are"
+                    remarks.append("left out of \(file.name): \(what) neither http nor https")
+                }
             }
-            if self.destination.output != nil, requests.count > 1 {
+            if self.destination.output == "-", StandardDescriptors.isOutputClosed.isRaised {
+                throw DownloadError(.file, "standard output is closed, and -o - would write to it")
+            }
+            if self.destination.output == "-", requests.count > 1 {
+                throw DownloadError(
+                    .usage, "-o - writes one file to standard output, and there are \(requests.count)",
+                    hint: "Run segdl once for each: (segdl -o - A; segdl -o - B) | …")
+            }
+            if let output = self.destination.output, !output.hasSuffix("/"), !output.contains("#"), requests.count > 1 {
                 throw DownloadError(
                     .usage, "--output names one file, and there are \(requests.count)",
                     hint: "Name a directory with -d")
             }
-            let lists = self.input.inputFile.map { InputFile(path: $0).name }.joined(separator: " and ")
+            if requests.isEmpty {
+                remarks.append("there is nothing to fetch in \(lists.map(\.name).joined(separator: " and "))")
+            }
             return FetchOptions.Work(
-                requests: requests, remark: requests.isEmpty ? "there is nothing to fetch in \(lists)" : nil)
+                requests: requests, remark: remarks.isEmpty ? nil : remarks.joined(separator: "; "))
         }
     }
 
-    private func draft(_ sources: [SourceURL]) -> RequestDraft {
+    private static func refuse(_ mirrors: [String], of list: InputFile) throws(DownloadError) {
+        guard mirrors.isEmpty else {
+            throw DownloadError(.usage, "--mirror is about a URL, and \(list.name) is a metalink, which has its own")
+        }
+    }
+
+    /// What an entry of a list asks for.
+    private func request(
+        _ entry: InputList.Entry, _ sources: [SourceURL], of list: InputFile
+    ) throws(ListProblem) -> DownloadRequest {
+        var draft: RequestDraft
+        do throws(DownloadError) {
+            draft = try self.draft(sources, entry.options)
+            try draft.request.hideIdentity(namedBy: list)
+        } catch {
+            throw ListProblem(entry.place, error.message, code: error.code)
+        }
+        draft.request.lengthExpected = entry.length
+        for option in entry.options { try draft.apply(option) }
+        return draft.finished
+    }
+
+    /// The files that a URL with its mirrors stands for.
+    private func instances(
+        of url: String, mirrors: [String],
+        _ body: (URLPattern.Instance, [String]) throws(DownloadError) -> Void
+    ) throws(DownloadError) {
+        guard !self.destination.noGlob else { return try body(URLPattern.Instance(url: url, values: []), mirrors) }
+        let pattern = try URLPattern(url)
+        var others: [URLPattern] = []
+        for mirror in mirrors { others.append(try URLPattern(mirror)) }
+        guard others.allSatisfy({ $0.count == pattern.count }) else {
+            throw DownloadError(
+                .usage, "a mirror's pattern does not stand for as many URLs as that of the URL before it")
+        }
+        let instances = others.map(\.instances)
+        for (number, instance) in pattern.instances.enumerated() {
+            try body(instance, instances.map { $0[number].url })
+        }
+    }
+
+    /// - Parameter options: what will be said of the file besides.
+    private func draft(
+        _ sources: [SourceURL], _ options: [InputList.Option] = []
+    ) throws(DownloadError) -> RequestDraft {
+        let own = try self.fetch.hosts?.command(for: sources[0], besides: options) as? GetCommand ?? self
         var request = DownloadRequest(sources[0])
         request.mirrors = Array(sources.dropFirst())
-        self.fetch.apply(to: &request)
-        self.destination.apply(to: &request)
+        try own.fetch.apply(to: &request)
+        own.destination.apply(to: &request)
         return RequestDraft(
-            request: request, output: self.destination.output, dir: self.destination.dir,
-            nameTemplate: self.destination.nameTemplate)
+            request: request, output: own.destination.output, dir: own.destination.dir,
+            nameTemplate: own.destination.nameTemplate)
     }
 }

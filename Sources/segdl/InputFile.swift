@@ -8,18 +8,45 @@ import SegmentedDownload
 
 /// A file that names files, as `-i` was given it.
 struct InputFile {
-    /// `-` for standard input.
+    /// `-` for standard input, or the URL of one that a server has.
     let path: String
 
     /// 256 MiB: some millions of files; more is rather a wrong file than a list.
     static let lengthMax = 256 << 20
 
     /// How messages call it.
-    var name: String { self.isStandardInput ? "standard input" : self.path.shown }
+    var name: String {
+        if self.isRemote { return (try? SourceURL(self.path))?.description ?? "the list" }
+        return self.isStandardInput ? "standard input" : self.path.shown
+    }
 
     var isStandardInput: Bool { self.path == "-" }
 
-    /// The whole content.
+    /// Whether it is a URL's.
+    var isRemote: Bool { self.path.contains("://") }
+
+    /// Whether its name says that it is a metalink.
+    var isMetalink: Bool {
+        let name = self.path.lowercased()
+        return name.hasSuffix(".meta4") || name.hasSuffix(".metalink")
+    }
+
+    /// The whole content, of one that a server has too.
+    ///
+    /// - Parameters:
+    ///   - lengthMax: How long a server's may be.
+    ///   - client: Fetches it with what the user says of himself, if `isOwn` says that its URL is of a server that he means.
+    /// - Throws: ``DownloadError``.
+    func contents(
+        lengthMax: Int, _ client: DownloadClient, _ identity: IdentityOptions, isOwn: (SourceURL) -> Bool
+    ) async throws -> [UInt8] {
+        guard self.isRemote else { return try self.contents() }
+        var request = DownloadRequest(try SourceURL(self.path))
+        if isOwn(request.source) { try identity.apply(to: &request) }
+        return try await client.bytes(of: request, lengthMaximum: lengthMax)
+    }
+
+    /// The whole content of one that is on disk or standard input.
     func contents() throws(DownloadError) -> [UInt8] {
         let descriptor = self.isStandardInput ? STDIN_FILENO : SystemCalls.openFile(self.path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw self.failure("opened") }

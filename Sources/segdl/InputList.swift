@@ -14,6 +14,8 @@ struct InputList {
         /// At least one; those after the first are mirrors.
         var urls: [String]
         var options: [Option] = []
+        /// Bytes that the file must have, where a metalink says it.
+        var length: Int64?
     }
 
     struct Option: Hashable {

@@ -5,6 +5,7 @@ public import SegmentedDownload
 extension DownloadRequest.Continuation: ExpressibleByArgument {}
 extension DownloadRequest.ChangePolicy: ExpressibleByArgument {}
 extension DownloadRequest.ExistingFilePolicy: ExpressibleByArgument {}
+extension SyncPolicy: ExpressibleByArgument {}
 
 extension ExpectedDigest: ExpressibleByArgument {
     public init?(argument: String) {

@@ -44,14 +44,15 @@ enum ListKey: String, Hashable, CaseIterable {
         "pause": "every file of a list is begun",
         "remove-control-file": "write continue=no",
         "retry-wait": "delays grow by themselves, and a server's Retry-After is kept to",
-        "select-file": "it is for BitTorrent and Metalink",
+        "select-file": "it is for BitTorrent; a metalink's files are all fetched",
         "timeout": "write stall-timeout=TIME",
         "uri-selector": "mirrors are ranked by themselves",
     ]
 
     private static let families: [(prefix: String, hint: String)] = [
         ("bt-", "it is for BitTorrent"), ("seed-", "it is for BitTorrent"), ("ftp-", "only http and https are fetched"),
-        ("metalink-", "Metalink is not read here"), ("all-proxy", "proxies come with a later version"),
+        ("metalink-", "a metalink is a list of its own; give it with -i"),
+        ("all-proxy", "proxies come with a later version"),
         ("http-proxy", "proxies come with a later version"), ("https-proxy", "proxies come with a later version"),
         ("no-proxy", "proxies come with a later version"), ("rpc-", "there is no RPC"),
     ]

@@ -12,7 +12,7 @@ struct MessageReporter: ProgressReporter {
         case .completed(let result):
             self.write(Self.completed(result), at: .normal)
         case .failed(let error, _):
-            self.console.write(FailureLine(error, of: file.path).text)
+            if !error.isOfReader { self.console.write(FailureLine(error, of: file.path).text) }
         case .paused(let progress):
             // Those whose turn never came are counted at the end: there may be a million of them.
             guard self.isAlone || progress.bytesDone > 0 else { return }

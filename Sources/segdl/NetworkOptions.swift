@@ -1,29 +1,58 @@
 import ArgumentParser
 import SegmentedDownload
 
-/// What is said to servers, and who is trusted.
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// How servers are reached, and which of them are trusted.
 struct NetworkOptions: ParsableArguments {
     @Option(
-        name: [.customShort("H", allowingJoined: true), .long],
+        name: [.long, .customLong("all-proxy")],
         help: ArgumentHelp(
-            "A field sent to the URL's own server, never to another. Repeatable.", valueName: "NAME: VALUE"))
-    var header: [HeaderField] = []
+            "Go through a proxy: http://, https://, socks5:// or socks5h://, which looks names up there. (default: http_proxy, https_proxy, all_proxy)",
+            valueName: "URL"))
+    var proxy: String?
 
     @Option(
-        name: [.customShort("A", allowingJoined: true), .long],
-        help: ArgumentHelp("The User-Agent sent.", valueName: "NAME"))
-    var userAgent: String?
+        help: ArgumentHelp(
+            "Hosts that are asked without a proxy: names, addresses, networks, or '*' for all. (default: no_proxy)",
+            valueName: "LIST"))
+    var noproxy: String?
+
+    @Option(help: ArgumentHelp("Name and password for the proxy.", valueName: "NAME:PASSWORD"))
+    var proxyUser: String?
 
     @Option(
-        name: [.customShort("e", allowingJoined: true), .long],
-        help: ArgumentHelp("The Referer sent.", valueName: "URL"))
-    var referer: String?
+        help: ArgumentHelp(
+            "Where a host is to be found, whatever name servers say. Repeatable.", valueName: "HOST:PORT:ADDRESS"))
+    var resolve: [String] = []
 
-    @Option(help: ArgumentHelp("The authorities to trust instead of the system's, as PEM.", valueName: "FILE"))
+    @Flag(name: [.customShort("4"), .customLong("ipv4")], help: "Use IPv4 addresses only.")
+    var usesIPv4 = false
+
+    @Flag(name: [.customShort("6"), .customLong("ipv6")], help: "Use IPv6 addresses only.")
+    var usesIPv6 = false
+
+    @Option(
+        name: [.long, .customLong("ca-certificate")],
+        help: ArgumentHelp("The authorities to trust instead of the system's, as PEM.", valueName: "FILE"))
     var cacert: String?
 
-    @Flag(help: "Do not check certificates.")
+    @Option(
+        name: [.long, .customLong("ca-directory")],
+        help: ArgumentHelp("The same, a directory of such files named by hash (openssl rehash).", valueName: "DIR"))
+    var capath: String?
+
+    @Flag(name: [.long, .customLong("no-check-certificate")], help: "Do not check certificates.")
     var insecure = false
+
+    @Option(
+        parsing: .unconditional,  // A scheme is forbidden by a sign that options begin with, too.
+        help: ArgumentHelp("The schemes allowed, such as =https or -http: as curl has it.", valueName: "LIST"))
+    var proto = SchemeList()
 
     @Flag(help: "Let a redirect lead from https to http.")
     var allowDowngrade = false
@@ -51,25 +80,38 @@ struct NetworkOptions: ParsableArguments {
     mutating func validate() throws {
         if self.interface.contains("") { throw ValidationError("--interface is empty") }
         if self.maxRedirs < 0 { throw ValidationError("--max-redirs is at least 0") }
+        if self.usesIPv4, self.usesIPv6 { throw ValidationError("-4 and -6 exclude each other") }
+        if self.proxyUser?.contains(":") == false { throw ValidationError("--proxy-user is NAME:PASSWORD") }
     }
 
-    /// The fields, in order; an option's own wins over one given by name.
-    var fields: [(name: String, value: String)] {
-        var fields = self.header.map { (name: $0.name, value: $0.value) }
-        for (name, value) in [("User-Agent", self.userAgent), ("Referer", self.referer)] {
-            guard let value else { continue }
-            fields.removeAll { $0.name.lowercased() == name.lowercased() }
-            fields.append((name, value))
-        }
-        return fields
-    }
-
-    func apply(to configuration: inout DownloadConfiguration) {
-        configuration.certificateAuthorityFile = self.cacert
-        configuration.verifiesCertificates = !self.insecure
+    func apply(to configuration: inout DownloadConfiguration) throws(DownloadError) {
+        configuration.trust.authorityFile = self.cacert
+        configuration.trust.authorityDirectory = self.capath
+        configuration.trust.verifiesCertificates = !self.insecure
         configuration.allowsDowngrade = self.allowDowngrade
         configuration.redirectsMax = self.maxRedirs
+        configuration.schemes = self.proto.schemes
+        configuration.proxies = try self.proxies
+        for text in self.resolve { configuration.addresses.append(try HostAddress(text)) }
         if !self.interface.isEmpty { configuration.network.interfaces = self.interface }
         configuration.network.allowsMetered = self.metered == .allow
+        configuration.network.family = self.usesIPv4 ? .ipv4 : self.usesIPv6 ? .ipv6 : nil
+    }
+
+    private var proxies: ProxyPolicy {
+        get throws(DownloadError) {
+            // What the user excepts from the environment's proxies may be just the one that makes no sense.
+            if self.noproxy == "*" { return ProxyPolicy() }
+            var policy: ProxyPolicy
+            switch self.proxy {
+            case "": return ProxyPolicy()
+            case let text?: policy = ProxyPolicy(try Proxy(text))
+            case nil: policy = try ProxyPolicy(environment: ProcessInfo.processInfo.environment)
+            }
+            if let list = self.noproxy { policy.exceptions = ProxyPolicy.exceptions(in: list) }
+            guard let parts = self.proxyUser?.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            else { return policy }
+            return policy.authenticated(user: String(parts[0]), password: String(parts[1]))
+        }
     }
 }

@@ -20,7 +20,7 @@ struct OutputOptions: ParsableArguments {
     }
 
     enum Progress: String, Hashable, CaseIterable, ExpressibleByArgument {
-        case bar, log, none
+        case bar, map, log, none
     }
 
     @Flag(name: .shortAndLong, help: "Print nothing but errors.")
@@ -31,7 +31,10 @@ struct OutputOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Progress on standard error: a bar on a terminal, a log elsewhere, unless told.", valueName: "HOW"))
+            """
+            Progress on standard error: a bar on a terminal, a log elsewhere, unless told. A map shows which parts of a file are \
+            whole (# or a block), partly written (+), being fetched (-), to be tried again (!) and not begun (.).
+            """, valueName: "HOW"))
     var progress: Progress?
 
     @Flag(help: "Write events to standard output, one JSON object a line.")
@@ -42,7 +45,18 @@ struct OutputOptions: ParsableArguments {
             "A file that gets a line of JSON for every file that is done or has failed.", valueName: "FILE"))
     var keepHistory: String?
 
+    @Option(
+        help: ArgumentHelp("A file that gets the run's figures at its end, as one JSON object.", valueName: "FILE"))
+    var stats: String?
+
+    @Flag(help: "Leave ~/.config/segdl/config, which has long names of options, one a line, unread.")
+    var noConfig = false
+
+    @Flag(help: "Ask the servers, say what would be fetched, and write nothing.")
+    var dryRun = false
+
     mutating func validate() throws {
+        if self.stats?.isEmpty == true { throw ValidationError("--stats is empty") }
         if self.keepHistory?.isEmpty == true { throw ValidationError("--keep-history is empty") }
         if self.quiet, self.verbose { throw ValidationError("--quiet and --verbose contradict each other") }
     }
@@ -72,9 +86,11 @@ struct OutputOptions: ParsableArguments {
                 filesCount > 1
                     ? BoardReporter(console: console, filesCount: filesCount, terminal: terminal)
                     : BarReporter(console: console, terminal: terminal, elapsed: elapsed))
+        case .map: reporters.append(MapReporter(console: console, filesCount: filesCount, terminal: terminal))
         case .log: reporters.append(LogReporter(console: console, elapsed: elapsed))
         case .none: break
         }
+        if let path = self.stats { reporters.append(StatsReporter(path: path, console: console)) }
         return reporters + [
             MessageReporter(console: console, verbosity: self.verbosity, isAlone: filesCount <= 1)
         ]

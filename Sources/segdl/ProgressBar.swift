@@ -7,6 +7,8 @@ struct ProgressBar: Hashable {
     var progress: DownloadProgress
     /// Fewer columns of the title say nothing.
     var titleMin = 8
+    /// Whether the share that is done is drawn, too.
+    var hasBar = true
     /// What keeps it from going on, in place of how it goes.
     var remark: String?
 
@@ -46,7 +48,7 @@ struct ProgressBar: Hashable {
         let titleRoom = min(titleWidth ?? titleMax, titleMax)
         let title = self.title.shortened(to: titleRoom).padded(to: titleWidth == nil ? 0 : titleRoom)
         let barRoom = room - title.columns - 4
-        guard let fraction = self.progress.fraction, barRoom >= Self.barMin else {
+        guard self.hasBar, let fraction = self.progress.fraction, barRoom >= Self.barMin else {
             return self.title.shortened(to: room).padded(to: room)
         }
         let done = Int(min(max(fraction, 0), 1) * Double(barRoom))

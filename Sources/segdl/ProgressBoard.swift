@@ -1,12 +1,15 @@
 import SegmentedDownload
 
-/// Many files on a terminal: a line for each that is active, and one for all of them.
+/// Files on a terminal: a line for each that is active, a map below it where maps are wanted and there is room, and one line for
+/// all of them if there are many.
 struct ProgressBoard {
     private struct Row {
         var name: String
         var progress = DownloadProgress()
         /// What it waits for, until bytes come.
         var remark: String?
+        /// Where they stood when somebody looked.
+        var segments: [SegmentStatus] = []
     }
 
     /// What ended leaves only sums behind: a list may have a million files.
@@ -26,15 +29,20 @@ struct ProgressBoard {
     private static let titleMin = 14
     /// Longer names leave no room for bars that tell something.
     private static let titleMax = 32
+    /// The rows of a map: of the only file, where they are all there is to see, and of one of many.
+    private static let mapRowsMax = (only: 4, others: 2)
 
     let filesCount: Int
+    /// What maps look like; without it there are bars in their place.
+    let palette: ProgressMap.Palette?
     private var rows: [Download.ID: Row] = [:]
     /// In the order they began, so that a line moves only up.
     private var order: [Download.ID] = []
     private var ended = Ended()
 
-    init(filesCount: Int) {
+    init(filesCount: Int, palette: ProgressMap.Palette? = nil) {
         self.filesCount = filesCount
+        self.palette = palette
     }
 
     mutating func take(_ event: DownloadEvent, of file: TransferFile) {
@@ -68,6 +76,16 @@ struct ProgressBoard {
         }
     }
 
+    /// The only file is about to be fetched, and nothing is known of it yet.
+    mutating func connect(_ file: TransferFile) {
+        if let id = file.id { self.update(id, file) { $0.remark = "connecting" } }
+    }
+
+    /// A look at a file's segments. There are none to be seen for a moment when they are settled: then it stands as before.
+    mutating func note(_ segments: [SegmentStatus], of id: Download.ID) {
+        if !segments.isEmpty { self.rows[id]?.segments = segments }
+    }
+
     private mutating func update(_ id: Download.ID, _ file: TransferFile, _ body: (inout Row) -> Void) {
         if self.rows[id] == nil { self.order.append(id) }
         body(&self.rows[id, default: Row(name: file.name)])
@@ -80,24 +98,61 @@ struct ProgressBoard {
         self.ended.bytes += bytes
     }
 
+    /// The files whose maps are seen on a terminal of that size.
+    func mapped(_ size: Terminal.Size) -> [Download.ID] { self.mapRows(self.room(size)) > 0 ? self.order : [] }
+
     /// The lines for a terminal of that size, the one for all files last; none once all have ended.
     func lines(_ size: Terminal.Size) -> [String] {
         guard self.ended.count < self.filesCount else { return [] }
         let width = max(size.columns - Self.columnsFree, 1)
-        let room = max(size.rows - Self.rowsFree - 1, 0)
+        let room = self.room(size)
         // Those that do not fit are counted, in a line that takes the place of one more.
         let shown = self.order.count <= room ? self.order.count : max(room - 1, 0)
-        let bars = self.order.prefix(shown).compactMap { self.rows[$0] }.map { row in
-            var bar = ProgressBar(title: row.name, progress: row.progress, titleMin: Self.titleMin)
-            bar.remark = row.remark
-            return bar
-        }
+        let rows = self.order.prefix(shown).compactMap { self.rows[$0] }
+        let mapRows = self.mapRows(room)
+        let bars = rows.map { self.bar($0, hasMap: mapRows > 0) }
         let total = self.total
         let titleWidth = max(min(bars.map(\.title.columns).max() ?? 0, Self.titleMax), total.title.columns)
-        var lines = bars.map { $0.line(width: width, titleWidth: titleWidth) }
+        var lines: [String] = []
+        for (row, bar) in zip(rows, bars) {
+            lines.append(bar.line(width: width, titleWidth: self.hasTotal ? titleWidth : nil))
+            lines += self.map(row, columns: width, rows: mapRows)
+        }
         let hidden = self.order.count - shown
         if hidden > 0, room > 0 { lines.append("… and \(hidden) more".clipped(to: width)) }
+        guard self.hasTotal else { return lines }
         return lines + [total.line(width: width, titleWidth: width < Self.tableMin ? nil : titleWidth)]
+    }
+
+    /// Whether there is a line for all files: the only one has its own.
+    private var hasTotal: Bool { self.filesCount > 1 }
+
+    /// The lines that are left to files.
+    private func room(_ size: Terminal.Size) -> Int {
+        self.hasTotal ? max(size.rows - Self.rowsFree - 1, 0) : max(size.rows - Self.rowsFree, 1)
+    }
+
+    private func bar(_ row: Row, hasMap: Bool) -> ProgressBar {
+        var bar = ProgressBar(title: row.name, progress: row.progress)
+        if self.hasTotal { bar.titleMin = Self.titleMin }
+        bar.remark = row.remark
+        bar.hasBar = !hasMap
+        return bar
+    }
+
+    // MARK: Maps
+
+    /// How many rows every map may have; none where there is no room for one of each file.
+    private func mapRows(_ room: Int) -> Int {
+        guard self.palette != nil, !self.order.isEmpty else { return 0 }
+        return min(max(room / self.order.count - 1, 0), self.hasTotal ? Self.mapRowsMax.others : Self.mapRowsMax.only)
+    }
+
+    /// None where the length is not known.
+    private func map(_ row: Row, columns: Int, rows: Int) -> [String] {
+        // Segments cover the file, so that their end is its length.
+        guard rows > 0, let palette = self.palette, let length = row.segments.last?.end else { return [] }
+        return ProgressMap(row.segments, completeLength: length, columns: columns, rows: rows).lines(palette)
     }
 
     private var total: ProgressBar {

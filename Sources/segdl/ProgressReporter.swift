@@ -33,6 +33,7 @@ struct TransferFile: Hashable, Sendable {
         switch request.destination {
         case .file(let path): self.init(id: request.id, path: path)
         case .directory: self.init(id: request.id, path: request.source.description)
+        case .descriptor: self.init(id: request.id, path: "-")
         }
         self.url = request.source.description
         self.userInfo = request.userInfo
@@ -45,12 +46,12 @@ struct TransferFile: Hashable, Sendable {
 /// Tells someone how the files of a run are doing. Called from many tasks.
 protocol ProgressReporter: Sendable {
     /// This one is fetched once its turn has come.
-    func begin(_ file: TransferFile)
+    func begin(_ download: Download)
     func report(_ event: DownloadEvent, of file: TransferFile)
     /// Whether ``tick()`` is to be called, ten times a second.
     var isTicking: Bool { get }
     /// Time has passed.
-    func tick()
+    func tick() async
     /// The terminal changed.
     func redraw()
     /// Nothing follows.
@@ -59,8 +60,8 @@ protocol ProgressReporter: Sendable {
 
 extension ProgressReporter {
     var isTicking: Bool { false }
-    func begin(_ file: TransferFile) {}
-    func tick() {}
+    func begin(_ download: Download) {}
+    func tick() async {}
     func redraw() {}
     func finish(_ summary: TransferSummary) {}
 }

@@ -23,7 +23,10 @@ struct RequestDraft {
             throw ListProblem(option.place, ListKey.refusal(of: option.key))
         }
         switch key {
-        case .out: self.output = try option.outputPath
+        case .out:
+            let path = try option.outputPath
+            // What goes to standard output has no name.
+            if self.output != "-" { self.output = path }
         case .dir: self.dir = try option.text("a directory")
         case .checksum: self.request.digests.append(try option.value(as: "ALGO=HEX, such as sha-256=9f86…"))
         case .header: self.request.fields.append(try option.field(option.value))

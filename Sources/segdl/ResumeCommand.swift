@@ -2,7 +2,7 @@ import ArgumentParser
 import SegmentedDownload
 
 /// Goes on with interrupted downloads, from the manifests beside the files.
-struct ResumeCommand: SegdlSubcommand {
+struct ResumeCommand: FetchingCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
         abstract: "Goes on with interrupted downloads.",
@@ -79,7 +79,7 @@ struct ResumeCommand: SegdlSubcommand {
         let sources = try self.fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)
         var request = DownloadRequest(sources[0], to: .file(saved.path))
         request.mirrors = Array(sources.dropFirst())
-        self.fetch.apply(to: &request)
+        try self.fetch.options(for: request.source).apply(to: &request)
         request.digests = saved.digests + self.fetch.transfer.checksum.filter { !saved.digests.contains($0) }
         return request
     }

@@ -16,14 +16,16 @@ struct SegdlCommand: AsyncParsableCommand {
         version: "segdl \(SegmentedDownloadVersion.string)",
         subcommands: [
             GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self,
-            BenchCommand.self,
+            BenchCommand.self, ProbeCommand.self, VerifyCommand.self,
         ],
         defaultSubcommand: GetCommand.self
     )
 
     static func main() async {
         StandardDescriptors.open()
-        await Self.run(Array(CommandLine.arguments.dropFirst())).leave()
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        SecretArguments.hide()
+        await Self.run(arguments).leave()
     }
 
     private static func run(_ arguments: [String]) async -> ExitCode {
@@ -31,18 +33,35 @@ struct SegdlCommand: AsyncParsableCommand {
             return Self.print(self.helpMessage(for: GetCommand.self))
         }
         do {
-            let arguments = MirrorArguments.marked(BareContinue.spelledOut(arguments))
-            var command = try await self.asyncParseAsRoot(arguments)
+            let own = try ForeignWords.understood(arguments)
+            let layers = try LayeredArguments(own) { name in getenv(name).map { String(cString: $0) } }
+            var command = try await self.asyncParseAsRoot(Self.spelledOut(layers.arguments))
+            if var command = command as? any FetchingCommand {
+                command.fetch.hosts = HostProfiles(layers, base: command.fetch)
+                return await command.perform()
+            }
             if let command = command as? any SegdlSubcommand {
                 return await command.perform()
             }
             try command.run()  // The parser's own, which throws the help that was asked for.
             return .ok
+        } catch let problem as ConfigurationFile.Problem {
+            return Self.refuse(problem.message, hint: problem.hint, code: problem.code)
+        } catch let refusal as ForeignWords.Refusal {
+            return Self.refuse("\(refusal.word) is no option here", hint: refusal.hint)
         } catch {
             guard self.exitCode(for: error).isSuccess else { return Self.refuse(error) }
             return Self.print(self.fullMessage(for: error))
         }
     }
+
+    /// The arguments as the parser can read them.
+    static func spelledOut(_ arguments: [String]) -> [String] {
+        MirrorArguments.marked(BareContinue.spelledOut(JoinedValue.separated(arguments)))
+    }
+
+    static let subcommandNames = Set(
+        Self.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"])
 
     private static func print(_ text: String) -> ExitCode {
         let output = LineSink(descriptor: STDOUT_FILENO)
@@ -51,13 +70,20 @@ struct SegdlCommand: AsyncParsableCommand {
         return .ok
     }
 
-    /// The parser's words as one failure line.
+    /// The parser's words in one line.
+    static func words(of error: any Error) -> String {
+        self.message(for: error).split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
     private static func refuse(_ error: any Error) -> ExitCode {
-        let words = self.message(for: error).split(whereSeparator: \.isNewline).joined(separator: " ")
+        Self.refuse(Self.words(of: error), hint: "Try segdl --help")
+    }
+
+    private static func refuse(_ words: String, hint: String, code: ExitCode = .usage) -> ExitCode {
         let errors = LineSink(descriptor: STDERR_FILENO)
-        errors.send(FailureLine(.usage, words, hint: "Try segdl --help").text.shown + "\n")
+        errors.send(FailureLine(code, words, hint: hint).text.shown + "\n")
         errors.drain()
-        return .usage
+        return code
     }
 }
 

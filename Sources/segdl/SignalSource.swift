@@ -23,6 +23,15 @@ struct SignalSource {
     private let sources: [any DispatchSourceSignal]
     private let numbers: [CInt]
     private let isStopping = Latch()
+    private let stoppedAt = Moment()
+
+    /// 50 ms: nobody presses a key twice so soon.
+    private static let echo: Duration = .milliseconds(50)
+
+    /// When the first one came.
+    private final class Moment: Sendable {
+        let time = Mutex<ContinuousClock.Instant?>(nil)
+    }
 
     init() {
         // A pipe or file that takes no more is told by the call that writes.
@@ -31,10 +40,18 @@ struct SignalSource {
         self.numbers = [SIGINT, SIGTERM] + (Self.isIgnored(SIGHUP) ? [] : [SIGHUP])
         let queue = DispatchQueue(label: "segdl.signals")
         let isStopping = self.isStopping
+        let stoppedAt = self.stoppedAt
         self.sources =
             self.numbers.map { number in
                 Self.source(of: number, on: queue) {
-                    guard isStopping.raise() else { _exit(ExitCode(signal: number).rawValue) }
+                    guard isStopping.raise() else {
+                        // timeout(1) signals its child and then the group that the child is in: both mean the same once.
+                        if let time = stoppedAt.time.withLock({ $0 }), ContinuousClock.now - time <= Self.echo {
+                            return
+                        }
+                        _exit(ExitCode(signal: number).rawValue)
+                    }
+                    stoppedAt.time.withLock { $0 = .now }
                     listener.tell(.stop(number))
                 }
             } + [

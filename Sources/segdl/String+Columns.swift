@@ -1,7 +1,12 @@
 extension String {
-    /// The columns of a terminal that the text takes.
+    /// The columns of a terminal that the text takes; choosing a colour takes none.
     var columns: Int {
-        self.unicodeScalars.reduce(0) { $0 + $1.columns }
+        var isChoosing = false
+        return self.unicodeScalars.reduce(0) { columns, scalar in
+            if scalar == "\u{1B}" { isChoosing = true }
+            defer { if scalar == "m" { isChoosing = false } }
+            return isChoosing ? columns : columns + scalar.columns
+        }
     }
 
     /// The text in at most `limit` columns; what is too long loses its middle, for its end tells as much as its start.

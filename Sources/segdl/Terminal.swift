@@ -15,6 +15,8 @@ struct Terminal: Sendable {
     let descriptor: CInt
     /// Whether it reads UTF-8, as the locale says.
     let isUTF8: Bool
+    /// Whether it shows colours, and its user wants them.
+    let hasColors: Bool
 
     /// What a terminal that does not say is taken for.
     static let standard = Size(columns: 80, rows: 24)
@@ -30,6 +32,9 @@ struct Terminal: Sendable {
     init(assuming descriptor: CInt) {
         self.descriptor = descriptor
         self.isUTF8 = Self.isUTF8(["LC_ALL", "LC_CTYPE", "LANG"].map { Self.variable($0) })
+        self.hasColors =
+            isatty(descriptor) == 1
+            && Self.hasColors(name: Self.variable("TERM"), noColor: Self.variable("NO_COLOR"))
     }
 
     /// - Parameter locales: the variables that name one, the first that is not empty wins (POSIX).
@@ -37,6 +42,15 @@ struct Terminal: Sendable {
         let name = locales.lazy.compactMap { $0 }.first { !$0.isEmpty } ?? "C"
         let codeset = name.lowercased().filter { $0 != "-" }
         return codeset.contains(".utf8")
+    }
+
+    /// - Parameters:
+    ///   - name: what the terminal is called. DEC's and those called monochrome have no colours, as terminfo has it.
+    ///   - noColor: unless it is empty, none are wanted (no-color.org).
+    static func hasColors(name: String?, noColor: String?) -> Bool {
+        guard let name, !name.isEmpty, noColor?.isEmpty ?? true else { return false }
+        let isDEC = name.hasPrefix("vt") && name.dropFirst(2).first?.isNumber == true
+        return !isDEC && !["dumb", "unknown"].contains(name) && !name.hasSuffix("-m") && !name.hasSuffix("-mono")
     }
 
     private static func variable(_ name: String) -> String? {

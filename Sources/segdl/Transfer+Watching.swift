@@ -32,7 +32,7 @@ extension Transfer {
                     case .success(let download):
                         // Listened to from the start: a small file may be done before its task runs.
                         let events = download.events
-                        for reporter in reporters { reporter.begin(TransferFile(download)) }
+                        for reporter in reporters { reporter.begin(download) }
                         tasks.addTask { await Self.forward(events, of: download, given.number, to: reporters) }
                         unfinished += 1
                     case .failure(let error):
@@ -78,7 +78,7 @@ extension Transfer {
     private static func tick(_ reporters: [any ProgressReporter]) async {
         guard !reporters.isEmpty else { return }
         while (try? await Task.sleep(for: .milliseconds(100))) != nil {
-            for reporter in reporters { reporter.tick() }
+            for reporter in reporters { await reporter.tick() }
         }
     }
 

@@ -75,7 +75,7 @@ struct Transfer {
 
     /// Says why nothing was begun.
     func refuse(_ error: any Error) -> ExitCode {
-        let error = error as? DownloadError ?? DownloadError(.internal, "\(error)".shown)
+        let error = DownloadError(wrapping: error)
         self.errors.send(FailureLine(error, of: nil).text + "\n")
         self.drain(isHurried: false)
         return ExitCode(error.code)

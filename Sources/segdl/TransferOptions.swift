@@ -30,10 +30,28 @@ struct TransferOptions: ParsableArguments {
     var checksum: [ExpectedDigest] = []
 
     @Option(
+        help: ArgumentHelp(
+            "A list that has the files' digests, such as SHA256SUMS or file.iso.sha256. Repeatable.",
+            valueName: "URL|FILE"))
+    var checksumFrom: [String] = []
+
+    @Option(
         name: [.long, .customLong("tries")],
         help: ArgumentHelp(
             "Failures in a row without a byte of progress before giving up. (default: 10)", valueName: "N"))
     var retry: RetryCount?
+
+    @Option(
+        name: [.long, .customLong("retry-wait"), .customLong("waitretry")],
+        help: ArgumentHelp(
+            "How long to wait before another attempt. (default: up to 500 ms, and twice as long each time)",
+            valueName: "TIME"))
+    var retryDelay: Seconds?
+
+    @Option(
+        help: ArgumentHelp(
+            "How long after the last byte of progress to try again. (default: no limit)", valueName: "TIME"))
+    var retryMaxTime: Seconds?
 
     @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
@@ -50,9 +68,19 @@ struct TransferOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The longest file accepted.", valueName: "SIZE"))
     var maxFilesize: ByteCount?
 
+    @Flag(
+        name: [.customShort("R"), .long], help: "Give the file the date that the server says it was last changed at.")
+    var remoteTime = false
+
     @Option(
         help: ArgumentHelp("How space is reserved: auto and falloc do it, trunc and none do not.", valueName: "HOW"))
     var fileAllocation = FileAllocation.auto
+
+    @Option(
+        help: ArgumentHelp(
+            "When what is written is made safe from a power cut: every few seconds, only at the end, or never.",
+            valueName: "WHEN"))
+    var fsync = SyncPolicy.checkpoint
 
     enum FileAllocation: String, Hashable, CaseIterable, ExpressibleByArgument {
         case auto, falloc, trunc, none
@@ -76,10 +104,14 @@ struct TransferOptions: ParsableArguments {
         request.onChange = self.onChange
         request.digests += self.checksum.filter { !request.digests.contains($0) }
         request.retries = self.retry?.count
+        request.retryDelay = self.retryDelay?.duration
+        request.retryTime = self.retryMaxTime?.duration
         request.stallTimeout = self.stallTimeout.duration
         request.timeLimit = self.maxTime?.duration
         request.lengthMaximum = self.maxFilesize?.bytes ?? .max
         request.allocates = self.fileAllocation.allocates
+        request.syncPolicy = self.fsync
+        request.keepsRemoteTime = self.remoteTime
     }
 
     func apply(to configuration: inout DownloadConfiguration) {

@@ -64,6 +64,6 @@ struct TransferSummary: Sendable {
     var exitCode: ExitCode {
         if self.pausedCount > 0 { return self.signal.map { ExitCode(signal: $0) } ?? .internal }
         guard let first = self.failures.first else { return .ok }
-        return self.filesCount == 1 ? ExitCode(first.error.code) : .partial
+        return self.filesCount == 1 ? ExitCode(first.error) : .partial
     }
 }

@@ -18,6 +18,7 @@ struct UsageCommand: SegdlSubcommand {
             Without a directory: the current one. Directories within are looked at, too.
 
               segdl du isos
+              segdl du --json /srv | jq .bytes
             """
     )
 

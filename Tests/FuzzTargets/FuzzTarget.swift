@@ -8,7 +8,9 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case digest
     case finishedRecord = "finished-record"
     case httpDate = "http-date"
+    case linkFields = "link-fields"
     case manifest
+    case metalink
     case printableText = "printable-text"
     case rangeResponse = "range-response"
     case retryAfter = "retry-after"
@@ -26,7 +28,9 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .digest: try DigestProperties.check(bytes)
         case .finishedRecord: try FinishedRecordProperties.check(bytes)
         case .httpDate: try HTTPDateProperties.check(bytes)
+        case .linkFields: try LinkFieldsProperties.check(bytes)
         case .manifest: try ManifestProperties.check(bytes)
+        case .metalink: try MetalinkProperties.check(bytes)
         case .printableText: try PrintableTextProperties.check(bytes)
         case .rangeResponse: try RangeResponseProperties.check(bytes)
         case .retryAfter: try RetryAfterProperties.check(bytes)

@@ -31,6 +31,11 @@ struct ManifestModel {
     }
 
     mutating func append(_ record: Record) {
+        // How far a digest has come: 16 bytes of whatever there is, which claim nothing.
+        if !self.isEnded, record.kind & 0xFF == 6 {
+            self.pausedModified = nil
+            return
+        }
         guard !self.isEnded, let first = Int64(exactly: record.first), let second = Int64(exactly: record.second),
             (1...5).contains(record.kind), record.kind != 1 || Self.isPossible(first, second, self.completeLength)
         else {

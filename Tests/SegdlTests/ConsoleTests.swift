@@ -75,4 +75,16 @@ struct ConsoleTests {
         }
         #expect(lines == ["line", "one", "two"])
     }
+
+    @Test("Status lines with colours are as wide as they look")
+    func colors() throws {
+        let lines = try Self.screen(columns: 10) { console in
+            console.write("line")
+            for sign in ["#", "+"] {
+                let cells = String(repeating: sign, count: 8)
+                console.show(["name", "\u{1B}[32m\(cells)\u{1B}[33m-\u{1B}[0m", "\u{1B}[31m\(cells)\u{1B}[0m"])
+            }
+        }
+        #expect(lines == ["line", "name", "++++++++-", "++++++++"])
+    }
 }

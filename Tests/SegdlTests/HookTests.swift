@@ -3,7 +3,7 @@ import Origin
 import Testing
 
 /// `--on-complete`, `--on-error` and `--notify`, with the real command.
-@Suite(.timeLimit(.minutes(5))) struct HookTests {
+@Suite(.timeLimit(.minutes(30))) struct HookTests {
     /// Runs the command on resources of an origin.
     private static func run(
         _ command: Segdl, _ arguments: [String], _ resources: String..., environment: [String: String] = [:]

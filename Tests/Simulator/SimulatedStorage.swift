@@ -174,6 +174,18 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         return true
     }
 
+    func removeAttribute(_ name: String) throws(StorageError) {
+        // What has none is left alone, as the call leaves it.
+        guard self.inode.attributes[name] != nil else { return }
+        try self.disk.begin("fremovexattr", self.path, epoch: self.epoch)
+        self.inode.attributes[name] = nil
+    }
+
+    func setModified(_ seconds: Int64) throws(StorageError) {
+        try self.disk.begin("futimens", self.path, epoch: self.epoch)
+        self.inode.modified = seconds &* 1_000_000_000
+    }
+
     func close() {
         guard self.epoch == self.disk.epoch, self.inode.lockHolder == self.id else { return }
         self.inode.lockHolder = nil

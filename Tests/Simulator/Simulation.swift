@@ -43,6 +43,7 @@ package struct Simulation {
     private var generator: SplitMix64
     /// Of its own, so that what it decides leaves all else in the worlds as it was.
     private var memoryGenerator: SplitMix64
+    private var readingGenerator: SplitMix64
     private let clock = SimulatedClock()
     private let executor: SeededExecutor
     private let disk: SimulatedDisk
@@ -73,6 +74,7 @@ package struct Simulation {
         }
         self.report = Report(seed: seed, faults: faults)
         self.memoryGenerator = SplitMix64(seed: seed ^ 0x6D65_6D6F_7279)
+        self.readingGenerator = SplitMix64(seed: seed ^ 0x7265_6164_696E_67)
         self.generator = generator
         self.checker = Checker(disk: self.disk, network: self.network)
         try self.configure()
@@ -164,9 +166,18 @@ package struct Simulation {
             request.headTimeout = .seconds(4)
             request.allocates = Bool.random(using: &self.generator)
             request.priority = Double.random(in: 0.01...1, using: &self.generator)
+            self.haveRead(&request)
             self.requests.append(request)
             self.checker.segments.append(count == 0 ? nil : count)
         }
+    }
+
+    /// In some worlds files are read along while they are fetched.
+    private mutating func haveRead(_ request: inout DownloadRequest) {
+        guard Int.random(in: 0..<3, using: &self.readingGenerator) == 0 else { return }
+        request.computedDigests =
+            [[.sha256], [.md5], [.sha1, .sha512]].randomElement(using: &self.readingGenerator) ?? []
+        request.windowLength = 1 << Int64.random(in: 12...21, using: &self.readingGenerator)
     }
 
     // MARK: Running
@@ -368,7 +379,8 @@ private struct Session: Sendable {
             switch event {
             case .note(let text): self.checker.hear(text, file: file)
             case .failed, .paused: self.checker.forgive(file: file)
-            case .started, .state, .progress, .segment, .retrying, .checkpoint, .completed, .cancelled: break
+            case .completed(let result): self.checker.compare(result.digests, of: file)
+            case .started, .state, .progress, .segment, .retrying, .checkpoint, .cancelled: break
             }
             guard outcome.isLogged else { continue }
             if case .progress = event { continue }

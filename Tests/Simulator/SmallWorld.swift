@@ -264,7 +264,7 @@ package struct SmallWorld: Hashable, Sendable {
             case .adopted: break
             case .adoptedUp(let limit): self.written &= (1 << UInt32(limit)) - 1
             }
-            self.steps.append(.prepared)
+            self.steps.append(.prepared())
         case .checkpoint: self.steps.append(.checkpointed(bytes: 0))
         case .revise: self.violate("it changes its mind about the only source it has")
         case .place:

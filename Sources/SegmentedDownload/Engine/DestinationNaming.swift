@@ -20,6 +20,7 @@ struct DestinationNaming: Sendable {
     var paths: DestinationPaths {
         switch self.request.destination {
         case .file(let path): DestinationPaths(path: path)
+        case .descriptor: DestinationPaths(directory: ".", name: "-")
         case .directory(let directory, _):
             DestinationPaths(directory: Self.trimmed(directory), name: self.name(suggestedBy: nil).value)
         }

@@ -21,6 +21,8 @@ final class DownloadEngine: Sendable {
         case adjust(GroupEvent)
         /// The user limits one file to so many bytes a second, or takes the limit back.
         case limit(DownloadID, bytesPerSecond: Int64?)
+        /// Somebody wants to know where segments stand.
+        case look
         /// No more downloads will be added; run until all rest.
         case close
     }
@@ -42,6 +44,7 @@ final class DownloadEngine: Sendable {
     private let clock: any EngineClock
     private let allowance: Mutex<Allowance>
     let gate: RateGate
+    private let looks = SegmentLooks()
     private let seed: UInt64
     private let threads: EngineThreads
     /// Unbounded, for its writers are few: each child posts a handful of messages and ends, and ticks are paced by time.
@@ -88,6 +91,11 @@ final class DownloadEngine: Sendable {
         self.outbox.yield(message)
     }
 
+    /// Where a download's segments stand; none while there is no plan, or once the engine has ended.
+    func segments(of job: DownloadJob) async -> [SegmentStatus] {
+        await self.looks.look(at: job) { self.post(.look) }
+    }
+
     /// Runs until the group is closed and every download rests, or the task is cancelled.
     func run() async {
         self.enforceLimits(true)
@@ -106,8 +114,10 @@ final class DownloadEngine: Sendable {
                     next += 1
                 }
                 self.beginNextStep(after: message, desk: &desk, in: &group)
+                if case .look = message { self.looks.answer { desk.segments(of: $0, now: self.clock.now) } }
                 if desk.isFinished { break }
             }
+            self.looks.close()
             group.cancelAll()
         }
         desk.closeAll()
@@ -121,7 +131,7 @@ final class DownloadEngine: Sendable {
         case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
         case .adjust(.priority(let id, let priority)):
             self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
-        case .event, .move, .remove, .ask, .tick, .adjust, .close: break
+        case .event, .move, .remove, .ask, .tick, .adjust, .look, .close: break
         }
     }
 
@@ -157,7 +167,7 @@ final class DownloadEngine: Sendable {
     private func fetcher(_ lease: SegmentLease, _ job: DownloadJob) -> SegmentFetcher {
         SegmentFetcher(
             lease: lease, follower: job.follower(to: lease.order.source), part: { job.part },
-            suggestName: { job.learn(from: $0) },
+            suggestName: { job.learn(from: $0, announcing: $1) },
             ask: { question in
                 switch question {
                 case .responded(let response, let name):
@@ -192,7 +202,9 @@ final class DownloadEngine: Sendable {
         case .prepare(let preparation):
             let id = desk.randomNumber()
             self.spawn(job, in: &group) {
-                guard let finding = try await job.prepare(preparation, id: id) else { return .prepared }
+                guard let finding = try await job.prepare(preparation, id: id) else {
+                    return .prepared(job.part?.reader?.window)
+                }
                 return .found(finding.survey)
             }
         case .checkpoint(let isPause):
@@ -205,6 +217,7 @@ final class DownloadEngine: Sendable {
             }
         case .place(let length):
             job.update(state: .verifying)
+            job.beginPlacing()
             self.spawn(job, in: &group) {
                 try await job.place(length: length)
                 return .placed
@@ -251,10 +264,25 @@ final class DownloadEngine: Sendable {
         after message: Message, desk: inout EngineDesk, in group: inout DiscardingTaskGroup
     ) {
         switch message {
+        case .event(let id, .prepared(.some)):
+            if let job = desk.job(id), let reader = job.part?.reader { self.read(with: reader, of: job, in: &group) }
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = desk.job(id), let step = desk.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
-        case .add, .event, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .close: break
+        case .add, .event, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .look, .close: break
+        }
+    }
+
+    /// Reads a file along while it is fetched.
+    private func read(with reader: InOrderReader, of job: DownloadJob, in group: inout DiscardingTaskGroup) {
+        let window = reader.window.id
+        self.threads.run(.reading, in: &group) {
+            do {
+                try await reader.run { self.post(.event(job.id, .taken(upTo: $0, window: window))) }
+            } catch {
+                let failure = error as? Failure ?? Failure(.internal, "unexpected: \("\(error)".printable)")
+                self.post(.event(job.id, .storageFailed(failure)))
+            }
         }
     }
 

@@ -30,11 +30,12 @@ final class DownloadJob: Sendable {
         var connectionsPeak = 0
         var connectionsLearned: Int?
 
-        /// All digests that the file must have. The server's own is not recorded: it tells it to every run.
+        /// All digests that the file must have. The server's own is not recorded: it tells it to every run. Where it could tell no
+        /// more than the user does, it is not asked: it might only be wrong.
         var expected: [ExpectedDigest] {
-            guard let announced, !self.digests.contains(where: { $0.algorithm == announced.algorithm }) else {
-                return self.digests
-            }
+            guard let announced,
+                !self.digests.contains(where: { $0.algorithm.isTrusted(asMuchAs: announced.algorithm) })
+            else { return self.digests }
             return self.digests + [announced]
         }
     }
@@ -45,6 +46,8 @@ final class DownloadJob: Sendable {
     private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
     private let storage: any Storage
+    /// Where the bytes are handed on to, if they are not kept.
+    private let output: OutputDescriptor?
     private let naming: DestinationNaming
     private let shared: Mutex<Shared>
 
@@ -54,10 +57,12 @@ final class DownloadJob: Sendable {
         self.id = id
         self.request = request
         self.followers = followers
-        self.storage = storage
+        self.output =
+            if case .descriptor(let descriptor) = request.destination { OutputDescriptor(descriptor) } else { nil }
+        self.storage = self.output == nil ? storage : StreamStorage()
         self.naming = DestinationNaming(
-            request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: storage)
-        let isNamed = if case .file = request.destination { true } else { false }
+            request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
+        let isNamed = if case .directory = request.destination { false } else { true }
         self.shared = Mutex(Shared(isNamed: isNamed, digests: request.digests))
     }
 
@@ -130,7 +135,8 @@ final class DownloadJob: Sendable {
             DownloadResult(
                 path: shared.paths?.destination ?? "", bytes: shared.finished?.length ?? shared.progress.bytesDone,
                 bytesFetched: shared.bytesFetched, requests: shared.requests, connectionsPeak: shared.connectionsPeak,
-                duration: duration, crc32: shared.finished?.crc.hex, digests: shared.expected,
+                duration: duration, crc32: shared.finished?.crc.hex,
+                digests: shared.expected + (shared.finished?.computed(besides: shared.expected) ?? []),
                 verifiedBy: wasAlreadyComplete && self.request.ifExists == .skip
                     ? .none : self.verification(shared.resource, hasDigests: !shared.expected.isEmpty),
                 wasAlreadyComplete: wasAlreadyComplete)
@@ -238,11 +244,10 @@ final class DownloadJob: Sendable {
     var name: Download.ID { self.naming.id }
 
     /// What a response says of the file: keeps its type, and returns the name it suggests, if one may still be chosen.
-    func learn(from head: ResponseHead) -> String? {
-        let announced = AnnouncedDigests(head.fields).representation
+    func learn(from head: ResponseHead, announcing announced: AnnouncedDigests) -> String? {
         self.shared.withLock { shared in
             shared.mediaType = head.fields[values: .contentType].first?.lowercased()
-            shared.lastAnnounced = announced
+            shared.lastAnnounced = announced.representation
         }
         guard self.shared.withLock({ !$0.isNamed }) else { return nil }
         // Without that field the name is the one from before.
@@ -256,6 +261,13 @@ final class DownloadJob: Sendable {
     /// Makes the part file ready. Returns what was found instead, if the response named another destination and
     /// something is there.
     func prepare(_ preparation: Preparation, id: UInt64) async throws -> Surveyor.Finding? {
+        // Nothing more of what was begun before comes out, whatever is found.
+        let hasBegun = self.output != nil && self.part?.reader?.close() == true
+        if hasBegun || self.output?.hasWritten == true {
+            throw Failure(
+                .changed, "the file would have to be begun anew, and some of it was handed on",
+                hint: "Run the same command again, or save to a file, which can be gone on with")
+        }
         if let finding = try await self.rename(to: preparation.suggestedName) {
             return finding
         }
@@ -267,6 +279,7 @@ final class DownloadJob: Sendable {
             return shared.part
         }
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
+        surveyed?.keep(self.request.syncPolicy)
         let source = self.recorded(preparation.source)
         let digests = self.shared.withLock { $0.digests }.map(\.description)
         switch (preparation.mode, surveyed) {
@@ -285,7 +298,10 @@ final class DownloadJob: Sendable {
             let part = try surveyed ?? self.createPart(self.paths)
             do {
                 try self.checkSpace(for: preparation.resource, part: part)
-                if isNew { part.describe(self.request.label(inheriting: nil)) }
+                if isNew {
+                    part.describe(self.request.label(inheriting: nil))
+                    part.keep(self.request.syncPolicy)
+                }
                 try await part.begin(
                     preparation.resource, id: id, sources: source, digests: digests, allocates: self.request.allocates)
             } catch {
@@ -294,7 +310,30 @@ final class DownloadJob: Sendable {
             }
             self.shared.withLock { $0.part = part }
         }
+        self.readAlong(id: id, length: preparation.resource.completeLength)
         return nil
+    }
+
+    /// Has somebody read the file while it is fetched, if it is handed on or has digests.
+    private func readAlong(id: UInt64, length: Int64?) {
+        let (part, digests) = self.shared.withLock { ($0.part, $0.expected) }
+        guard let part else { return }
+        // The CRC-32 is combined from the blocks'.
+        let algorithms = ExpectedDigest.Algorithm.allCases.filter { algorithm in
+            algorithm != .crc32
+                && (self.request.computedDigests.contains(algorithm) || digests.contains { $0.algorithm == algorithm })
+        }
+        let windowLength = self.request.windowLength
+        part.read { claims, states in
+            if let output = self.output {
+                return InOrderReader(
+                    to: output, part.file, id: id, algorithms: algorithms, windowLength: windowLength, length: length)
+            }
+            guard let length else { return nil }
+            return InOrderReader(
+                part.file, id: id, algorithms: algorithms, states: states, claims: claims, windowLength: windowLength,
+                length: length)
+        }
     }
 
     /// Takes the name the response suggests, unless the name is settled; what is found there, if anything.
@@ -363,22 +402,34 @@ final class DownloadJob: Sendable {
             remarks: revision.remarks)
     }
 
+    /// From now on placing may be interrupted.
+    func beginPlacing() {
+        self.shared.withLock { $0.interruption = Latch() }
+    }
+
     /// Verifies and moves into place.
     func place(length: Int64) async throws {
         let (part, resource, flag, digests) = self.shared.withLock { shared in
-            shared.interruption = Latch()
-            return (shared.part, shared.resource, shared.interruption, shared.expected)
+            (shared.part, shared.resource, shared.interruption, shared.expected)
         }
         guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }
         let finisher = Finisher(
             storage: self.storage, part: part, resource: resource, digests: digests,
-            replaces: self.request.ifExists == .overwrite)
-        let result = try await finisher.finish(length: length, unless: flag)
+            computedDigests: self.request.computedDigests,
+            replaces: self.request.ifExists == .overwrite, keepsRemoteTime: self.request.keepsRemoteTime)
+        let result =
+            self.output == nil
+            ? try await finisher.finish(length: length, unless: flag)
+            : try await finisher.handOn(length: length, unless: flag)
         self.shared.withLock { $0.finished = result }
     }
 
     func interruptPlacing() {
-        _ = self.shared.withLock { $0.interruption.raise() }
+        let part = self.shared.withLock { shared in
+            shared.interruption.raise()
+            return shared.part
+        }
+        part?.reader?.wake()
     }
 
     /// Deletes part and manifest, surveyed or not.

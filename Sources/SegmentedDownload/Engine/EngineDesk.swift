@@ -77,6 +77,8 @@ struct EngineDesk {
             return self.machine.handle(event, now: now)
         case .limit:
             return self.machine.handle(.rateChanged, now: now)
+        case .look:
+            return []
         case .event(let id, let event):
             guard let index = self.index(id) else { return self.machine.handle(.download(id, event), now: now) }
             self.observe(index, now: now)
@@ -233,6 +235,24 @@ struct EngineDesk {
         progress.rate = entry.meter.rate
         progress.connections = self.machine.connections(entry.job.id)
         return progress
+    }
+
+    /// Where a download's segments stand; none while there is no plan. Changes nothing.
+    func segments(of job: DownloadJob, now: Duration) -> [SegmentStatus] {
+        guard let index = self.index(job.id), let plan = self.machine.ask(job.id, { $0.plan }) ?? nil else { return [] }
+        let orders = self.entries[index].leases.map(\.order)
+        // Where there are mirrors not the segment waits, but who failed it.
+        let isRetrying = job.state == .retrying
+        return plan.segments.map { segment in
+            let order = segment.lease.flatMap { lease in orders.first { $0.lease == lease } }
+            let state: SegmentStatus.State =
+                segment.isComplete
+                ? .done : segment.lease != nil ? .fetching : isRetrying || segment.retryAt > now ? .retrying : .waiting
+            return SegmentStatus(
+                segment: segment.id.rawValue, start: segment.lowerBound, position: segment.position,
+                end: segment.upperBound == .max ? nil : segment.upperBound, state: state,
+                source: state == .fetching ? order?.source.rawValue : nil)
+        }
     }
 
     private mutating func reportProgress(_ index: Int) {

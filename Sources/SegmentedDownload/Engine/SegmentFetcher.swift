@@ -14,7 +14,7 @@ package struct SegmentFetcher: Sendable {
     let follower: RedirectFollower
     /// The part file, there once the engine lets anything be written.
     let part: @Sendable () -> PartialFile?
-    let suggestName: @Sendable (ResponseHead) -> String?
+    let suggestName: @Sendable (ResponseHead, AnnouncedDigests) -> String?
     let ask: @Sendable (Question) -> Void
     /// Where it waits when bytes come faster than they may.
     let pass: RatePass
@@ -44,10 +44,10 @@ package struct SegmentFetcher: Sendable {
             }
             return try await self.follower.withResponse(
                 to: self.lease.order.request, isBroken: { self.lease.isFaulted || !Task.isCancelled }
-            ) { head, response, body in
-                self.ask(.responded(response, suggestedName: self.suggestName(head)))
+            ) { head, response, announced, body in
+                self.ask(.responded(response, suggestedName: self.suggestName(head, announced)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
-                return try await self.write(body, of: response, AnnouncedDigests(head.fields).content)
+                return try await self.write(body, of: response, announced.content)
             }
         } catch let failure as Failure {
             return self.lease.isRevoked ? .revoked : .failed(failure)
@@ -69,7 +69,8 @@ package struct SegmentFetcher: Sendable {
         }
         // Of bytes that may turn out to be wrong nothing is claimed before that is known.
         var writer = SegmentWriter(
-            part: part, from: self.lease.position, mark: self.lease.order.mark, holdsClaims: announced != nil)
+            part: part, from: self.lease.position, mark: self.lease.order.mark,
+            holdsClaims: announced != nil && part.mayHold(response))
         var check = announced.map { ContentCheck($0, of: response) }
         let result: Result<LeaseEnd, any Error>
         do {
@@ -117,6 +118,7 @@ package struct SegmentFetcher: Sendable {
                     guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                     continue
                 }
+                try await writer.room(for: granted)
                 try chunk.withBytes {
                     try writer.write(UnsafeRawBufferPointer(rebasing: $0[taken..<(taken + granted)]))
                 }

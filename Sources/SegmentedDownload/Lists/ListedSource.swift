@@ -23,7 +23,7 @@ package struct ListBase: Sendable {
 extension SourceURL {
     /// A source as a list has it.
     package init(_ text: String, at place: ListPlace, relativeTo base: ListBase?) throws(ListProblem) {
-        let isRelative = !Self.hasScheme(text)
+        let isRelative = Self.scheme(of: text) == nil
         do throws(DownloadError) {
             try self.init(isRelative ? base?.resolve(text) ?? text : text)
         } catch {
@@ -33,13 +33,15 @@ extension SourceURL {
         }
     }
 
-    /// Whether a URL is absolute (RFC 3986 §3.1).
-    private static func hasScheme(_ text: String) -> Bool {
+    /// The scheme of an absolute URL in lower case; absent if it is relative (RFC 3986 §3.1).
+    static func scheme(of text: String) -> String? {
         let scheme = text.utf8.prefix { byte in
             byte.isASCIILetter || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "+-.".utf8.contains(byte)
         }
-        guard let first = scheme.first, first.isASCIILetter else { return false }
-        return text.utf8.dropFirst(scheme.count).first == UInt8(ascii: ":")
+        guard let first = scheme.first, first.isASCIILetter,
+            text.utf8.dropFirst(scheme.count).first == UInt8(ascii: ":")
+        else { return nil }
+        return String(Substring(scheme)).lowercased()
     }
 }
 

@@ -9,37 +9,82 @@ package struct Finisher: Sendable {
     package let part: PartialFile
     package let resource: RemoteResource
     package let digests: [ExpectedDigest]
+    /// Digests that are wanted whatever they are.
+    var computedDigests: [ExpectedDigest.Algorithm] = []
     package let replaces: Bool
+    /// Whether the file gets the date that the server says.
+    let keepsRemoteTime: Bool
 
     /// What was found out about the finished file.
     package struct Result: Hashable, Sendable {
         package var length: Int64
         package var crc: CRC32
+        /// The digests that were expected or wanted.
+        var hexes: [ExpectedDigest.Algorithm: String] = [:]
+
+        /// Those that were not expected, in an order of their own.
+        func computed(besides expected: [ExpectedDigest]) -> [ExpectedDigest] {
+            ExpectedDigest.Algorithm.allCases.compactMap { algorithm in
+                guard algorithm != .crc32, !expected.contains(where: { $0.algorithm == algorithm }) else { return nil }
+                return self.hexes[algorithm].flatMap { ExpectedDigest(algorithm, hex: $0) }
+            }
+        }
     }
 
     /// - Parameter interruption: once raised, computing digests ends with a `cancelled` failure, nothing lost.
     func finish(length: Int64, unless interruption: Latch) async throws -> Result {
+        let (claims, crc) = try self.settle(length: length)
+        try self.checkIdentity(length: length)
+        try self.checkHoles(claims, length: length)
+        let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
+        let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
+        if self.keepsRemoteTime, let date = self.resource.validator.lastModified {
+            try self.part.file.setModified(date.secondsSinceEpoch)
+        }
+        try self.leaveRecord(claims, length: length, crc: crc)
+        if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
+        try self.checkIdentity(length: length)
+        try self.rename()
+        self.part.markPlaced()
+        if self.part.syncPolicy != .none { try await self.synchronizeDirectory() }
+        try self.part.removeManifest()
+        self.part.close()
+        return Result(length: length, crc: crc, hexes: hexes)
+    }
+
+    /// Waits until the last byte was handed on, and verifies what was.
+    func handOn(length: Int64, unless interruption: Latch) async throws -> Result {
+        let (_, crc) = try self.settle(length: length)
+        let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
+        guard self.part.reader?.isSpoiled == false else {
+            throw Failure(.integrity, "what was handed on turned out to be of another file than the rest")
+        }
+        let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
+        self.part.close()
+        return Result(length: length, crc: crc, hexes: hexes)
+    }
+
+    private func settle(length: Int64) throws -> (claims: [Claim], crc: CRC32) {
         let claims = self.part.settledClaims
         guard let crc = claims.combinedCRC(of: length) else {
             throw Failure(.internal, "\(length) bytes were to be written, but the claims do not cover them")
         }
-        try self.checkIdentity(length: length)
-        try self.checkHoles(claims, length: length)
-        try self.checkDigests(length: length, crc: crc, unless: interruption)
+        return (claims, crc)
+    }
+
+    /// Has the file say what it is. Not every file system has attributes, or room for long ones: then it can vouch for less of itself
+    /// later, but never says what an earlier file of that inode was.
+    private func leaveRecord(_ claims: [Claim], length: Int64, crc: CRC32) throws {
+        let file = self.part.file
         if !self.resource.endsWithConnection {
-            let record = FinishedRecord(
-                resource: self.resource, length: length, crc: crc, modified: try self.part.file.status().modified)
-            // Not every file system has attributes; then the file just cannot vouch for itself later.
-            _ = try self.part.file.setAttribute(FinishedRecord.attribute, record.encoded)
+            var record = FinishedRecord(
+                resource: self.resource, length: length, crc: crc, modified: try file.status().modified,
+                pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [])
+            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
+            record.pieces = []
+            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
         }
-        try await self.part.synchronize(metadata: true)
-        try self.checkIdentity(length: length)
-        try self.rename()
-        self.part.markPlaced()
-        try await self.synchronizeDirectory()
-        try self.part.removeManifest()
-        self.part.close()
-        return Result(length: length, crc: crc)
+        try file.removeAttribute(FinishedRecord.attribute)
     }
 
     /// A file somebody cut grows again under later writes, with zeros where its bytes were: those show as holes.
@@ -97,14 +142,20 @@ package struct Finisher: Sendable {
         }
     }
 
-    private func checkDigests(length: Int64, crc: CRC32, unless interruption: Latch) throws {
-        // Where only the CRC-32 is wanted, nothing is read again: it was combined from the blocks'.
-        if self.digests.allSatisfy({ $0.algorithm == .crc32 }) {
-            for digest in self.digests { try self.check(digest, crc.hex) }
-            return
+    /// - Parameter computed: those that were computed while the file was fetched.
+    private func checkDigests(
+        _ computed: [ExpectedDigest.Algorithm: String], length: Int64, crc: CRC32, unless interruption: Latch
+    ) throws -> [ExpectedDigest.Algorithm: String] {
+        var hexes = computed
+        // Nothing is read for the CRC-32: it was combined from the blocks'.
+        hexes[.crc32] = crc.hex
+        let others = (self.digests.map(\.algorithm) + self.computedDigests).filter { hexes[$0] == nil }
+        if !others.isEmpty {
+            let read = try self.part.file.digests(others, length: length, unless: interruption)
+            hexes.merge(zip(others, read)) { first, _ in first }
         }
-        let hexes = try self.part.file.digests(self.digests.map(\.algorithm), length: length, unless: interruption)
-        for (digest, hex) in zip(self.digests, hexes) { try self.check(digest, hex) }
+        for digest in self.digests { try self.check(digest, hexes[digest.algorithm] ?? "") }
+        return hexes
     }
 
     private func check(_ digest: ExpectedDigest, _ hex: String) throws {

@@ -271,6 +271,22 @@ final class POSIXFile: StorageFile {
         }
     }
 
+    func removeAttribute(_ name: String) throws(StorageError) {
+        do throws(StorageError) {
+            try POSIXStorage.check("fremovexattr", self.path) { fremovexattr(self.descriptor, name) }
+        } catch {
+            guard error.errno == ENODATA || error.errno == EOPNOTSUPP else { throw error }
+        }
+    }
+
+    func setModified(_ seconds: Int64) throws(StorageError) {
+        // UTIME_OMIT, a macro that is not imported: the time of the last access stays.
+        let times = [
+            timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2), timespec(tv_sec: Int(seconds), tv_nsec: 0),
+        ]
+        try POSIXStorage.check("futimens", self.path) { futimens(self.descriptor, times) }
+    }
+
     func close() {
         guard self.isClosed.raise() else { return }
         // Data was synced before anyone relied on it, so what close says adds nothing.

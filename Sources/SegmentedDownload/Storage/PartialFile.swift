@@ -27,6 +27,18 @@ package final class PartialFile: Sendable {
         /// A stream without a known length cannot be resumed, an empty file need not be: they keep no manifest. Nor does what is the
         /// destination by now.
         var isRecorded: Bool
+        /// When bytes and claims are made durable.
+        var syncPolicy = SyncPolicy.checkpoint
+        /// Who reads the bytes in their order, if somebody does.
+        var reader: InOrderReader?
+        /// How far digests had come when that was last recorded.
+        var digestStates: [DigestState]
+
+        /// These bytes are not believed any more, nor what was computed over them.
+        mutating func withdrawDigests(of ranges: [Range<Int64>]) {
+            self.reader?.withdraw(ranges)
+            self.digestStates.removeAll { state in ranges.contains { $0.lowerBound < state.offset } }
+        }
     }
 
     /// A manifest is written at once for files longer than this, in bytes; shorter ones get it with their first checkpoint.
@@ -40,17 +52,41 @@ package final class PartialFile: Sendable {
 
     package init(
         paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim],
-        durableCount: Int = 0
+        durableCount: Int = 0, digestStates: [DigestState] = []
     ) {
         self.paths = paths
         self.file = file
         self.storage = storage
-        self.journal = Mutex(Journal(header: header, claims: claims, durableCount: durableCount, isRecorded: true))
+        self.journal = Mutex(
+            Journal(
+                header: header, claims: claims, durableCount: durableCount, isRecorded: true, digestStates: digestStates
+            ))
     }
 
     package func close() {
-        self.journal.withLock { $0.file?.close() }
+        let reader = self.journal.withLock { journal in
+            journal.file?.close()
+            return journal.reader
+        }
+        reader?.close()
         self.file.close()
+    }
+
+    /// How far digests had come over what is claimed, when that was last recorded.
+    var digestStates: [DigestState] { self.journal.withLock { $0.digestStates } }
+
+    /// Who reads the bytes in their order, if somebody does.
+    var reader: InOrderReader? { self.journal.withLock { $0.reader } }
+
+    /// Has the bytes read in their order from now on.
+    ///
+    /// - Parameter make: gets the ranges that are claimed already, and how far digests had come over them.
+    func read(with make: ([Range<Int64>], [DigestState]) -> InOrderReader?) {
+        let before = self.journal.withLock { journal in
+            defer { journal.reader = make(journal.claims.map(\.range).merged(), journal.digestStates) }
+            return journal.reader
+        }
+        before?.close()
     }
 
     package var header: Manifest.Header { self.journal.withLock { $0.header } }
@@ -61,6 +97,13 @@ package final class PartialFile: Sendable {
     }
 
     // MARK: Making ready
+
+    var syncPolicy: SyncPolicy { self.journal.withLock { $0.syncPolicy } }
+
+    /// Makes what is written durable when the caller wants it.
+    func keep(_ policy: SyncPolicy) {
+        self.journal.withLock { $0.syncPolicy = policy }
+    }
 
     /// Keeps what the caller said; to be called before ``begin(_:id:sources:digests:allocates:)`` or
     /// ``adopt(id:resource:limit:sources:digests:)``, which write it.
@@ -79,7 +122,8 @@ package final class PartialFile: Sendable {
             journal.durableCount = 0
             journal.syncHasFailed = false
             journal.isDistrusted = false
-            journal.isRecorded = resource.completeLength ?? 0 > 0
+            journal.isRecorded = resource.completeLength ?? 0 > 0 && self.storage.keepsFiles
+            journal.digestStates = []
         }
         // The manifest goes first: bytes without claims are harmless, claims without bytes are not.
         // With a part beside it, a manifest is ours however damaged it is.
@@ -100,7 +144,7 @@ package final class PartialFile: Sendable {
                 inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
                 label: journal.header.label)
         }
-        if let length = resource.completeLength, length > Self.immediateManifestLength {
+        if let length = resource.completeLength, length > Self.immediateManifestLength, self.storage.keepsFiles {
             try await self.writeManifest(durableCount: 0)
         }
     }
@@ -120,12 +164,17 @@ package final class PartialFile: Sendable {
         let count = self.journal.withLock { journal in
             if let limit {
                 journal.durableCount = journal.claims.forget(from: limit, durableCount: journal.durableCount)
+                journal.withdrawDigests(of: [limit..<Int64.max])
             }
+            journal.claims.retireMarks()
             journal.header = Manifest.Header(
                 id: id, resource: keepsRecord ? journal.header.resource : resource, completeLength: length,
                 device: status.device, inode: status.inode, bootID: self.storage.bootID,
                 sources: keepsRecord ? journal.header.sources : sources, digests: digests, label: journal.header.label)
             return journal.claims.count
+        }
+        guard self.syncPolicy == .checkpoint else {
+            return try await self.writeManifest(durableCount: self.journal.withLock { $0.durableCount })
         }
         // Some of these claims were read back from the page cache only. Where that fails the manifest stays as it is.
         try self.rewriteUnsynced()
@@ -160,6 +209,7 @@ package final class PartialFile: Sendable {
         let (isRecorded, durableCount) = self.journal.withLock { journal in
             journal.durableCount = journal.claims.withdraw(ranges, durableCount: journal.durableCount)
             journal.generation += 1
+            journal.withdrawDigests(of: ranges)
             if remarks { journal.claims.markUnmarked() }
             if let record {
                 journal.header.resource = record.resource
@@ -179,20 +229,24 @@ package final class PartialFile: Sendable {
     }
 
     private func tryWriteManifest(durableCount: Int) async throws(StorageError) -> Bool {
-        let (header, claims, generation) = self.journal.withLock { ($0.header, $0.claims, $0.generation) }
+        let (header, claims, generation, states) = self.journal.withLock {
+            ($0.header, $0.claims, $0.generation, $0.digestStates)
+        }
         let durableCount = min(durableCount, claims.count)
-        let bytes = Self.encode(header, claims, durableCount: durableCount)
+        let (bytes, records) = Self.encode(header, claims, states, durableCount: durableCount)
         try self.storage.removeManifest(self.paths.manifestDraft)
         let draft = try self.storage.open(self.paths.manifestDraft, .createPrivate)
         try Self.write(bytes, to: draft, at: 0)
-        try await draft.synchronize(metadata: true)
+        // What replaces a record of durable bytes is as durable as that.
+        let isSynced = self.syncPolicy == .checkpoint || durableCount > 0
+        if isSynced { try await draft.synchronize(metadata: true) }
         try self.storage.rename(self.paths.manifestDraft, to: self.paths.manifest, replacing: true)
-        try await self.storage.synchronize(directory: self.paths.directory)
+        if isSynced { try await self.storage.synchronize(directory: self.paths.directory) }
         return try self.withJournal { (journal) throws(StorageError) in
             guard journal.generation == generation else { return false }
             journal.file?.close()
             journal.file = draft
-            journal.sequence = UInt32(truncatingIfNeeded: claims.count + 1)
+            journal.sequence = UInt32(truncatingIfNeeded: records)
             journal.offset = Int64(bytes.count)
             journal.durableCount = durableCount
             // Claims that came while the manifest was being written.
@@ -210,14 +264,18 @@ package final class PartialFile: Sendable {
         }
     }
 
-    private static func encode(_ header: Manifest.Header, _ claims: [Claim], durableCount: Int) -> [UInt8] {
+    /// A manifest's bytes, and how many records they are.
+    private static func encode(
+        _ header: Manifest.Header, _ claims: [Claim], _ states: [DigestState], durableCount: Int
+    ) -> (bytes: [UInt8], records: Int) {
+        let records =
+            claims.map { Manifest.Record.claim($0) } + states.flatMap(\.pieces).map { .digest($0) }
+            + [.checkpoint(claims: Int64(durableCount))]
         var bytes = ManifestCodec.encode(header)
-        var sequence: UInt32 = 0
-        for claim in claims {
-            bytes += ManifestCodec.encode(.claim(claim), sequence: sequence, of: header.id)
-            sequence &+= 1
+        for (sequence, record) in records.enumerated() {
+            bytes += ManifestCodec.encode(record, sequence: UInt32(truncatingIfNeeded: sequence), of: header.id)
         }
-        return bytes + ManifestCodec.encode(.checkpoint(claims: Int64(durableCount)), sequence: sequence, of: header.id)
+        return (bytes, records.count)
     }
 
     // MARK: While fetching
@@ -235,6 +293,18 @@ package final class PartialFile: Sendable {
             text: "the server does not say how long the file is, and the last 64 MiB of a disk are left free")
     }
 
+    /// Whether the bytes of a response may be kept back until its end: not where somebody waits for them who has no room for more.
+    func mayHold(_ response: RangeResponse) -> Bool {
+        guard let window = self.reader?.window, window.isStream else { return true }
+        return response.bodyEnd.map { $0 - response.bodyStart <= window.length / 2 } ?? false
+    }
+
+    /// Writes all of the bytes at an offset.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
+        try self.file.writeFully(bytes, at: offset)
+        self.reader?.put(bytes, at: offset)
+    }
+
     /// Records that bytes are written. They survive the process at once, a power cut after the next checkpoint.
     package func claim(_ claim: Claim) throws(StorageError) {
         try self.withJournal { (journal) throws(StorageError) in
@@ -242,6 +312,7 @@ package final class PartialFile: Sendable {
             // The manifest first: a checkpoint counts its records, and one that could not be written is none of them.
             try Self.append(.claim(claim), to: &journal)
             journal.claims.append(claim)
+            journal.reader?.claim(claim.range)
         }
     }
 
@@ -250,6 +321,7 @@ package final class PartialFile: Sendable {
         try self.withJournal { (journal) throws(StorageError) in
             journal.durableCount = journal.claims.forget(from: offset, durableCount: journal.durableCount)
             journal.generation += 1
+            journal.withdrawDigests(of: [offset..<Int64.max])
             try Self.append(.forget(from: offset), to: &journal)
         }
     }
@@ -263,6 +335,7 @@ package final class PartialFile: Sendable {
         } catch {
             self.journal.withLock { journal in
                 journal.claims.removeSubrange(journal.durableCount...)
+                journal.digestStates = []
                 journal.generation += 1
                 journal.syncHasFailed = true
                 // Should the manifest be as lost as the data, there is nothing more to be done.
@@ -274,10 +347,16 @@ package final class PartialFile: Sendable {
 
     /// Syncs what is claimed, then records it as durable. Returns the durable bytes.
     package func checkpoint(isPause: Bool) async throws(StorageError) -> Int64 {
-        let (count, hasManifest, isRecorded, generation) = self.journal.withLock {
-            ($0.claims.count, $0.file != nil, $0.isRecorded, $0.generation)
+        let (claimed, hasManifest, isRecorded, generation, states, policy, durable) = self.journal.withLock {
+            // Of what is claimed by now, so that no state is recorded before the bytes that it is of.
+            (
+                $0.claims.count, $0.file != nil, $0.isRecorded, $0.generation, $0.reader?.states, $0.syncPolicy,
+                $0.durableCount
+            )
         }
-        try await self.synchronize(metadata: false)
+        let isSynced = policy == .checkpoint || policy == .end && isPause
+        let count = isSynced ? claimed : durable
+        if isSynced { try await self.synchronize(metadata: false) }
         guard isRecorded else { return 0 }
         if !hasManifest {
             let isCurrent = self.journal.withLock { $0.generation == generation }
@@ -286,6 +365,10 @@ package final class PartialFile: Sendable {
         let file: (any StorageFile)? = try self.withJournal { (journal) throws(StorageError) in
             guard journal.generation == generation else { return nil }
             journal.durableCount = max(journal.durableCount, count)
+            if let states, states != journal.digestStates {
+                journal.digestStates = states
+                for piece in states.flatMap(\.pieces) { try Self.append(.digest(piece), to: &journal) }
+            }
             if isPause, !journal.isDistrusted {
                 let modified = try self.file.status().modified
                 try Self.append(.pause(claims: Int64(count), modified: modified), to: &journal)
@@ -294,7 +377,9 @@ package final class PartialFile: Sendable {
             }
             return journal.file
         }
-        try await file?.synchronize(metadata: false)
+        if isSynced { try await file?.synchronize(metadata: false) }
+        // Under the other policy that was done when the names came to be.
+        if isSynced, policy == .end { try await self.storage.synchronize(directory: self.paths.directory) }
         return self.journal.withLock { $0.claims[..<$0.durableCount].reduce(0) { $0 + $1.length } }
     }
 

@@ -27,7 +27,8 @@ package struct SegmentWriter {
 
     /// Writes all of the bytes, then claims the pieces they complete.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) throws(StorageError) {
-        try self.part.file.writeFully(bytes, at: self.position)
+        try self.part.write(bytes, at: self.position)
+        let start = self.position
         var rest = bytes[...]
         while !rest.isEmpty {
             let pieceEnd = self.position - self.position % Self.claimLength + Self.claimLength
@@ -40,6 +41,13 @@ package struct SegmentWriter {
                 try self.flush()
             }
         }
+        // Who has the bytes handed on need not wait for a piece to be whole.
+        if self.held == nil { self.part.reader?.show(start..<self.position) }
+    }
+
+    /// Waits for room for so many bytes, where they are handed on to somebody who may be slow.
+    func room(for count: Int) async throws {
+        try await self.part.reader?.room(upTo: self.position + Int64(count))
     }
 
     /// Claims what is written and not claimed yet, or notes it to be claimed at the end.

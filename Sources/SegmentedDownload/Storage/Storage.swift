@@ -35,6 +35,9 @@ package protocol Storage: Sendable {
     /// Makes renames and removals in a directory durable (`fsync` on it).
     func synchronize(directory: String) async throws(StorageError)
 
+    /// Whether anything is there afterwards: else no manifest is kept.
+    var keepsFiles: Bool { get }
+
     /// Names the current boot, as far as the system does.
     var bootID: String { get }
 
@@ -72,6 +75,12 @@ package protocol StorageFile: Sendable {
 
     /// Sets an extended attribute; false where the file system has none.
     func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool
+
+    /// Takes an extended attribute away, if it has it.
+    func removeAttribute(_ name: String) throws(StorageError)
+
+    /// Has the content last changed so many seconds after 1970 (`futimens`).
+    func setModified(_ seconds: Int64) throws(StorageError)
 
     /// Closes the file. Closing twice is no error.
     func close()
@@ -154,6 +163,10 @@ package struct StorageError: Error, Hashable, Sendable {
         return Failure(
             code, "\(self.call) \(self.path.printable): \(self.text)", hint: hint, errno: self.errno)
     }
+}
+
+extension Storage {
+    package var keepsFiles: Bool { true }
 }
 
 extension StorageFile {

@@ -161,13 +161,17 @@ package struct Surveyor: Sendable {
         let kept = claims.reduce(0) { $0 + $1.length }
         let note =
             kept < claimed ? "\(claimed - kept) bytes on disk were not what was written; they are fetched again" : nil
+        let missing = claims.missing(of: header.completeLength)
+        // What was lost may come again as other bytes, and no state is of those.
+        let frontier = missing.first?.lowerBound ?? header.completeLength
+        let states = manifest.digestStates.filter { $0.offset <= frontier }
         let saved = SavedPartial(
             resource: header.resource, completeLength: header.completeLength,
-            missing: claims.missing(of: header.completeLength), reference: self.reference(of: header),
+            missing: missing, reference: self.reference(of: header),
             marked: claims.marked)
         let part = PartialFile(
             paths: paths, file: file, storage: self.storage, header: header,
-            claims: durable + unsynced, durableCount: durable.count)
+            claims: durable + unsynced, durableCount: durable.count, digestStates: states)
         return Finding(survey: .partial(saved), part: part, note: note)
     }
 }

@@ -18,10 +18,12 @@ package import SegmentedDownloadCore
 package struct AsyncHTTPClientTransport: HTTPTransport {
     package struct Configuration: Hashable, Sendable {
         package var connectTimeout: Duration = .seconds(15)
-        /// A PEM file with the authorities to trust instead of the system's.
-        package var certificateAuthorityFile: String?
-        /// Whether certificates are checked.
-        package var verifiesCertificates = true
+        /// Who is trusted, and who we are.
+        package var trust = TrustPolicy()
+        /// Which connections go through a proxy.
+        package var proxies = ProxyPolicy()
+        /// Where hosts are to be found, instead of what name servers say.
+        package var addresses: [HostAddress] = []
         /// Connections kept per host: more than any budget, which alone decides and may be raised while all runs.
         package var connectionsPerHost = 1 << 16
         /// Which interfaces may be used.
@@ -30,53 +32,80 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         package init() {}
     }
 
-    private let client: HTTPClient
+    private let configuration: Configuration
+    private let clients: HTTPClients
     private let loops: MultiThreadedEventLoopGroup
     private let buffers: ReceiveBuffers
     private let connections: ConnectionRegister
+    private let relay: TLSRelay
 
     /// Hands a transport to `body` and shuts it down when that returns.
     package static func withTransport<Answer: Sendable>(
         _ configuration: Configuration = Configuration(),
         _ body: (AsyncHTTPClientTransport) async throws -> Answer
     ) async throws -> Answer {
-        let tls = try Self.tlsConfiguration(configuration)
-        var settings = HTTPClient.Configuration(tlsConfiguration: tls)
-        settings.redirectConfiguration = .disallow
-        settings.httpVersion = .http1Only
-        settings.decompression = .disabled
-        settings.timeout = .init(connect: .nanoseconds(configuration.connectTimeout.inNanoseconds), read: nil)
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connectionsPerHost
-        settings.connectionPool.retryConnectionEstablishment = false
+        let tls = try configuration.trust.tlsConfiguration()
         let buffers = ReceiveBuffers()
         let connections = ConnectionRegister()
         connections.obey(configuration.network)
-        settings.http1_1ConnectionDebugInitializer = { channel in
-            do {
-                try connections.admit(channel)
-            } catch {
-                return channel.eventLoop.makeFailedFuture(error)
-            }
-            let isTLS = (try? channel.pipeline.syncOperations.handler(type: NIOSSLClientHandler.self)) != nil
-            let allocator = buffers.take(isTLS: isTLS)
-            channel.closeFuture.whenComplete { _ in buffers.giveBack() }
-            return channel.setOption(.recvAllocator, value: allocator).flatMap {
-                channel.setOption(.maxMessagesPerRead, value: 1)
-            }
-        }
         let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let client = HTTPClient(eventLoopGroupProvider: .shared(loops), configuration: settings)
+        let clients = HTTPClients(on: loops) { way, isIdentified in
+            var own = tls
+            if !isIdentified {
+                own.certificateChain = []
+                own.privateKey = nil
+            }
+            var settings = HTTPClient.Configuration(tlsConfiguration: own)
+            settings.redirectConfiguration = .disallow
+            settings.httpVersion = .http1Only
+            settings.decompression = .disabled
+            settings.timeout = .init(connect: .nanoseconds(configuration.connectTimeout.inNanoseconds), read: nil)
+            settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connectionsPerHost
+            settings.connectionPool.retryConnectionEstablishment = false
+            settings.http1_1ConnectionDebugInitializer = { channel in
+                Self.prepare(
+                    channel, on: way, checksNames: configuration.trust.verifiesCertificates, buffers, connections)
+            }
+            return settings
+        }
         let result: Result<Answer, any Error>
         do {
             result = .success(
                 try await body(
                     AsyncHTTPClientTransport(
-                        client: client, loops: loops, buffers: buffers, connections: connections)))
+                        configuration: configuration, clients: clients, loops: loops, buffers: buffers,
+                        connections: connections, relay: TLSRelay(on: loops.next(), configuration, connections))))
         } catch {
             result = .failure(error)
         }
-        await Self.shutDown(client, loops)
+        await Self.shutDown(clients, loops)
         return try result.get()
+    }
+
+    /// Makes a new connection ready, on its own event loop, before anything is sent on it.
+    private static func prepare(
+        _ channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ buffers: ReceiveBuffers,
+        _ connections: ConnectionRegister
+    ) -> EventLoopFuture<Void> {
+        let pipeline = channel.pipeline.syncOperations
+        do {
+            try connections.admit(channel)
+            let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
+            var proxy: Proxy?
+            if case .forwarding(let given) = way { proxy = given }
+            if proxy != nil { try pipeline.addHandler(AbsoluteForm(), position: .after(encoder)) }
+            if checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() {
+                try pipeline.addHandler(PeerNameCheck(certificate, host: proxy?.host), position: .after(encoder))
+            }
+        } catch {
+            return channel.eventLoop.makeFailedFuture(error)
+        }
+        let isTLS = (try? pipeline.handler(type: NIOSSLClientHandler.self)) != nil
+        let allocator = buffers.take(isTLS: isTLS)
+        channel.closeFuture.whenComplete { _ in buffers.giveBack() }
+        return channel.setOption(.recvAllocator, value: allocator).flatMap {
+            channel.setOption(.maxMessagesPerRead, value: 1)
+        }
     }
 
     /// 200 ms: idle connections are closed long before; whoever pressed Ctrl-C has a second.
@@ -84,26 +113,29 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
 
     /// Closes the connections, without waiting for those that are still being made: the client cannot break these off,
     /// and they may take until the connect timeout. What is left ends by itself.
-    private static func shutDown(_ client: HTTPClient, _ loops: MultiThreadedEventLoopGroup) async {
+    private static func shutDown(_ clients: HTTPClients, _ loops: MultiThreadedEventLoopGroup) async {
         let isOver = Latch()
         await withCheckedContinuation { continuation in
             let resume: @Sendable () -> Void = {
                 if isOver.raise() { continuation.resume() }
             }
             _ = loops.next().scheduleTask(in: Self.shutdownPatience, resume)
-            client.shutdown { _ in
+            clients.shutDown {
                 loops.shutdownGracefully { _ in resume() }
             }
         }
     }
 
     private init(
-        client: HTTPClient, loops: MultiThreadedEventLoopGroup, buffers: ReceiveBuffers, connections: ConnectionRegister
+        configuration: Configuration, clients: HTTPClients, loops: MultiThreadedEventLoopGroup,
+        buffers: ReceiveBuffers, connections: ConnectionRegister, relay: TLSRelay
     ) {
-        self.client = client
+        self.configuration = configuration
+        self.clients = clients
         self.loops = loops
         self.buffers = buffers
         self.connections = connections
+        self.relay = relay
     }
 
     package func obey(_ policy: NetworkPolicy) {
@@ -114,45 +146,92 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         self.buffers.update(limits, for: owner)
     }
 
-    private static func tlsConfiguration(_ configuration: Configuration) throws -> TLSConfiguration {
-        var tls = TLSConfiguration.makeClientConfiguration()
-        tls.minimumTLSVersion = .tlsv12
-        // A connection we close has more to say than we want to hear: its farewell would be waited for, for seconds.
-        tls.shutdownTimeout = .zero
-        if !configuration.verifiesCertificates {
-            tls.certificateVerification = .none
-        }
-        if let file = configuration.certificateAuthorityFile {
-            do {
-                tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(file))
-            } catch {
-                throw Failure(.usage, "\(file.printable) holds no certificates in PEM form")
-            }
-        }
-        return tls
-    }
-
     package func withResponse<Answer: Sendable>(
         to request: TransportRequest,
         _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
     ) async throws -> Answer {
-        var message = HTTPClientRequest(url: request.url.string)
-        message.localAddress = try self.connections.localAddress(to: request.url.origin.host)
-        for field in request.fields {
-            message.headers.add(name: field.name.rawName, value: field.value)
-        }
+        let proxy = self.configuration.proxies.proxy(for: request.url.origin)
+        // What goes wrong on the way to a proxy is not the origin's.
+        let host = proxy.map { "\(request.url.host) through the proxy \($0)" } ?? request.url.host
         let response: HTTPClientResponse
         do {
-            response = try await self.client.execute(message, deadline: .distantFuture)
+            let (client, message) = try await self.message(request, through: proxy)
+            response = try await client.execute(message, deadline: .distantFuture)
         } catch {
-            if await self.isStalledHandshake(error, request.url) {
+            if let proxy, let failure = self.relay.takeFailure(of: proxy) {
+                throw Self.failure(failure, host: "the proxy \(proxy)")
+            }
+            if proxy == nil, await self.isStalledHandshake(error, request.url) {
                 throw Failure(.tls, "\(request.url.host): no TLS handshake in time", isTransient: true)
             }
-            throw Self.failure(error, host: request.url.host)
+            throw Self.failure(error, host: host)
         }
-        try Self.checkSize(of: response, host: request.url.host)
-        let body = Body(iterator: response.body.makeAsyncIterator(), host: request.url.host)
+        try Self.checkSize(of: response, host: host)
+        let body = Body(iterator: response.body.makeAsyncIterator(), host: host)
         return try await consume(Self.head(response), body)
+    }
+
+    /// A request as it is sent, and who sends it.
+    private func message(
+        _ request: TransportRequest, through proxy: Proxy?
+    ) async throws -> (HTTPClient, HTTPClientRequest) {
+        let origin = request.url.origin
+        var message = HTTPClientRequest(url: request.url.string)
+        message.localAddress = try self.connections.localAddress(to: proxy?.host ?? origin.host)
+        for field in request.fields where field.name != .cookie {
+            message.headers.add(name: field.name.rawName, value: field.value)
+        }
+        // One field over HTTP/1.1 (RFC 6265 §5.4), which HTTPFields takes apart.
+        let cookies = request.fields[values: .cookie]
+        if !cookies.isEmpty { message.headers.add(name: "Cookie", value: cookies.joined(separator: "; ")) }
+        // Where there is no certificate to show, all are served by the same connections.
+        let isIdentified = request.isIdentified || self.configuration.trust.certificateFile == nil
+        guard let proxy else {
+            return (self.clients[.direct(self.addresses(of: origin)), isIdentified: isIdentified], message)
+        }
+        switch proxy.kind {
+        case .http where origin.scheme != "http":
+            return (self.clients[.tunnel(proxy, relay: nil), isIdentified: isIdentified], message)
+        case .https where origin.scheme != "http":
+            // Where the connection begins that leaves this machine is the relay's to see to.
+            message.localAddress = nil
+            let port = try await self.relay.port(to: proxy)
+            return (self.clients[.tunnel(proxy, relay: port), isIdentified: isIdentified], message)
+        case .http, .https:
+            message.url = "\(proxy.kind == .http ? "http" : "https")://\(proxy)\(request.url.target)"
+            message.headers.add(name: "Host", value: request.url.host)
+            if let credentials = proxy.credentials {
+                message.headers.add(name: "Proxy-Authorization", value: credentials.fieldValue)
+            }
+            return (self.clients[.forwarding(proxy), isIdentified: isIdentified], message)
+        case .socks5:
+            let known = self.addresses(of: origin)
+            let addresses = known.isEmpty ? try await self.lookUp(origin) : known
+            return (self.clients[.socks(proxy, addresses), isIdentified: isIdentified], message)
+        case .socks5h:
+            return (self.clients[.socks(proxy, [:]), isIdentified: isIdentified], message)
+        }
+    }
+
+    private func addresses(of origin: SourceURL.Origin) -> [String: String] {
+        let own = self.configuration.addresses.last { $0.host == origin.host && $0.port == origin.port }
+        return own.map { [$0.host: $0.address] } ?? [:]
+    }
+
+    /// The address that the system has for a host.
+    private func lookUp(_ origin: SourceURL.Origin) async throws -> [String: String] {
+        guard !origin.host.hasPrefix("["), (try? SocketAddress(ipAddress: origin.host, port: origin.port)) == nil else {
+            return [:]
+        }
+        let address = try? await NIOThreadPool.singleton.runIfActive {
+            try SocketAddress.makeAddressResolvingHost(origin.host, port: origin.port)
+        }
+        guard let text = address?.ipAddress else {
+            throw Failure(
+                .network, "\(origin.host) was not found (name lookup failed)",
+                hint: "Have the proxy look it up: socks5h://", isTransient: true)
+        }
+        return [origin.host: text]
     }
 
     /// As much as servers and proxies take themselves; more is no description of a file.
@@ -181,6 +260,20 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         return ResponseHead(status: Int(response.status.code), fields: fields)
     }
 
+    /// 1 s: whoever can be reached answers sooner.
+    private static let reachPatience: TimeAmount = .seconds(1)
+
+    /// The client has one limit for connection and handshake, and does not say which took too long: whether the host can be
+    /// connected to is looked up.
+    private func isStalledHandshake(_ error: any Error, _ url: SourceURL) async -> Bool {
+        guard error as? HTTPClientError == .connectTimeout, url.origin.scheme == "https" else { return false }
+        let host = url.origin.host.hasPrefix("[") ? String(url.origin.host.dropFirst().dropLast()) : url.origin.host
+        let bootstrap = ClientBootstrap(group: self.loops).connectTimeout(Self.reachPatience)
+        guard let channel = try? await bootstrap.connect(host: host, port: url.origin.port).get() else { return false }
+        channel.close(promise: nil)
+        return true
+    }
+
     private final class Body: ResponseBody {
         // Used by the one task that reads the body; the client's iterator cannot say so itself.
         nonisolated(unsafe) private var iterator: HTTPClientResponse.Body.AsyncIterator
@@ -199,106 +292,6 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             }
         }
     }
-
-    // MARK: What errors mean
-
-    /// 1 s: whoever can be reached answers sooner.
-    private static let reachPatience: TimeAmount = .seconds(1)
-
-    /// The client has one limit for connection and handshake, and does not say which took too long: whether the host can be
-    /// connected to is looked up.
-    private func isStalledHandshake(_ error: any Error, _ url: SourceURL) async -> Bool {
-        guard error as? HTTPClientError == .connectTimeout, url.origin.scheme == "https" else { return false }
-        let host = url.origin.host.hasPrefix("[") ? String(url.origin.host.dropFirst().dropLast()) : url.origin.host
-        let bootstrap = ClientBootstrap(group: self.loops).connectTimeout(Self.reachPatience)
-        guard let channel = try? await bootstrap.connect(host: host, port: url.origin.port).get() else { return false }
-        channel.close(promise: nil)
-        return true
-    }
-
-    private static func failure(_ error: any Error, host: String) -> any Error {
-        switch error {
-        case is CancellationError, is Failure: return error
-        case let error as HTTPClientError where error == .cancelled: return CancellationError()
-        case let error as NIOConnectionError: return Self.connectionFailure(error)
-        case let error as NIOSSLError: return Self.tlsFailure(error, host: host)
-        case let error as NIOSSLExtraError:
-            return Failure(
-                .tls, "\(host): the certificate is for another host (\("\(error)".printable))", hint: Self.trustHint)
-        case let error as BoringSSLError:
-            return Failure(.tls, "\(host): \("\(error)".printable)")
-        case let error as HTTPParserError where error == .invalidEOFState:
-            return Failure(
-                .network, "\(host) closed the connection before the response was complete", isTransient: true)
-        case let error as HTTPParserError:
-            return Failure(.protocol, "\(host) does not speak HTTP (\("\(error)".printable))")
-        case let error as IOError:
-            let isMade = ![ECONNREFUSED, ENETUNREACH, EHOSTUNREACH].contains(error.errnoCode)
-            return Failure(
-                .network, "\(host): \(isMade ? "the connection broke" : "no connection") (\(Self.reason(error)))",
-                isTransient: true,
-                errno: error.errnoCode)
-        case ChannelError.connectTimeout(_):
-            return Failure(.network, "\(host): no connection in time", isTransient: true)
-        case let error as HTTPClientError: return Self.clientFailure(error, host: host)
-        default:
-            return Failure(.network, "\(host): \("\(error)".printable)", isTransient: true)
-        }
-    }
-
-    private static let trustHint = "Trust its authority with --cacert FILE"
-
-    private static func clientFailure(_ error: HTTPClientError, host: String) -> Failure {
-        switch error {
-        case .connectTimeout: Failure(.network, "\(host): no connection in time", isTransient: true)
-        case .tlsHandshakeTimeout: Failure(.tls, "\(host): no TLS handshake in time", isTransient: true)
-        case .remoteConnectionClosed:
-            Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
-        default: Failure(.network, "\(host): \(error.shortDescription.printable)", isTransient: true)
-        }
-    }
-
-    private static func connectionFailure(_ error: NIOConnectionError) -> Failure {
-        let host = error.host.printable
-        if error.connectionErrors.isEmpty {
-            return Failure(.network, "\(host) was not found (name lookup failed)", isTransient: true)
-        }
-        let reasons = error.connectionErrors.map { failure in
-            (failure.error as? IOError).map { Self.reason($0) } ?? "no connection in time"
-        }
-        let distinct = reasons.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
-        return Failure(
-            .network, "\(host) port \(error.port): \(distinct.joined(separator: ", "))", isTransient: true,
-            errno: (error.connectionErrors.first?.error as? IOError)?.errnoCode)
-    }
-
-    /// The system's words within `connect(descriptor:addr:size:): Connection refused (errno: 111)`.
-    private static func reason(_ error: IOError) -> String {
-        let words = error.description.split(separator: ": ").first { $0.contains(" (errno") || $0.contains(") (errno") }
-        guard let words, let end = words.firstRange(of: " (errno") else { return error.description.printable }
-        return String(words[..<end.lowerBound]).lowercased().filter { $0 != "(" && $0 != ")" }.printable
-    }
-
-    private static func tlsFailure(_ error: NIOSSLError, host: String) -> Failure {
-        switch error {
-        case .uncleanShutdown:
-            return Failure(
-                .network, "\(host) closed the connection before the response was complete", isTransient: true)
-        case .handshakeFailed(.sslError(let stack)):
-            let text = "\(stack)"
-            guard !text.contains("EOF during handshake") else {
-                return Failure(
-                    .tls, "\(host) broke off the TLS handshake", hint: "If it speaks plain HTTP there, write http://",
-                    isTransient: true)
-            }
-            let why = text.contains("CERTIFICATE_VERIFY_FAILED") ? "the certificate is not trusted" : text.printable
-            return Failure(.tls, "\(host): \(why)", hint: Self.trustHint)
-        case .handshakeFailed(.syscallError), .handshakeFailed(.zeroReturn):
-            return Failure(.tls, "\(host) broke off the TLS handshake", isTransient: true)
-        default:
-            return Failure(.tls, "\(host): \("\(error)".printable)", hint: Self.trustHint)
-        }
-    }
 }
 
 extension ByteBuffer: BodyChunk {
@@ -310,7 +303,7 @@ extension ByteBuffer: BodyChunk {
 }
 
 extension Duration {
-    fileprivate var inNanoseconds: Int64 {
+    var inNanoseconds: Int64 {
         self.components.seconds * 1_000_000_000 + self.components.attoseconds / 1_000_000_000
     }
 }

@@ -24,7 +24,7 @@ final class ConnectionRegister: Sendable {
     /// Where a connection to a host begins; absent where the system may choose.
     func localAddress(to host: String) throws -> String? {
         let policy = self.state.withLock { $0.policy }
-        guard policy.interfaces != nil else { return nil }
+        guard policy.interfaces != nil || policy.family != nil else { return nil }
         return try policy.localAddress(to: host, among: try NetworkInterface.all())
     }
 

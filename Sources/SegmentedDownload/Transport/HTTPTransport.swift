@@ -29,10 +29,13 @@ extension HTTPTransport {
 package struct TransportRequest: Hashable, Sendable {
     package var url: SourceURL
     package var fields: HTTPFields
+    /// Whether a client certificate may be shown.
+    package var isIdentified: Bool
 
-    package init(url: SourceURL, fields: HTTPFields) {
+    package init(url: SourceURL, fields: HTTPFields, isIdentified: Bool = true) {
         self.url = url
         self.fields = fields
+        self.isIdentified = isIdentified
     }
 }
 

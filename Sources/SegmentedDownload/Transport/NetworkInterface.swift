@@ -32,6 +32,7 @@ struct NetworkInterface: Hashable, Sendable {
 extension NetworkPolicy {
     /// Whether a connection may begin at an address.
     func allows(_ local: SocketAddress, among interfaces: [NetworkInterface]) -> Bool {
+        guard self.family?.covers(local) ?? true else { return false }
         let own = interfaces.filter { $0.address.ipAddress == local.ipAddress }
         guard self.allowsMetered || !own.contains(where: \.isMetered) else { return false }
         guard let allowed = self.interfaces else { return true }
@@ -42,14 +43,18 @@ extension NetworkPolicy {
     ///
     /// - Throws: ``Failure`` with code `network` where nothing that is allowed can reach it.
     func localAddress(to host: String, among interfaces: [NetworkInterface]) throws(Failure) -> String? {
-        guard let allowed = self.interfaces else { return nil }
+        let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        let target = try? SocketAddress(ipAddress: bare, port: 0)
+        if let target, let family = self.family, !family.covers(target) {
+            throw Failure(.network, "\(host) is no \(family.name) address, and others are not allowed")
+        }
+        // A connection that begins at any address of one family ends at one of it.
+        guard let allowed = self.interfaces else { return self.family?.anyAddress }
         let addresses = allowed.flatMap { name in
             // One that no interface has may be this machine's all the same, such as 127.0.0.2; the system knows.
             if let address = try? SocketAddress(ipAddress: name, port: 0) { return [address] }
             return interfaces.filter { $0.name == name && !$0.isLinkLocal }.map(\.address)
         }.filter { self.allows($0, among: interfaces) }
-        let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
-        let target = try? SocketAddress(ipAddress: bare, port: 0)
         let chosen =
             if let target {
                 addresses.first { $0.protocol == target.protocol }
@@ -66,6 +71,29 @@ extension NetworkPolicy {
 
     private static func isSame(_ text: String, _ address: SocketAddress) -> Bool {
         (try? SocketAddress(ipAddress: text, port: 0))?.ipAddress == address.ipAddress
+    }
+}
+
+extension NetworkPolicy.Family {
+    var name: String {
+        switch self {
+        case .ipv4: "IPv4"
+        case .ipv6: "IPv6"
+        }
+    }
+
+    var anyAddress: String {
+        switch self {
+        case .ipv4: "0.0.0.0"
+        case .ipv6: "::"
+        }
+    }
+
+    func covers(_ address: SocketAddress) -> Bool {
+        switch self {
+        case .ipv4: address.protocol == .inet
+        case .ipv6: address.protocol == .inet6
+        }
     }
 }
 

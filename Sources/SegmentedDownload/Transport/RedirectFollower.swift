@@ -2,34 +2,27 @@ package import HTTPTypes
 package import SegmentedDownloadCore
 import Synchronization
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// Finds the way from a source to where its bytes are, and keeps to it.
 ///
 /// The target of a redirect is remembered, so that every segment comes from the same place and is asked for once; it is
 /// forgotten when it stops working, as a signed URL does when it expires. What the user sends goes to the origin he named
 /// only (RFC 9110 §15.4; curl's CVE-2022-27774 tells why the port counts).
 package final class RedirectFollower: Sendable {
-    package struct Policy: Hashable, Sendable {
-        /// Browsers stop at 20, too.
-        package var redirectsMax = 20
-        /// Whether https may lead to http.
-        package var allowsDowngrade = false
-
-        package init() {}
-    }
-
     private let source: SourceURL
     private let fields: HTTPFields
-    private let policy: Policy
+    private let access: Access
     private let transport: any HTTPTransport
+    /// Where a redirect leads, and what is said of the file there on the way.
+    private struct Target {
+        var url: SourceURL
+        var linked: LinkedFile?
+    }
+
     private struct Route {
         /// Where the source led the last time.
-        var pinned: SourceURL?
+        var pinned: Target?
+        /// Where the last request was redirected to, in order.
+        var hops: [SourceURL] = []
         /// Where the first accepted response came from: the one that defines the resource.
         var first: SourceURL?
     }
@@ -37,10 +30,10 @@ package final class RedirectFollower: Sendable {
     private let route = Mutex(Route())
 
     /// - Parameter fields: what the user sends along, to the source's own origin only.
-    package init(source: SourceURL, fields: HTTPFields, policy: Policy, transport: any HTTPTransport) {
+    package init(source: SourceURL, fields: HTTPFields, access: Access, transport: any HTTPTransport) {
         self.source = source
         self.fields = fields
-        self.policy = policy
+        self.access = access
         self.transport = transport
     }
 
@@ -51,42 +44,52 @@ package final class RedirectFollower: Sendable {
     private var hasWorked: Bool { self.route.withLock { $0.first != nil } }
 
     /// Where the bytes come from: the last redirect's target, or the source itself.
-    package var current: SourceURL { self.route.withLock { $0.pinned } ?? self.source }
+    package var current: SourceURL { self.route.withLock { $0.pinned?.url } ?? self.source }
+
+    /// Where the last request was redirected to, in order.
+    var hops: [SourceURL] { self.route.withLock { $0.hops } }
 
     private enum Step<Answer: Sendable>: Sendable {
         case done(Answer)
-        case redirected(SourceURL)
+        case redirected(SourceURL, LinkedFile?)
         /// The remembered target does not work any more.
         case expired
     }
 
-    /// Asks for a range and hands the first response that is no redirect to `consume`.
+    /// Asks for a range and hands the first response that is no redirect to `consume`, with the digests that it and the redirects
+    /// before it say.
     ///
     /// - Parameter isBroken: asked after an error, whether the place asked is to blame, and not we that gave it up.
     package func withResponse<Answer: Sendable>(
         to range: RangeRequest, isBroken: @Sendable () -> Bool = { true },
-        _ consume: (ResponseHead, RangeResponse, any ResponseBody) async throws -> Answer
+        _ consume: (ResponseHead, RangeResponse, AnnouncedDigests, any ResponseBody) async throws -> Answer
     ) async throws -> Answer {
-        var url = self.current
+        let pinned = self.route.withLock { $0.pinned }
+        var url = pinned?.url ?? self.source
+        var linked = pinned?.linked
         var redirects = 0
         var renewals = 0
         while true {
             let isPinned = url != self.source && redirects == 0
             // One that is new may have expired on the way to it, if the source ever led to anything.
             let mayExpire = isPinned || redirects > 0 && renewals < Self.renewalsMax && self.hasWorked
-            let request = TransportRequest(url: url, fields: self.fields(for: url, range))
+            let request = TransportRequest(
+                url: url, fields: self.fields(for: url, range), isIdentified: self.isIdentified(to: url))
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in
                     let response = RangeResponse(request: range, head: head)
+                    self.access.cookies.note(head.fields[values: .setCookie], from: url)
                     if mayExpire, [401, 403, 404, 410].contains(head.status) {
                         return .expired
                     }
                     if case .redirected(_, let location) = response {
-                        return .redirected(try self.target(location, from: url, redirects: redirects))
+                        return .redirected(
+                            try self.target(location, from: url, redirects: redirects), LinkedFile(head.fields))
                     }
-                    try self.arrive(at: url, with: response, for: range)
-                    return .done(try await consume(head, response, body))
+                    try self.arrive(at: Target(url: url, linked: linked), with: response, for: range)
+                    let announced = AnnouncedDigests(head, of: response, linked: linked)
+                    return .done(try await consume(head, response, announced, body))
                 }
             } catch {
                 // A target that breaks is asked for anew the next time: the source may know a better one.
@@ -97,11 +100,14 @@ package final class RedirectFollower: Sendable {
             case .done(let answer): return answer
             case .expired:
                 // Another request may have found a new one meanwhile.
-                self.route.withLock { if $0.pinned == url { $0.pinned = nil } }
+                self.route.withLock { if $0.pinned?.url == url { $0.pinned = nil } }
                 url = self.source
+                linked = nil
                 renewals += redirects > 0 ? 1 : 0
                 redirects = 0
-            case .redirected(let target):
+            case .redirected(let target, let said):
+                linked = said ?? linked
+                self.route.withLock { $0.hops = (redirects == 0 ? [] : $0.hops) + [target] }
                 redirects += 1
                 url = target
             }
@@ -110,9 +116,10 @@ package final class RedirectFollower: Sendable {
 
     /// Remembers where a response came from. Another place than the first one must be proved to hold the same resource:
     /// where there is nothing to prove it by, the bytes may be another file's.
-    private func arrive(at url: SourceURL, with response: RangeResponse, for range: RangeRequest) throws {
+    private func arrive(at target: Target, with response: RangeResponse, for range: RangeRequest) throws {
+        let url = target.url
         let first = self.route.withLock { route in
-            route.pinned = url == self.source ? nil : url
+            route.pinned = url == self.source ? nil : target
             // Asked without an identity, the answer defines the resource, and with it the place.
             if response.hasBytes { route.first = range.identity == nil ? url : route.first ?? url }
             return route.first
@@ -127,8 +134,8 @@ package final class RedirectFollower: Sendable {
     }
 
     private func target(_ location: String, from url: SourceURL, redirects: Int) throws -> SourceURL {
-        guard redirects < self.policy.redirectsMax else {
-            throw Failure(.server, "\(url.host) redirected more than \(self.policy.redirectsMax) times")
+        guard redirects < self.access.redirectsMax else {
+            throw Failure(.server, "\(url.host) redirected more than \(self.access.redirectsMax) times")
         }
         let target: SourceURL
         do {
@@ -136,7 +143,8 @@ package final class RedirectFollower: Sendable {
         } catch {
             throw error.failure
         }
-        if url.origin.scheme == "https", target.origin.scheme == "http", !self.policy.allowsDowngrade {
+        try self.access.check(target)
+        if url.origin.scheme == "https", target.origin.scheme == "http", !self.access.allowsDowngrade {
             throw Failure(
                 .policy, "\(url.host) redirects from https to http (\(target))",
                 hint: "Allow it with --allow-downgrade, if you trust the network")
@@ -144,13 +152,17 @@ package final class RedirectFollower: Sendable {
         return target
     }
 
+    /// Whether a place is shown who the user is.
+    private func isIdentified(to url: SourceURL) -> Bool {
+        url.origin == self.source.origin || self.access.trustsRedirects
+    }
+
     private func fields(for url: SourceURL, _ range: RangeRequest) -> HTTPFields {
         var fields = HTTPFields()
-        if url.origin == self.source.origin {
-            fields = self.fields
-            if let credentials = self.source.credentials, fields[.authorization] == nil {
-                fields[.authorization] = "Basic \(Data(credentials.utf8).base64EncodedString())"
-            }
+        let isIdentified = self.isIdentified(to: url)
+        if isIdentified { fields = self.fields }
+        if let cookies = self.access.cookies.fieldValue(for: url, isNamed: isIdentified) {
+            fields[.cookie] = [fields[.cookie], cookies].compactMap(\.self).joined(separator: "; ")
         }
         if fields[.userAgent] == nil {
             fields[.userAgent] = self.fields[.userAgent] ?? "segdl/\(SegmentedDownloadVersion.string)"

@@ -63,9 +63,31 @@ struct FieldValueReader {
         }
         return nil
     }
+
+    /// A quoted string (RFC 9110 §5.6.4) without its quotation marks and escapes; nil when it does not end.
+    mutating func takeQuotedString() -> String? {
+        guard self.skip("\"") else { return nil }
+        var bytes: [UInt8] = []
+        while let byte = self.takeByte() {
+            switch byte {
+            case UInt8(ascii: "\""):
+                return String(decoding: bytes, as: UTF8.self)
+            case UInt8(ascii: "\\"):
+                guard let escaped = self.takeByte(), escaped.isQuotable else { return nil }
+                bytes.append(escaped)
+            default:
+                guard byte.isQuotable else { return nil }
+                bytes.append(byte)
+            }
+        }
+        return nil
+    }
 }
 
 extension UInt8 {
+    /// Anything but a control character (RFC 9110 §5.6.4).
+    fileprivate var isQuotable: Bool { self == UInt8(ascii: "\t") || 0x20...0x7E ~= self || self >= 0x80 }
+
     var isASCIIDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
 
     var isASCIILetter: Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= self.asciiLowercased }

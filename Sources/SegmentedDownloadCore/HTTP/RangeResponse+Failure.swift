@@ -12,7 +12,9 @@ extension RangeResponse {
             let asked = challenge.map { " (\($0.printable))" } ?? ""
             return Failure(
                 .auth, "\(host) answered \(status)\(asked)",
-                hint: "Give credentials, for example -H 'Authorization: …'",
+                hint: status == 407
+                    ? "Give the proxy's credentials with --proxy-user NAME:PASSWORD"
+                    : "Give credentials with -u NAME:PASSWORD, or keep them in ~/.netrc and say --netrc",
                 status: status)
         case .rejected(let status):
             let hint = status == 403 || status == 410 ? "If the link has expired, go on with a new one" : nil

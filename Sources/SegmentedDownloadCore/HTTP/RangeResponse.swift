@@ -115,14 +115,23 @@ package enum RangeResponse: Hashable, Sendable {
         }
     }
 
-    /// Whether the body holds bytes of the resource.
-    package var hasBytes: Bool {
+    /// The resource that the body holds bytes of.
+    package var resource: RemoteResource? {
         switch self {
-        case .partial, .whole: true
+        case .partial(_, let resource), .whole(let resource): resource
         case .notModified, .unsatisfiable, .changed, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
             .malformed:
-            false
+            nil
         }
+    }
+
+    /// Whether the body holds bytes of the resource.
+    package var hasBytes: Bool { self.resource != nil }
+
+    /// Whether the body holds all bytes of the resource, as a 206 does, too, that begins with the first and ends with the last.
+    package var hasAllBytes: Bool {
+        guard let resource = self.resource else { return false }
+        return self.bodyStart == 0 && self.bodyEnd == resource.completeLength
     }
 
     /// Where in the resource the body begins.

@@ -41,11 +41,31 @@ extension [Claim] {
         return kept
     }
 
+    /// Marks above this one are of sources that have no number any more.
+    private static var sourceMarkMax: UInt8 { 200 }
+
+    /// A mark that no claim has; the last one there is once all are taken.
+    private var freeMark: UInt8 {
+        let taken = Set(self.map(\.mark))
+        return (Self.sourceMarkMax + 1...UInt8.max).first { !taken.contains($0) } ?? .max
+    }
+
+    private mutating func replace(mark: UInt8, by other: UInt8) {
+        self = self.map {
+            $0.mark == mark ? Claim(offset: $0.offset, length: $0.length, crc: $0.crc, mark: other) : $0
+        }
+    }
+
     /// Gives all claims without a mark one that no other has.
     package mutating func markUnmarked() {
-        // Above those that sources have by their number, of which there are fewer than 200.
-        let mark = Swift.min(self.reduce(200) { Swift.max($0, $1.mark) }, UInt8.max - 1) + 1
-        self = self.map { $0.mark > 0 ? $0 : Claim(offset: $0.offset, length: $0.length, crc: $0.crc, mark: mark) }
+        self.replace(mark: 0, by: self.freeMark)
+    }
+
+    /// Takes from the claims the marks that are numbers of sources: the next run may be told of others, in another order.
+    package mutating func retireMarks() {
+        for mark in Set(self.map(\.mark)).sorted() where mark > 0 && mark <= Self.sourceMarkMax {
+            self.replace(mark: mark, by: self.freeMark)
+        }
     }
 
     /// Bytes of each mark above 0, in order, neighbours joined; of ordered, disjoint claims.
@@ -106,6 +126,25 @@ extension [Claim] {
         }
         if offset < completeLength { missing.append(offset..<completeLength) }
         return missing
+    }
+
+    /// The CRC-32 of each of some ranges one behind the other, from ordered, disjoint claims that none of their ends divides; absent
+    /// if they do not cover exactly that.
+    package func combinedCRCs(of ranges: [Range<Int64>]) -> [CRC32]? {
+        var claims = self[...]
+        var crcs: [CRC32] = []
+        for range in ranges {
+            var crc = CRC32()
+            var offset = range.lowerBound
+            while offset < range.upperBound {
+                guard let claim = claims.popFirst(), claim.offset == offset, claim.range.upperBound <= range.upperBound
+                else { return nil }
+                crc.append(claim.crc, length: claim.length)
+                offset = claim.range.upperBound
+            }
+            crcs.append(crc)
+        }
+        return claims.isEmpty ? crcs : nil
     }
 
     /// The CRC-32 of the whole, if these ordered, disjoint claims cover exactly that; nothing is read again.

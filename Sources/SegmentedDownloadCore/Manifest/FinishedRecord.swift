@@ -8,12 +8,31 @@ package struct FinishedRecord: Hashable, Sendable {
     package var crc: CRC32
     /// When the content was last changed, in nanoseconds since 1970: if it still is, nothing need be read.
     package var modified: Int64
+    /// The CRC-32 of each of its pieces, by which damage is found where it is; none if there was no room for them.
+    package var pieces: [CRC32]
 
-    package init(resource: RemoteResource, length: Int64, crc: CRC32, modified: Int64) {
+    package init(resource: RemoteResource, length: Int64, crc: CRC32, modified: Int64, pieces: [CRC32] = []) {
         self.resource = resource
         self.length = length
         self.crc = crc
         self.modified = modified
+        self.pieces = pieces
+    }
+
+    /// 256: with eight digits each they leave half of the 4 KiB that a file system may have for all attributes of a file.
+    private static let piecesMax: Int64 = 256
+
+    /// The length of the pieces of a file of some length: a block's, or twice that, and so on, for as few as there is room for.
+    package static func pieceLength(of length: Int64) -> Int64 {
+        var pieceLength = BlockLayout.blockLength
+        while (length - 1) / pieceLength >= Self.piecesMax { pieceLength *= 2 }
+        return pieceLength
+    }
+
+    /// The pieces of a file, in order; the last one may be shorter.
+    package static func pieceRanges(of length: Int64) -> [Range<Int64>] {
+        let pieceLength = Self.pieceLength(of: length)
+        return stride(from: 0, to: length, by: Int64.Stride(pieceLength)).map { $0..<min($0 + pieceLength, length) }
     }
 
     /// Lines of `name value`, as the attribute holds them.
@@ -21,6 +40,9 @@ package struct FinishedRecord: Hashable, Sendable {
         var lines = [
             "segdl 1", "length \(self.length)", "crc32 \(self.crc.value)", "modified \(self.modified)",
         ]
+        if !self.pieces.isEmpty {
+            lines.append("pieces " + self.pieces.map(\.hex).joined())
+        }
         if let tag = self.resource.validator.entityTag { lines.append("etag \(tag.fieldValue)") }
         if let date = self.resource.validator.lastModified { lines.append("last-modified \(date.secondsSinceEpoch)") }
         if let coding = self.resource.contentEncoding { lines.append("content-encoding \(coding)") }
@@ -51,6 +73,19 @@ package struct FinishedRecord: Hashable, Sendable {
         self.length = length
         self.crc = CRC32(value: crc)
         self.modified = modified
+        self.pieces = values["pieces"].map { Self.pieces($0, of: length) } ?? []
+    }
+
+    /// What is not exactly the pieces of a file of that length says nothing.
+    private static func pieces(_ digits: Substring, of length: Int64) -> [CRC32] {
+        let bytes = Array(digits.utf8)
+        guard bytes.count % 8 == 0, bytes.count / 8 <= Self.piecesMax, length <= .max / 2,
+            bytes.count / 8 == Self.pieceRanges(of: length).count
+        else { return [] }
+        let values = stride(from: 0, to: bytes.count, by: 8).compactMap { start in
+            UInt32(String(decoding: bytes[start..<(start + 8)], as: UTF8.self), radix: 16)
+        }
+        return values.count * 8 == bytes.count ? values.map { CRC32(value: $0) } : []
     }
 
     private static func split(_ text: Substring, at separator: Unicode.Scalar, maxSplits: Int = .max) -> [Substring] {

@@ -66,6 +66,8 @@ package struct Manifest: Hashable, Sendable {
         case pause(claims: Int64, modified: Int64)
         /// Claims that reach behind the offset are withdrawn: those bytes are being written anew.
         case forget(from: Int64)
+        /// How far a digest had come: what of it is in this record, see ``DigestState``.
+        case digest(DigestState.Piece)
         /// Syncing failed: what was not durable before is lost, whatever the page cache says.
         case syncFailed
     }
@@ -77,6 +79,8 @@ package struct Manifest: Hashable, Sendable {
     package internal(set) var pending: [Claim]
     /// When the part was last changed, if the log ends with a pause. A part changed since was changed by others.
     package internal(set) var pausedModified: Int64?
+    /// How far digests had come over bytes that have not been withdrawn since.
+    package internal(set) var digestStates: [DigestState] = []
     /// Whether a record speaks of more claims than there are: who wrote it has miscounted.
     package internal(set) var isOverstated = false
 }

@@ -56,6 +56,11 @@ package enum ManifestCodec {
             case .pause(let claims, let modified): (3, claims, modified, 0)
             case .syncFailed: (4, 0, 0, 0)
             case .forget(let offset): (5, offset, 0, 0)
+            case .digest(let piece):
+                (
+                    6 | UInt32(piece.algorithm) << 8 | UInt32(piece.index) << 16, Int64(bitPattern: piece.words.0),
+                    Int64(bitPattern: piece.words.1), 0
+                )
             }
         bytes.write(kind)
         bytes.write(UInt64(bitPattern: offset))
@@ -125,6 +130,7 @@ package enum ManifestCodec {
         var claims: [Claim] = []
         var durableCount = 0
         var sequence: UInt32 = 0
+        var states = DigestState.Reader()
         var rest = log
         while rest.count >= Self.recordLength {
             let bytes = rest.prefix(Self.recordLength)
@@ -141,10 +147,16 @@ package enum ManifestCodec {
             case .checkpoint(let count), .pause(let count, _):
                 if count > Int64(claims.count) { manifest.isOverstated = true }
                 durableCount = min(max(durableCount, Int(count)), claims.count)
-            case .syncFailed: claims.removeSubrange(durableCount...)
-            case .forget(let offset): durableCount = claims.forget(from: offset, durableCount: durableCount)
+            case .digest(let piece): states.take(piece)
+            case .syncFailed:
+                claims.removeSubrange(durableCount...)
+                states.forget(from: -1)
+            case .forget(let offset):
+                durableCount = claims.forget(from: offset, durableCount: durableCount)
+                states.forget(from: offset)
             }
         }
+        manifest.digestStates = states.states.filter { $0.offset <= manifest.header.completeLength }
         manifest.durable = Array(claims[..<durableCount])
         manifest.pending = Array(claims[durableCount...])
     }
@@ -155,9 +167,15 @@ package enum ManifestCodec {
         var reader = ByteReader(bytes)
         guard let sequence: UInt32 = reader.read(), sequence == expected, let kind: UInt32 = reader.read(),
             let offset: UInt64 = reader.read(), let length: UInt64 = reader.read(), let crc: UInt32 = reader.read(),
-            let checksum: UInt32 = reader.read(), checksum == Self.checksum(bytes.dropLast(4), of: header.id),
-            let offset = Int64(exactly: offset), let length = Int64(exactly: length)
+            let checksum: UInt32 = reader.read(), checksum == Self.checksum(bytes.dropLast(4), of: header.id)
         else { return nil }
+        if kind & 0xFF == 6 {
+            return .digest(
+                DigestState.Piece(
+                    algorithm: UInt8(truncatingIfNeeded: kind >> 8), index: UInt8(truncatingIfNeeded: kind >> 16),
+                    words: (offset, length)))
+        }
+        guard let offset = Int64(exactly: offset), let length = Int64(exactly: length) else { return nil }
         switch kind {
         case let kind where kind & 0xFF == 1 && kind >> 8 <= UInt8.max:
             guard Claim.isWithinBlock(offset: offset, length: length), offset + length <= header.completeLength else {

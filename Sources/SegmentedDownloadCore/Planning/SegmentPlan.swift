@@ -135,6 +135,15 @@ package struct SegmentPlan: Hashable, Sendable {
         return successor.upperBound
     }
 
+    /// Joins neighbours at the beginning that are complete and nobody's; the first one's name stays.
+    package mutating func joinDone() {
+        let count = self.segments.firstIndex { !$0.isComplete || $0.lease != nil } ?? self.segments.count
+        guard count > 1 else { return }
+        self.segments[0].upperBound = self.segments[count - 1].upperBound
+        self.segments[0].position = self.segments[0].upperBound
+        self.segments.removeSubrange(1..<count)
+    }
+
     /// Makes written bytes missing again; whoever writes behind them in the same segment goes on with that.
     package mutating func reopen(_ range: Range<Int64>) {
         var segments: [Segment] = []

@@ -11,8 +11,8 @@ package struct Failure: Error, Hashable, Sendable {
     /// Whether another source may do better.
     package var isOfSource: Bool {
         switch self.code {
-        case .network, .tls, .auth, .protocol, .server, .policy: true
-        case .internal, .usage, .file, .integrity, .changed, .exists, .space, .state, .cancelled: false
+        case .network, .tls, .auth, .protocol, .server, .policy, .integrity: true
+        case .internal, .usage, .file, .changed, .exists, .space, .state, .cancelled: false
         }
     }
 

@@ -12,14 +12,25 @@ package struct RetryPolicy: Hashable, Sendable {
     /// The longest delay's upper bound: an origin that comes back is found within half a minute.
     package var delayMax: Duration = .seconds(30)
 
+    /// The delay instead of those, where the user wants one.
+    package var delayFixed: Duration?
+
+    /// How long after the last byte of progress another attempt may still be made.
+    package var timeMax: Duration?
+
     /// The longest `Retry-After` that is waited for; a longer one ends the download, resumable.
     package var retryAfterMax: Duration = .seconds(600)
 
     package init() {}
 
     /// Whether another attempt is made after so many failures in a row.
-    package func allows(_ failure: Failure, failures: Int, hadContact: Bool = true) -> Bool {
+    ///
+    /// - Parameter waited: how long ago the last byte of progress was made.
+    package func allows(
+        _ failure: Failure, failures: Int, hadContact: Bool = true, waited: Duration = .zero
+    ) -> Bool {
         guard failure.isTransient, (failure.retryAfter ?? .zero) <= self.retryAfterMax else { return false }
+        if let timeMax, waited >= timeMax { return false }
         let attemptsMax =
             hadContact ? self.attemptsMax : min(self.attemptsMax, self.firstContactAttemptsMax)
         // Misdirected: another connection may end at another server, a third will not (RFC 9110 §15.5.20).
@@ -32,6 +43,7 @@ package struct RetryPolicy: Hashable, Sendable {
     package func delay(
         afterFailures failures: Int, retryAfter: Duration?, using generator: inout SplitMix64
     ) -> Duration {
+        if let delayFixed { return max(delayFixed, retryAfter ?? .zero) }
         let doublings = min(max(failures - 1, 0), 16)
         let bound = min(self.delayBase * (1 << doublings), self.delayMax)
         let jittered = bound * Double.random(in: 0..<1, using: &generator)

@@ -38,6 +38,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var timeLimit: Duration?
     /// The longest resource that is accepted, in bytes.
     package var lengthMaximum: Int64 = .max
+    /// The length that the resource must have, in bytes; absent where any will do.
+    package var lengthExpected: Int64?
     /// The sources' hosts, in order: who counts as one server for the connection budget.
     package var hosts: [String] = [""]
     /// Whether the file's digest is known beforehand: then it tells what samples of the sources cannot.
@@ -52,4 +54,13 @@ package struct DownloadSettings: Hashable, Sendable {
     }
 
     package init() {}
+
+    /// Where a body is broken off of which nobody says how long it is.
+    var streamLengthMaximum: Int64 { min(self.lengthMaximum, self.lengthExpected ?? .max) }
+
+    /// Why a resource of this length is another one than was asked for, if it is.
+    func mismatch(ofLength length: Int64, from host: String) -> Failure? {
+        guard let expected = self.lengthExpected, length != expected else { return nil }
+        return Failure(.integrity, "\(host) has a file of \(length) bytes, and it should have \(expected)")
+    }
 }

@@ -76,6 +76,9 @@ extension DownloadStateMachine {
             self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
             return []
         case .verify:
+            if let expected = self.settings.lengthExpected, file.length != expected {
+                return self.rest(exists(" and has \(file.length) bytes, and should have \(expected)"))
+            }
             switch (file.agreesWithDigests, file.record) {
             case (true?, _): return self.rest(.alreadyComplete)
             case (false?, _): return self.rest(exists(" and has another digest than the one given"))
@@ -88,7 +91,9 @@ extension DownloadStateMachine {
     }
 
     /// The part file is ready to be written.
-    package mutating func prepared(now: Duration) -> [DownloadAction] {
+    ///
+    /// - Parameter window: who takes the bytes in their order, if somebody does.
+    package mutating func prepared(_ window: ReadingWindow? = nil, now: Duration) -> [DownloadAction] {
         guard case .preparing(let preparing) = self.state else { return [] }
         // From here on what lies on disk is of the resource that was accepted.
         self.mustBeginAnew = false
@@ -100,10 +105,12 @@ extension DownloadStateMachine {
             return leases.map { .revoke($0) } + self.settle(stop, leases: leases, hasPart: true)
         }
         self.sources.define(preparing.resource, by: preparing.probing.source, preparing.written)
+        // What has been handed on can be compared with nobody's bytes.
+        if window?.isStream == true { self.sources.dismissOthers() }
         var fetching = Fetching(
             settings: self.settings, sources: self.sources, plan: preparing.plan,
             isSegmented: preparing.isSegmented, overlap: probing.overlapLength, leaseNext: self.leaseNext,
-            generator: self.generator, now: now
+            generator: self.generator, window: window, now: now
         )
         fetching.owesRecord = probing.isElsewhere
         var actions: [DownloadAction] = [

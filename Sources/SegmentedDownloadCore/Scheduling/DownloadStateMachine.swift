@@ -288,6 +288,12 @@ package struct DownloadStateMachine: Hashable, Sendable {
             else {
                 return actions
             }
+            // One that nobody said the length of, or that an earlier run has fetched whole.
+            if let mismatch = self.settings.mismatch(
+                ofLength: length, from: fetching.sources[fetching.sources.reference].host)
+            {
+                return actions + self.leave(fetching, .fail(mismatch), hasPart: true)
+            }
             (self.leaseNext, self.generator, self.sources) = fetching.handover
             self.beforePlacing = self.sources.hasMirrors ? fetching : nil
             self.state = .placing
@@ -330,6 +336,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
             return [.discard]
         case .restart(let difference):
             self.mustBeginAnew = true
+            self.sources.pardon()
             self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
             return [.report(.restarted(difference))]
         case .pause where self.resumesWhenSettled:

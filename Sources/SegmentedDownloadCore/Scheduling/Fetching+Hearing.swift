@@ -25,7 +25,7 @@ extension Fetching {
         case .partial(let range, _):
             return self.accept(index, segment, responseEnd: range.upperBound, now: now)
         case .whole where self.isSingleStream:
-            let end = self.plan.completeLength ?? self.settings.lengthMaximum
+            let end = self.plan.completeLength ?? self.settings.streamLengthMaximum
             return self.accept(index, segment, responseEnd: end, now: now)
         case .whole:
             return self.refuseRange(index, "the whole file came instead of a range", now: now)
@@ -111,8 +111,7 @@ extension Fetching {
         let lease = self.leases[index]
         let segment = lease.order.segment
         if self.plan.completeLength == nil {
-            self.outcome = .failed(
-                Failure(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed"))
+            self.outcome = .failed(self.overlong(at: index))
             return self.end(index)
         }
         if self.isSingleStream, let length = self.plan.completeLength, lease.position >= length {
@@ -121,11 +120,20 @@ extension Fetching {
         // The response runs on into what nobody has taken: that saves a request.
         if let current = self.plan[segment], current.position >= current.upperBound,
             lease.responseEnd > current.upperBound, lease.yieldsBy == nil,
-            let upperBound = self.plan.absorbSuccessor(of: segment)
+            let upperBound = self.absorbPiece(behind: segment)
         {
             return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
         }
         return self.end(index)
+    }
+
+    /// What is wrong with a stream of a length that nobody said, which goes on where it is broken off.
+    private func overlong(at index: Int) -> Failure {
+        if let expected = self.settings.lengthExpected, expected <= self.settings.lengthMaximum {
+            return Failure(
+                .integrity, "\(self.host(index)) has a file of more than the \(expected) bytes that it should have")
+        }
+        return Failure(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed")
     }
 
     /// A stream whose head says no length goes on where the file should end: it is of another file, and so is what it brought.
@@ -152,6 +160,8 @@ extension Fetching {
         // The last byte was seen before it was known whether all are kept.
         if self.outcome == .complete, case .storageFailed(let failure) = end { self.outcome = .failed(failure) }
         if self.outcome == .complete, case .corrupt = end { self.outcome = nil }
+        // A tick may have seen the last byte before the end of the lease that brought it.
+        if self.outcome == .complete { return self.done(lease) }
         guard self.outcome == nil else { return [] }
         guard let segment = self.plan[segmentID] else { return self.ended(withoutSegment: lease, end, now: now) }
         var actions: [DownloadAction] = []
@@ -200,12 +210,14 @@ extension Fetching {
         case .differs(let offset):
             actions += self.differs(offset, at: lease.order.source)
         }
-        if self.outcome == nil, self.plan[segmentID]?.isComplete == true, !segment.isComplete || segment.remaining == 0
-        {
-            actions.append(
-                .report(.segmentDone(segmentID, segment.lowerBound..<segment.position, lease.order.source)))
-        }
+        if self.outcome == nil { actions += self.done(lease) }
         return actions + self.settleAfterEnd()
+    }
+
+    /// Tells that the segment of a lease that ended is done, if it is.
+    private func done(_ lease: Lease) -> [DownloadAction] {
+        guard let segment = self.plan[lease.order.segment], segment.isComplete else { return [] }
+        return [.report(.segmentDone(segment.id, segment.lowerBound..<segment.position, lease.order.source))]
     }
 
     private mutating func settleAfterEnd() -> [DownloadAction] {
@@ -294,7 +306,7 @@ extension Fetching {
             self.controller.refused(open: open, now: now)
         }
         let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
-        guard isCrowded || policy.allows(failure, failures: failures) else {
+        guard isCrowded || policy.allows(failure, failures: failures, waited: self.waited(now: now)) else {
             self.outcome = .failed(failure)
             return []
         }

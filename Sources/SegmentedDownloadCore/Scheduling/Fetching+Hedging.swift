@@ -34,7 +34,7 @@ extension Fetching {
             !self.isSingleStream, !self.awaitsProof, self.rangeRefusals == 0, self.narrowing == nil,
             self.takingOver == nil,
             self.leases.count < self.target, now >= self.hedgeAt,
-            !self.plan.segments.contains(where: { $0.lease == nil && !$0.isComplete }),
+            !self.hasWaiting,
             let segment = self.latest(now: now), let source = self.bestSource(now: now, isOpen: isOpen)
         else { return nil }
         self.hedgedLength += segment.remaining + Self.requestLength

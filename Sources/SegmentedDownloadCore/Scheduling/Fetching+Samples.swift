@@ -88,7 +88,7 @@ extension Fetching {
         return place..<(place + length)
     }
 
-    private var hasUsable: Bool { self.sources.ids.contains { self.sources[$0].isUsable } }
+    var hasUsable: Bool { self.sources.ids.contains { self.sources[$0].isUsable } }
 
     /// Whether a source has been compared enough: where nobody else can bring more bytes, with what there is.
     private func isSampledEnough(_ source: SourceID) -> Bool {
@@ -235,8 +235,7 @@ extension Fetching {
     private func endAudits() -> [Audit] {
         let length = Self.sampleLength
         let sampled = self.sources.ids.filter { id in
-            id != self.sources.reference && self.sources[id].standing != .proven
-                && !self.sources[id].contributed.isEmpty
+            id != self.sources.reference && !self.sources[id].contributed.isEmpty
         }
         let groups =
             sampled.map { SourceBook.Contributor.source($0) } + self.sources.earlier.indices.map { .earlier($0) }

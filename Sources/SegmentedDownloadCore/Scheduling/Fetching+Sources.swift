@@ -44,13 +44,19 @@ extension Fetching {
 
     // MARK: Failing
 
+    /// How long ago bytes came.
+    func waited(now: Duration) -> Duration { now - self.servedAt }
+
     /// Counts a failure against a source where there are others to go on with.
     mutating func failOver(_ failure: Failure, from source: SourceID, now: Duration) -> [DownloadAction] {
         let failures = self.sources[source].failures + 1
         let policy = self.settings.retry
         let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
-        guard policy.allows(failure, failures: failures) else { return self.loseSource(source, failure) }
-        self.sources.fail(source, failure, policy: policy, now: now, delay: delay)
+        let waited = self.waited(now: now)
+        guard policy.allows(failure, failures: failures, waited: waited) else {
+            return self.loseSource(source, failure)
+        }
+        self.sources.fail(source, failure, policy: policy, now: now, delay: delay, waited: waited)
         return [.report(.retrying(failure, attempt: failures, delay: delay))]
     }
 
@@ -114,8 +120,7 @@ extension Fetching {
 
     /// The mark for what a source writes: until the manifest names it, it is a stranger there.
     func mark(of source: SourceID) -> UInt8 {
-        self.owesRecord && source == self.sources.reference
-            ? UInt8(clamping: source.rawValue + 1) : self.sources.mark(of: source)
+        self.owesRecord && source == self.sources.reference ? source.mark : self.sources.mark(of: source)
     }
 
     // MARK: Other bytes
@@ -142,6 +147,8 @@ extension Fetching {
         // of it, however strong: tags are of one resource (RFC 9110 §8.8.3), and nginx's are the length and the second of
         // the last change.
         if !isSample, !self.isSingleStream, self.sources[source].standing == .unproven {
+            // While it was asked another may have begun: then it is held against that one's bytes before it brings any.
+            guard !self.hasUsable else { return [] }
             self.sources[source].standing = .proven
         }
         let actions = self.replaceReference()
@@ -201,6 +208,7 @@ extension Fetching {
         guard !isReplaced || !self.hasUnmarked else { return self.endUnmarked() }
         let withdrawn = (self.withdrawals + self.culprits.flatMap { self.sources[$0].contributed }).merged()
         for culprit in self.culprits { self.sources[culprit].contributed = [] }
+        self.sources.withdraw(withdrawn)
         self.culprits = []
         self.withdrawals = []
         guard isReplaced || !withdrawn.isEmpty else { return [] }

@@ -16,7 +16,8 @@ extension Fetching {
             }
             if seen.bytesReceived > lease.bytesReceived || seen.isHeld { self.servedAt = now }
             self.bytesReceived += seen.bytesReceived - lease.bytesReceived
-            if seen.bytesReceived > lease.bytesReceived { self.sources[lease.order.source].failures = 0 }
+            // Bytes that are only compared come again each time: of them alone a source would be asked for ever.
+            if seen.position > lease.position { self.sources[lease.order.source].failures = 0 }
             self.leases[index].bytesReceived = seen.bytesReceived
             self.leases[index].position = max(lease.position, seen.position)
             // What it waited for a limit of ours says nothing about its speed.

@@ -79,12 +79,15 @@ struct Fetching: Hashable, Sendable {
     private var forgetsFrom: Int64?
     /// What is being withdrawn: nothing else is begun meanwhile.
     var revision: Revision?
+    /// Who takes the bytes in their order, if somebody does.
+    var window: ReadingWindow?
 
     init(
         settings: DownloadSettings, sources: SourceBook, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
-        leaseNext: Int, generator: SplitMix64, now: Duration
+        leaseNext: Int, generator: SplitMix64, window: ReadingWindow? = nil, now: Duration
     ) {
         self.settings = settings
+        self.window = window
         self.sources = sources
         self.plan = plan
         self.isSegmented = isSegmented
@@ -126,13 +129,14 @@ struct Fetching: Hashable, Sendable {
         if probe.wasAccepted { self.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds) }
         if !self.isSingleStream {
             self.controller.begin(requestCost: self.requestCost, now: now)
-            self.planner(now: now).divide(&self.plan, into: self.target)
+            if self.window == nil { self.planner(now: now).divide(&self.plan, into: self.target) }
+            self.cutPiece(segment.id)
         }
         self.plan.assign(segment.id, to: probe.id)
         var lease = Lease(
             order: FetchOrder(
                 lease: probe.id, source: probe.order.source, segment: segment.id, request: probe.order.request,
-                writesFrom: probe.order.writesFrom, limit: responseEnd
+                writesFrom: probe.order.writesFrom, limit: responseEnd, mark: probe.order.mark
             ),
             now: probe.startedAt
         )
@@ -187,17 +191,20 @@ struct Fetching: Hashable, Sendable {
         }
         // One stream brings everything behind the first hole.
         let first = self.plan.segments.firstIndex { !$0.isComplete }
+        let room = self.room
         let waiting = self.plan.segments.indices.filter { index in
             let segment = self.plan.segments[index]
             return segment.lease == nil && !segment.isComplete && segment.retryAt <= now
-                && (!self.isSingleStream || index == first)
+                && (!self.isSingleStream || index == first) && room.holds(segment)
                 && (!self.awaitsProof || self.isSingleStream || self.overlapBefore(segment) > 0)
         }
         // One that a running response will reach by itself is left to it as long as there is another.
         guard let index = waiting.first(where: { !self.isWithinReach($0) }) ?? waiting.first,
             let source = self.bestSource(now: now, isOpen: isOpen)
         else { return nil }
-        let segment = self.plan.segments[index]
+        let id = self.plan.segments[index].id
+        self.cutPiece(id)
+        guard let segment = self.plan[id] else { return nil }
         let lease = LeaseID(self.leaseNext)
         self.leaseNext += 1
         let order = FetchOrder(
@@ -282,7 +289,7 @@ struct Fetching: Hashable, Sendable {
         guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, self.takingOver == nil,
             now >= self.stealAt,
             self.rangeRefusals < Self.rangeRefusalsMax, self.leases.count < self.target,
-            !self.plan.segments.contains(where: { $0.lease == nil && !$0.isComplete })
+            !self.hasWaiting
         else { return [] }
         let candidates = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }.map { lease in
             let segment = self.plan[lease.order.segment]

@@ -41,7 +41,10 @@ package enum GroupAction: Hashable, Sendable {
 package enum MachineEvent: Hashable, Sendable {
     case surveyed(Survey)
     case found(Survey)
-    case prepared
+    /// The part is ready; whether somebody reads along.
+    case prepared(ReadingWindow? = nil)
+    /// Everything before the offset has been taken by who reads along.
+    case taken(upTo: Int64, window: UInt64)
     case storageFailed(Failure)
     case checkpointed(bytes: Int64)
     case checkpointFailed(Failure)
@@ -63,7 +66,8 @@ extension DownloadStateMachine {
         switch event {
         case .surveyed(let survey): self.surveyed(survey, now: now)
         case .found(let survey): self.found(survey, now: now)
-        case .prepared: self.prepared(now: now)
+        case .prepared(let window): self.prepared(window, now: now)
+        case .taken(let offset, let window): self.taken(upTo: offset, of: window)
         case .storageFailed(let failure): self.storageFailed(failure)
         case .checkpointed(let bytes): self.checkpointed(bytes: bytes)
         case .checkpointFailed(let failure): self.checkpointFailed(failure)

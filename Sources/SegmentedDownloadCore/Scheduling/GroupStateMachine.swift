@@ -257,7 +257,7 @@ package struct GroupStateMachine: Hashable, Sendable {
             {
                 _ = self.budget.refused(holding.host, retryAfter: nil, now: now)
             }
-        case .surveyed, .found, .prepared, .storageFailed, .checkpointed, .checkpointFailed, .revised, .placed,
+        case .surveyed, .found, .prepared, .taken, .storageFailed, .checkpointed, .checkpointFailed, .revised, .placed,
             .discarded,
             .narrowed, .limitReached, .pause, .resume, .cancel:
             break

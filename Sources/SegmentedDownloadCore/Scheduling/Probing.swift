@@ -40,6 +40,8 @@ struct Probing: Hashable, Sendable {
     private var failures = 0
     private var retryAt: Duration = .zero
     private var hasContact = false
+    /// When it first asked.
+    private var beganAt: Duration?
 
     init(_ purpose: Purpose, replaces: Bool, source: SourceID = .first, retryAt: Duration = .zero) {
         self.purpose = purpose
@@ -112,9 +114,12 @@ struct Probing: Hashable, Sendable {
     /// The request to make now, if it is time for one.
     mutating func nextFetch(id: LeaseID, now: Duration) -> FetchOrder? {
         guard self.lease == nil, now >= self.retryAt else { return nil }
+        self.beganAt = self.beganAt ?? now
+        // The manifest names another source until this one is proved the same: it is a stranger there.
+        let mark = self.isElsewhere ? self.source.mark : 0
         let order = FetchOrder(
             lease: id, source: self.source, segment: Segment.ID(0), request: self.request, writesFrom: self.writesFrom,
-            limit: .max)
+            limit: .max, mark: mark)
         self.lease = Lease(order: order, now: now)
         return order
     }
@@ -168,11 +173,23 @@ struct Probing: Hashable, Sendable {
     private func accepted(
         _ resource: RemoteResource, isSegmented: Bool, responseEnd: Int64, _ settings: DownloadSettings
     ) -> Verdict {
-        if let length = resource.completeLength, length > settings.lengthMaximum {
-            return .failed(
-                Failure(.space, "the file is \(length) bytes long, more than the \(settings.lengthMaximum) allowed"))
+        if let length = resource.completeLength {
+            if let mismatch = self.mismatch(ofLength: length, settings) { return .failed(mismatch) }
+            guard length <= settings.lengthMaximum else {
+                return .failed(
+                    Failure(
+                        .space, "the file is \(length) bytes long, more than the \(settings.lengthMaximum) allowed"))
+            }
         }
         return .accepted(resource, isSegmented: isSegmented, responseEnd: responseEnd)
+    }
+
+    private func empty(_ resource: RemoteResource, _ settings: DownloadSettings) -> Verdict {
+        self.mismatch(ofLength: 0, settings).map { .failed($0) } ?? .empty(resource)
+    }
+
+    private func mismatch(ofLength length: Int64, _ settings: DownloadSettings) -> Failure? {
+        settings.mismatch(ofLength: length, from: settings.hosts[self.source.rawValue])
     }
 
     private func compared(_ record: RemoteResource, _ current: RemoteResource) -> Verdict {
@@ -195,9 +212,10 @@ struct Probing: Hashable, Sendable {
                 return .again([])
             }
         }
-        if resource.completeLength == 0 { return .empty(resource) }
+        if resource.completeLength == 0 { return self.empty(resource, settings) }
         return self.accepted(
-            resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.lengthMaximum, settings)
+            resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.streamLengthMaximum, settings
+        )
     }
 
     private mutating func unsatisfiable(_ length: Int64?, settings: DownloadSettings) -> Verdict {
@@ -206,7 +224,7 @@ struct Probing: Hashable, Sendable {
             status: 416)
         switch self.purpose {
         case .fresh:
-            if length == 0 { return .empty(RemoteResource(completeLength: 0)) }
+            if length == 0 { return self.empty(RemoteResource(completeLength: 0), settings) }
             guard self.sendsRange else { return .failed(failure) }
             self.sendsRange = false
             return .again([])
@@ -228,7 +246,8 @@ struct Probing: Hashable, Sendable {
         let policy = settings.retry
         // Where there are other sources, they are asked before this one is again.
         guard settings.hosts.count == 1 || !self.canMove,
-            policy.allows(failure, failures: self.failures, hadContact: self.hasContact)
+            policy.allows(
+                failure, failures: self.failures, hadContact: self.hasContact, waited: now - (self.beganAt ?? now))
         else {
             return .failed(failure)
         }

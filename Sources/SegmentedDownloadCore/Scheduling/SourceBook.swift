@@ -11,6 +11,9 @@ package struct SourceID: Hashable, Comparable, Sendable {
     package static func < (left: SourceID, right: SourceID) -> Bool {
         left.rawValue < right.rawValue
     }
+
+    /// The mark of what it writes while only samples of it were compared, see ``Claim/mark``.
+    var mark: UInt8 { UInt8(clamping: self.rawValue + 1) }
 }
 
 /// What is known of the places a download's bytes may come from.
@@ -29,7 +32,7 @@ struct SourceBook: Hashable, Sendable {
         case sampled
         /// Asked no more: it failed for good, or does no ranges.
         case failed
-        /// Asked no more, and nothing it brought is kept: it has other bytes.
+        /// Asked no more, and nothing it brought is kept: it has other bytes. Becomes `unproven` where a file is begun anew.
         case quarantined
     }
 
@@ -108,6 +111,11 @@ struct SourceBook: Hashable, Sendable {
     /// The source to ask first.
     var firstAsked: SourceID { self.leastFailed ?? .first }
 
+    /// Has nobody but the reference asked.
+    mutating func dismissOthers() {
+        for id in self.ids where id != self.reference { self[id].standing = .failed }
+    }
+
     /// Begins with what one source answered: it is the reference, and the others are yet to be compared with it.
     ///
     /// - Parameter written: what an earlier run left.
@@ -133,11 +141,28 @@ struct SourceBook: Hashable, Sendable {
         self[id].standing = .proven
     }
 
+    /// To have agreed with bytes that are believed no more proves nothing.
+    mutating func withdraw(_ ranges: [Range<Int64>]) {
+        for index in self.entries.indices {
+            self.entries[index].samples.removeAll { place in ranges.contains { $0.contains(place) } }
+        }
+    }
+
+    /// The file has changed: who had other bytes than the old one may have those of the new one.
+    mutating func pardon() {
+        for index in self.entries.indices where self.entries[index].standing == .quarantined {
+            self.entries[index].standing = .unproven
+        }
+    }
+
     /// Notes a failure. One that cannot pass, or one too many in a row, is the end of this source.
-    mutating func fail(_ id: SourceID, _ failure: Failure, policy: RetryPolicy, now: Duration, delay: Duration) {
+    mutating func fail(
+        _ id: SourceID, _ failure: Failure, policy: RetryPolicy, now: Duration, delay: Duration,
+        waited: Duration = .zero
+    ) {
         self[id].failures += 1
         self[id].retryAt = now + delay
-        if !policy.allows(failure, failures: self[id].failures) { self[id].standing = .failed }
+        if !policy.allows(failure, failures: self[id].failures, waited: waited) { self[id].standing = .failed }
     }
 
     /// Notes what a lease brought.
@@ -185,7 +210,7 @@ struct SourceBook: Hashable, Sendable {
 
     /// The mark for what a source writes, see ``Claim/mark``.
     func mark(of id: SourceID) -> UInt8 {
-        self[id].standing == .proven ? 0 : UInt8(clamping: id.rawValue + 1)
+        self[id].standing == .proven ? 0 : id.mark
     }
 
     /// What of the file somebody else than this source brought, or an earlier run.

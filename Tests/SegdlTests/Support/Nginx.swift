@@ -17,6 +17,10 @@ struct Nginx {
         /// Bytes per second of a connection, in nginx's spelling. It sends a second's worth at once.
         var rate = "0"
         var hasTags = true
+        /// What the first host's server does besides, in nginx's words.
+        var locations = ""
+        /// `NAME:HASH` for its `auth_basic_user_file passwords`.
+        var passwords = ""
     }
 
     let directory: String
@@ -51,6 +55,8 @@ struct Nginx {
             let files = [
                 "nginx.conf": nginx.configuration, "leaf.pem": OriginCertificates.good,
                 "leaf.key": OriginCertificates.goodKey, "ca.pem": Origin.certificateAuthorityPEM,
+                "passwords": settings.passwords, "client.pem": OriginCertificates.client,
+                "client.key": OriginCertificates.clientKey,
             ]
             for (name, text) in files {
                 try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/" + name))
@@ -99,7 +105,7 @@ struct Nginx {
         error_log \(self.directory)/error.log;
         events { worker_connections 128; }
         http {
-            log_format facts '"$request" $status $body_bytes_sent $server_addr';
+            log_format facts '"$request" $status $body_bytes_sent $server_addr $http_authorization $http_cookie';
             access_log \(self.directory)/access.log facts;
             client_body_temp_path \(self.directory)/body;
             proxy_temp_path \(self.directory)/proxy;
@@ -132,6 +138,9 @@ struct Nginx {
             listen 127.0.0.1:\(self.portTLS) ssl;
             ssl_certificate \(self.directory)/leaf.pem;
             ssl_certificate_key \(self.directory)/leaf.key;
+            ssl_client_certificate \(self.directory)/client.pem;
+            ssl_verify_client optional;
+            \(self.settings.locations)
             location /moved { return 302 http://127.0.0.1:\(self.port)/file.bin; }
             """
         return """
@@ -144,7 +153,7 @@ struct Nginx {
     }
 
     /// Ports nobody listened on a moment ago.
-    private static func freePorts(_ count: Int) throws -> [Int] {
+    static func freePorts(_ count: Int) throws -> [Int] {
         let sockets = (0..<count).map { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
         defer { for descriptor in sockets { close(descriptor) } }
         return try sockets.map { descriptor in

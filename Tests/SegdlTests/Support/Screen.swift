@@ -41,6 +41,7 @@ struct Screen {
         while let character = rest.popFirst() {
             switch character {
             case "0"..."9": number.append(character)
+            case "m": return  // A colour is not looked at.
             case "A":
                 self.row = max(self.row - (Int(number) ?? 1), 0)
                 return

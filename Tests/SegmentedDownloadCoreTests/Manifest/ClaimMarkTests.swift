@@ -36,8 +36,18 @@ import Testing
 
     @Test("What had no mark gets one that no other has")
     func markUnmarked() {
-        var claims = [Self.claim(0..<10), Self.claim(10..<20, mark: 3), Self.claim(20..<30, mark: 204)]
+        var claims = [Self.claim(0..<10), Self.claim(10..<20, mark: 3), Self.claim(20..<30, mark: 201)]
         claims.markUnmarked()
-        #expect(claims.map(\.mark) == [205, 3, 204])
+        #expect(claims.map(\.mark) == [202, 3, 201])
+    }
+
+    @Test("What a run left has marks that no source of the next one has, and each source's bytes one of their own")
+    func retireMarks() {
+        var claims = [
+            Self.claim(0..<10), Self.claim(10..<20, mark: 3), Self.claim(20..<30, mark: 201),
+            Self.claim(30..<40, mark: 1), Self.claim(40..<50, mark: 3),
+        ]
+        claims.retireMarks()
+        #expect(claims.map(\.mark) == [0, 203, 201, 202, 203])
     }
 }

@@ -42,7 +42,7 @@ struct ManifestCodecTests {
             switch record {
             case .claim(let claim): claims.append(claim)
             case .checkpoint(let count), .pause(let count, _): durable.formUnion(claims.prefix(Int(count)))
-            case .forget, .syncFailed: break
+            case .forget, .syncFailed, .digest: break
             }
         }
         return (Set(claims), durable)

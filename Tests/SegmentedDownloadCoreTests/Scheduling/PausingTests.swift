@@ -26,7 +26,7 @@ struct PausingTests {
         if moment == .probing { return script }
         script.accept(0, Self.resource)
         if moment == .preparing { return script }
-        script.tell(.prepared)
+        script.tell(.prepared())
         if moment == .fetching { return script }
         if moment == .settling {
             script.tell(.pause)
@@ -42,7 +42,7 @@ struct PausingTests {
             for action in script.take() {
                 switch action {
                 case .survey: script.tell(.surveyed(.nothing))
-                case .prepare: script.tell(.prepared)
+                case .prepare: script.tell(.prepared())
                 case .revoke(let lease): script.end(lease.rawValue, .revoked)
                 case .answer(let lease, .stop): script.end(lease.rawValue, .finished)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
@@ -72,7 +72,7 @@ struct PausingTests {
         for _ in 0..<4 {
             for action in script.take() {
                 switch action {
-                case .prepare: script.tell(.prepared)
+                case .prepare: script.tell(.prepared())
                 case .revoke(let lease): script.end(lease.rawValue, .revoked)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
                 case .revise: script.tell(.revised)
@@ -106,7 +106,7 @@ struct PausingTests {
             for action in script.take() {
                 switch action {
                 case .survey: script.tell(.surveyed(.nothing))
-                case .prepare: script.tell(.prepared)
+                case .prepare: script.tell(.prepared())
                 case .revoke(let lease): script.end(lease.rawValue, .revoked)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
                 case .revise: script.tell(.revised)

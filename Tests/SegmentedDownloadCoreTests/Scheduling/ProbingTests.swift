@@ -46,7 +46,7 @@ struct ProbingTests {
         _ = script.take()
         script.accept(0, Self.strong)
         #expect(script.take().count == 1)
-        script.tell(.prepared)
+        script.tell(.prepared())
         #expect(script.take() == [.answer(LeaseID(0), .proceed(limit: Self.length))])
     }
 
@@ -55,7 +55,7 @@ struct ProbingTests {
         var script = Script(.exactly(8))
         script.tell(.surveyed(.nothing))
         script.respond(0, .whole(Self.strong))
-        script.tell(.prepared)
+        script.tell(.prepared())
         #expect(script.leases == [0])
         script.progress(0, to: Self.length)
         script.end(0, .finished)
@@ -82,7 +82,7 @@ struct ProbingTests {
             script.tell(.surveyed(.nothing))
             script.respond(0, response)
             script.end(0, .finished)
-            script.tell(.prepared)
+            script.tell(.prepared())
             #expect(script.leases.isEmpty)
             #expect(script.take().last?.isPlace == true)
         }
@@ -188,7 +188,7 @@ struct ProbingTests {
         _ = script.take()
         script.accept(0, Self.strong)
         script.end(0, .revoked)
-        if Self.preparation(&script) != nil { script.tell(.prepared) }
+        if Self.preparation(&script) != nil { script.tell(.prepared()) }
         script.wait(.seconds(1))
         #expect(script.leases == [1], "nobody fetches, and nobody ever will")
     }
@@ -221,7 +221,7 @@ struct ProbingTests {
     func nobodyWritesUnproven() {
         var script = Self.resuming(Self.unproven)
         script.accept(0, Self.unproven)
-        script.tell(.prepared)
+        script.tell(.prepared())
         script.wait(.seconds(1))
         #expect(script.leases == [0])
         script.progress(0, to: 3_000_100)
@@ -246,7 +246,7 @@ struct ProbingTests {
         _ = script.take()
         script.accept(0, Self.strong)
         #expect(Self.preparation(&script)?.mode == .adopted)
-        script.tell(.prepared)
+        script.tell(.prepared())
         #expect(script.leases == [0, 1, 2, 3])
         #expect(script.plan?.bytesDone == 3_000_000)
     }
@@ -268,7 +268,7 @@ struct ProbingTests {
         var script = Self.resuming(Self.unproven, missing: [3_000_000..<4_000_000, 5_000_000..<Self.length])
         script.respond(0, .whole(Self.unproven))
         #expect(Self.preparation(&script)?.mode == .adoptedUp(to: 3_000_000))
-        script.tell(.prepared)
+        script.tell(.prepared())
         #expect(script.leases == [0])
         #expect(script.order(0)?.writesFrom == 3_000_000)
         #expect(script.plan?.missing == [3_000_000..<Self.length])
@@ -311,7 +311,7 @@ struct ProbingTests {
         script.end(0, .finished)
         let resource = RemoteResource.tagged("\"b\"", length: Self.length)
         script.accept(1, resource)
-        script.tell(.prepared)
+        script.tell(.prepared())
         script.tell(.pause)
         for lease in script.leases { script.end(lease, .revoked) }
         script.tell(.checkpointed(bytes: 100))
@@ -330,7 +330,7 @@ struct ProbingTests {
             script.end(lease, .finished)
             guard script.conclusion == nil else { break }
             script.accept(lease + 1, .tagged("\"b\"", length: Self.length))
-            script.tell(.prepared)
+            script.tell(.prepared())
             script.respond(script.leases.last ?? 0, .changed("its ETag"))
             break
         }
@@ -341,7 +341,7 @@ struct ProbingTests {
             if script.take().contains(.checkpoint(isPause: true)) { script.tell(.checkpointed(bytes: 0)) }
             guard script.leases.count == 1, let lease = script.leases.first else { continue }
             script.accept(lease, .tagged("\"b\"", length: Self.length))
-            script.tell(.prepared)
+            script.tell(.prepared())
             script.respond(script.leases.last ?? 0, .changed("its ETag"))
         }
         #expect(script.failure?.code == .changed)
@@ -364,7 +364,7 @@ struct ProbingTests {
         #expect(script.orders.last?.request.ifNoneMatchFieldValue != nil)
         script.respond(0, .notModified)
         #expect(Self.preparation(&script)?.mode == .adopted)
-        script.tell(.prepared)
+        script.tell(.prepared())
         #expect(script.take().last?.isPlace == true)
     }
 

@@ -101,6 +101,30 @@ struct SourceTests {
         #expect(script.conclusion == nil)
     }
 
+    @Test(
+        "To have agreed with bytes that were withdrawn then lets nobody in: one begins anew, and the others are compared"
+    )
+    func staleAgreement() throws {
+        var script = Self.fetching(sources: 3, connections: 4)
+        // The third has nothing to say yet; the second agrees once, and then does not.
+        let first = try #require(script.orders.first { $0.isSample && $0.source == SourceID(1) })
+        Self.answer(&script, first, agreeing: true)
+        script.progress(0, to: 4 << 20)
+        script.wait(.milliseconds(100))
+        let second = try #require(script.orders.first { $0.isSample && $0.source == SourceID(1) })
+        Self.answer(&script, second, agreeing: false)
+        let arbitration = try #require(script.orders.first { $0.isSample && $0.spot?.count == 1 })
+        #expect(arbitration.source == SourceID(2))
+        Self.answer(&script, arbitration, agreeing: false)
+        for lease in script.leases { script.end(lease, .revoked) }
+        script.tell(.revised)
+        for _ in 0..<3 {
+            script.wait(.milliseconds(100))
+            script.tell(.revised)
+        }
+        #expect(script.orders.map(\.source) == [SourceID(1)])
+    }
+
     @Test("A byte that somebody is writing just now is his, and not the arbiter he is asked to be")
     func writersByte() throws {
         var script = Self.fetching(sources: 3, connections: 3)
@@ -159,5 +183,62 @@ struct SourceTests {
         script.respond(2, .rejected(status: 403))
         #expect(script.failure?.status == 403)
         #expect(script.failure?.message.contains("2 other sources") == true)
+    }
+
+    @Test("What another source than the manifest's goes on with is marked from its first byte")
+    func probeElsewhere() throws {
+        let resource = RemoteResource.tagged("\"a\"", length: Self.length)
+        let saved = SavedPartial(
+            resource: resource, completeLength: Self.length, missing: [(1 << 20)..<Self.length], reference: SourceID(1))
+        var script = Script(.exactly(2)) { $0.hosts = ["a", "b"] }
+        script.tell(.surveyed(.partial(saved)))
+        script.end(0, .failed(Failure(.network, "it broke", isTransient: true)))
+        script.wait(.seconds(10))
+        let probe = try #require(script.orders.first)
+        #expect(probe.source == .first && probe.mark == 1)
+    }
+
+    @Test("Two streams that break off while they are compared are given up: that comes again each time")
+    func comparedForEver() {
+        let resource = RemoteResource.tagged("\"a\"", length: Self.length)
+        var script = Script(.exactly(1)) { $0.hosts = ["a", "b"] }
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .whole(resource))
+        script.tell(.prepared())
+        script.progress(0, to: 1 << 20)
+        script.end(0, .failed(Failure(.network, "it broke", isTransient: true)))
+        var count = 0
+        while let order = script.orders.first, count < 100 {
+            count += 1
+            script.respond(order.lease.rawValue, .whole(resource))
+            script.progress(order.lease.rawValue, to: order.writesFrom, received: order.writesFrom)
+            script.end(order.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
+            script.wait(.seconds(300))
+        }
+        #expect(count < 100)
+        for _ in 0..<2 { script.tell(.checkpointed(bytes: 1 << 20)) }
+        #expect(script.failure?.code == .network)
+    }
+
+    @Test("Where the file has changed, who had other bytes than the old one is compared again")
+    func pardoned() throws {
+        var script = Script.fetching(.exactly(2), length: Self.length) { settings in
+            settings.hosts = ["a", "b"]
+            settings.onChange = .restart
+        }
+        script.progress(0, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        Self.answerSamples(&script, agreeing: false)
+        #expect(script.orders.allSatisfy { $0.source == .first })
+        for lease in script.leases.dropFirst() { script.respond(lease, .changed("its validator was another one")) }
+        for lease in script.leases { script.end(lease, .revoked) }
+        script.tell(.checkpointed(bytes: 0))
+        let changed = RemoteResource.tagged("\"c\"", length: Self.length)
+        let probe = try #require(script.orders.first)
+        script.accept(probe.lease.rawValue, changed)
+        script.tell(.prepared())
+        script.progress(probe.lease.rawValue, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        #expect(Self.sample(script)?.source == SourceID(1))
     }
 }

@@ -35,7 +35,7 @@ struct Script {
         var script = Script(segments, limits: limits, change)
         script.tell(.surveyed(.nothing))
         script.accept(0, RemoteResource.tagged("\"a\"", length: length))
-        script.tell(.prepared)
+        script.tell(.prepared())
         return script
     }
 

@@ -47,7 +47,7 @@ import Testing
     func openConnections(isTLS: Bool) async throws {
         try await Harness.run(.init(tls: isTLS)) { harness in
             var configuration = AsyncHTTPClientTransport.Configuration()
-            configuration.verifiesCertificates = false
+            configuration.trust.verifiesCertificates = false
             let source = try SourceURL(harness.origin.url("/512M/file.bin"))
             try await AsyncHTTPClientTransport.withTransport(configuration) { transport in
                 try await transport.withResponse(to: TransportRequest(url: source, fields: HTTPFields())) { _, body in

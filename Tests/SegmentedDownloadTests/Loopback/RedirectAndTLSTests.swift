@@ -1,7 +1,8 @@
 import Foundation
 import Origin
-import SegmentedDownload
 import Testing
+
+@testable import SegmentedDownload
 
 /// Where requests lead, and whom to trust (FAULTS E, G).
 @Suite struct RedirectAndTLSTests {
@@ -120,6 +121,71 @@ import Testing
         }
     }
 
+    @Test(
+        "Nothing that says who the user is follows a redirect to another port, unless he says so",
+        arguments: [false, true])
+    func everythingStays(isTrusted: Bool) async throws {
+        try await Harness.run { first in
+            try await Harness.run { second in
+                var configuration = DownloadConfiguration()
+                configuration.netrc = try Netrc(text: "machine 127.0.0.1 login u password p", name: "netrc")
+                try configuration.cookies.load(text: "127.0.0.1\tFALSE\t/\tFALSE\t0\tc\t1\n", name: "cookies")
+                configuration.trustsRedirects = isTrusted
+                let target = second.origin.url("/1M/file.bin")
+                let result = await first.fetch("/1M/file.bin?redirect=302:\(target)", configuration: configuration) {
+                    $0.fields = [("Cookie", "own=2")]
+                }
+                #expect(result.code == nil, "\(result)")
+                let names = { (harness: Harness) in
+                    Set(harness.origin.log.snapshot().requests.flatMap(\.headers).map { $0.name.lowercased() })
+                }
+                #expect(names(first).isSuperset(of: ["authorization", "cookie"]))
+                // However many there are, they are one field (RFC 6265 §5.4).
+                let fields = first.origin.log.snapshot().requests.map { request in
+                    request.headers.filter { $0.name.lowercased() == "cookie" }.map(\.value)
+                }
+                #expect(fields.allSatisfy { $0 == ["own=2; c=1"] })
+                #expect(names(second).isDisjoint(with: ["authorization", "cookie"]) != isTrusted)
+            }
+        }
+    }
+
+    @Test("Credentials are sent as they are said: the URL's before the request's before the netrc file's")
+    func precedence() async throws {
+        for (user, request, expected) in [
+            ("u:p@", Credentials?.some(.bearer(token: "t")), "Basic dTpw"), ("", .bearer(token: "t"), "Bearer t"),
+            ("", nil, "Basic bjpu"),
+        ] {
+            try await Harness.run { harness in
+                var configuration = DownloadConfiguration()
+                configuration.netrc = try Netrc(text: "default login n password n", name: "netrc")
+                let url = harness.origin.url("/64k/file.bin").replacingOccurrences(of: "//", with: "//\(user)")
+                let source = try SourceURL(url)
+                let result = await harness.fetch("/64k/file.bin", configuration: configuration) {
+                    $0.source = source
+                    $0.credentials = request
+                }
+                #expect(result.code == nil, "\(result)")
+                let sent = harness.origin.log.snapshot().requests.flatMap(\.headers)
+                #expect(sent.filter { $0.name.lowercased() == "authorization" }.map(\.value) == [expected])
+            }
+        }
+    }
+
+    @Test("Schemes that are not allowed are asked for nothing, not even where a redirect leads there")
+    func schemes() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.schemes = ["https"]
+            #expect(await harness.fetch("/1M/file.bin", configuration: configuration).code == .policy)
+            configuration.schemes = ["http"]
+            let result = await harness.fetch(
+                "/1M/file.bin?redirect=302:https://127.0.0.1:1/", configuration: configuration)
+            #expect(result.code == .policy)
+            #expect(harness.origin.log.snapshot().requests.map(\.status) == [302])
+        }
+    }
+
     @Test("User name and password of a URL are sent, and shown nowhere")
     func userInformation() async throws {
         try await Harness.run { harness in
@@ -145,7 +211,7 @@ import Testing
         let path = NSTemporaryDirectory() + "segdl-test-authority-\(getpid()).pem"
         try? Data(Origin.certificateAuthorityPEM.utf8).write(to: URL(fileURLWithPath: path))
         var configuration = DownloadConfiguration()
-        configuration.certificateAuthorityFile = path
+        configuration.trust.authorityFile = path
         return configuration
     }()
 
@@ -169,7 +235,7 @@ import Testing
             #expect(result.code == .tls, "\(result)")
             #expect(!harness.exists(harness.path) && !harness.exists(harness.part))
             var trustful = DownloadConfiguration()
-            trustful.verifiesCertificates = false
+            trustful.trust.verifiesCertificates = false
             #expect(await harness.fetch("/1M/file.bin", configuration: trustful).code == nil)
         }
     }

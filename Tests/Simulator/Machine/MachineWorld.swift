@@ -21,6 +21,8 @@ package struct MachineWorld {
         var isCheckpointing = false
         var checkpointsWaiting: [Bool] = []
         var length: Int64?
+        /// The segments told to be done since nothing was kept, `nil` where something was.
+        var told: [Range<Int64>]?
     }
 
     enum LastWord: Hashable { case goOn, pause, cancel }
@@ -309,7 +311,7 @@ package struct MachineWorld {
             self.downloads[index].disk.perform(preparation)
             self.downloads[index].hasFailedWrite = false
             if preparation.mode == .fresh { self.downloads[index].length = preparation.resource.completeLength }
-            self.later(index, .prepared)
+            self.later(index, .prepared())
         case .checkpoint(let isPause):
             guard !self.downloads[index].isCheckpointing else {
                 self.downloads[index].checkpointsWaiting.append(isPause)
@@ -327,6 +329,9 @@ package struct MachineWorld {
         case .discard:
             self.downloads[index].disk.discard()
             self.later(index, .discarded)
+        case .report(.started(_, let resumedFrom, _)): self.downloads[index].told = resumedFrom == 0 ? [] : nil
+        case .report(.restarted): self.downloads[index].told = nil
+        case .report(.segmentDone(_, let range, _)): self.downloads[index].told?.append(range)
         case .report: break
         case .conclude(let conclusion): self.conclude(conclusion, index)
         }
@@ -403,6 +408,10 @@ package struct MachineWorld {
         if download.hasFailedWrite { self.violate("\(download.id) is placed, though something could not be written") }
         if let flaw = download.disk.flaw(length: length, lengths: download.origin.lengths) {
             self.violate("\(download.id) is placed, but \(flaw)")
+        }
+        // What one stream goes on with for all others is not told to be done; the last byte always is.
+        if let told = download.told, length > 0, !told.contains(where: { $0.upperBound == length }) {
+            self.violate("\(download.id) is placed, but no segment that ends at \(length) was told to be done")
         }
         self.later(index, self.chance(self.faultiness) ? .storageFailed(Failure(.file, "no rename")) : .placed)
     }

@@ -356,7 +356,7 @@ package struct SharingWorld {
         case .survey:
             self.downloads[id.rawValue].startedAt = self.now
             self.later(id, .surveyed(.nothing))
-        case .prepare: self.later(id, .prepared)
+        case .prepare: self.later(id, .prepared())
         case .checkpoint: self.later(id, .checkpointed(bytes: self.downloads[id.rawValue].bytes))
         case .place:
             let download = self.downloads[id.rawValue]

@@ -1,0 +1,162 @@
+import SegmentedDownloadCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// Names and passwords by host, as `ftp(1)`, curl and wget keep them in `~/.netrc`.
+public struct Netrc: Hashable, Sendable, CustomStringConvertible {
+    private struct Entry: Hashable {
+        /// Absent for `default`.
+        var machine: String?
+        var login: String?
+        var password: String?
+    }
+
+    private var entries: [Entry] = []
+
+    /// Reads a file.
+    ///
+    /// - Throws: ``DownloadError``: `file` if it cannot be read, `policy` if others than its owner may read it and it holds a
+    ///   password, `usage` if it makes no sense.
+    public init(contentsOf path: String) throws(DownloadError) {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else {
+            let reason = String(cString: strerror(errno))
+            throw DownloadError(.file, "\(path.printable): \(reason)", errno: errno)
+        }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw DownloadError(.file, "\(path.printable) cannot be read")
+        }
+        try self.init(text: String(decoding: data, as: UTF8.self), name: path.printable)
+        let isShared = facts.st_mode & 0o077 != 0
+        guard !isShared || self.entries.allSatisfy({ $0.password == nil }) else {
+            throw DownloadError(
+                .policy, "\(path.printable) holds passwords, and others than its owner may read it",
+                hint: "chmod 600 \(path.printable)")
+        }
+    }
+
+    /// - Parameter name: what messages call the text.
+    init(text: String, name: String) throws(DownloadError) {
+        var tokens = Tokens(text)
+        while let word = tokens.next() {
+            switch word {
+            case "machine":
+                self.entries.append(Entry(machine: try Self.value(of: word, &tokens, name).lowercased()))
+            case "default":
+                self.entries.append(Entry())
+            case "login":
+                let value = try Self.value(of: word, &tokens, name)
+                try self.change(name) { $0.login = $0.login ?? value }
+            case "password":
+                let value = try Self.value(of: word, &tokens, name)
+                try self.change(name) { $0.password = $0.password ?? value }
+            case "account":
+                _ = try Self.value(of: word, &tokens, name)
+            case "macdef":
+                tokens.skipMacro()
+            default:
+                // Never the word itself: it may be a password with a space in it.
+                throw DownloadError(
+                    .usage, "\(name), line \(tokens.line): machine, default, login or password was expected")
+            }
+        }
+    }
+
+    /// Those of a host: of the first entry that names it, else of `default`. Absent where that has no login.
+    func credentials(for host: String) -> Credentials? {
+        let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host.lowercased()
+        let entry =
+            self.entries.first { $0.machine == name } ?? self.entries.first { $0.machine == nil }
+        guard let entry, let login = entry.login, !login.contains(":") else { return nil }
+        return .basic(user: login, password: entry.password ?? "")
+    }
+
+    public var description: String { "credentials for \(self.entries.count) hosts" }
+
+    private static func value(
+        of word: String, _ tokens: inout Tokens, _ name: String
+    ) throws(DownloadError) -> String {
+        guard let value = tokens.next() else {
+            throw DownloadError(.usage, "\(name) ends after \(word)")
+        }
+        return value
+    }
+
+    private mutating func change(_ name: String, _ body: (inout Entry) -> Void) throws(DownloadError) {
+        guard !self.entries.isEmpty else {
+            throw DownloadError(.usage, "\(name) names a login or password before any machine")
+        }
+        body(&self.entries[self.entries.count - 1])
+    }
+
+    /// Words between blanks; in quotes, with backslashes, they may hold blanks; `#` at a word's beginning begins a comment.
+    private struct Tokens {
+        private var rest: Substring.UnicodeScalarView
+        private(set) var line = 1
+
+        init(_ text: String) { self.rest = Substring(text).unicodeScalars }
+
+        private mutating func pop() -> Unicode.Scalar? {
+            guard let scalar = self.rest.popFirst() else { return nil }
+            if scalar == "\n" { self.line += 1 }
+            return scalar
+        }
+
+        mutating func next() -> String? {
+            while let first = self.rest.first, Self.isBlank(first) || first == "#" {
+                if first == "#" { while let scalar = self.rest.first, scalar != "\n" { _ = self.pop() } }
+                if self.rest.first != nil { _ = self.pop() }
+            }
+            guard let first = self.rest.first else { return nil }
+            var word = String.UnicodeScalarView()
+            guard first != "\"" else {
+                _ = self.pop()
+                while let scalar = self.pop(), scalar != "\"" {
+                    word.append(scalar == "\\" ? self.pop().map(Self.unescaped) ?? scalar : scalar)
+                }
+                return String(word)
+            }
+            while let scalar = self.rest.first, !Self.isBlank(scalar) {
+                word.append(scalar)
+                _ = self.pop()
+            }
+            return String(word)
+        }
+
+        /// A macro goes on to an empty line.
+        mutating func skipMacro() {
+            var isEmpty = false
+            while let scalar = self.pop() {
+                if scalar == "\n" {
+                    if isEmpty { return }
+                    isEmpty = true
+                } else if scalar != "\r" {
+                    isEmpty = false
+                }
+            }
+        }
+
+        private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+            [" ", "\t", "\n", "\r"].contains(scalar)
+        }
+
+        private static func unescaped(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+            switch scalar {
+            case "n": "\n"
+            case "r": "\r"
+            case "t": "\t"
+            default: scalar
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import SegmentedDownloadCore
+
+/// Digests of files by their names, as `sha256sum` and its kin write them and `openssl dgst` and BSD's `sha256` do.
+public struct ChecksumList: Hashable, Sendable {
+    private struct Entry: Hashable {
+        /// The parts of its path; absent where a line has a digest alone.
+        var path: [Substring]?
+        var digest: ExpectedDigest
+    }
+
+    private var entries: [Entry] = []
+
+    /// Reads a list; lines that are none, such as signatures around it, are passed over.
+    public init(_ text: String) {
+        for line in text.split(whereSeparator: \.isNewline) {
+            let line = Self.trimmed(line)
+            if let entry = Self.tagged(line) ?? Self.plain(line) { self.entries.append(entry) }
+        }
+    }
+
+    public var isEmpty: Bool { self.entries.isEmpty }
+
+    /// The strongest digest of a file; of a list with one line without a name that one's.
+    ///
+    /// - Parameter path: the file's name, with as much of its path as is known. Of several files of one name in a list it is the one
+    ///   whose path agrees the farthest with that.
+    /// - Throws: ``DownloadError`` with code `usage` if it may be several files'.
+    public func digest(of path: String) throws(DownloadError) -> ExpectedDigest? {
+        let parts = path.split(separator: "/")
+        guard let name = parts.last else { return nil }
+        let agreement = { (entry: Entry) in
+            zip((entry.path ?? []).reversed(), parts.reversed()).prefix { $0 == $1 }.count
+        }
+        let own = self.entries.filter { agreement($0) > 0 }
+        guard let most = own.map(agreement).max() else {
+            guard self.entries.count == 1, self.entries[0].path == nil else { return nil }
+            return self.entries[0].digest
+        }
+        let best = own.filter { agreement($0) == most }.map(\.digest)
+        let strength = best.map(\.algorithm.length).max() ?? 0
+        let strongest = Set(best.filter { $0.algorithm.length == strength })
+        guard strongest.count == 1 else {
+            throw DownloadError(
+                .usage, "the list has several digests of files called \(String(name).printable)",
+                hint: "Give the right one with --checksum")
+        }
+        return strongest.first
+    }
+
+    /// `SHA256 (name) = digits`.
+    private static func tagged(_ line: String) -> Entry? {
+        guard let open = line.firstIndex(of: "("), let close = line.lastIndex(of: ")"), open < close,
+            let algorithm = Self.algorithm(line[..<open])
+        else { return nil }
+        let rest = Self.trimmed(line[line.index(after: close)...])
+        guard rest.hasPrefix("="), let digest = ExpectedDigest(algorithm, hex: Self.trimmed(rest.dropFirst())) else {
+            return nil
+        }
+        return Entry(path: Self.parts(line[line.index(after: open)..<close]), digest: digest)
+    }
+
+    /// `digits  name`, `digits *name`, or the digits alone. How many there are says which digest it is.
+    private static func plain(_ whole: String) -> Entry? {
+        // GNU's programs put a backslash before lines whose names have escapes.
+        let isEscaped = whole.hasPrefix("\\")
+        let line = whole[(isEscaped ? whole.index(after: whole.startIndex) : whole.startIndex)...]
+        let digits = line.prefix { $0.isHexDigit }
+        let candidates: [ExpectedDigest.Algorithm] = [.md5, .sha1, .sha256, .sha512]
+        guard let algorithm = candidates.first(where: { $0.length * 2 == digits.utf8.count }),
+            let digest = ExpectedDigest(algorithm, hex: String(digits))
+        else { return nil }
+        var rest = line[digits.endIndex...]
+        guard !rest.isEmpty else { return Entry(path: nil, digest: digest) }
+        guard rest.removeFirst().isWhitespace else { return nil }
+        if let mark = rest.first, mark == " " || mark == "*" { rest.removeFirst() }
+        let name = isEscaped ? String(rest.replacing("\\\\", with: "\\")) : String(rest)
+        return Entry(path: name.isEmpty ? nil : Self.parts(name[...]), digest: digest)
+    }
+
+    /// OpenSSL 3 calls SHA-256 SHA2-256.
+    private static func algorithm(_ word: Substring) -> ExpectedDigest.Algorithm? {
+        let name = Self.trimmed(word).lowercased()
+        return ExpectedDigest.Algorithm(
+            rawValue: (name.hasPrefix("sha2-") ? "sha\(name.dropFirst(5))" : name).filter { $0 != "-" })
+    }
+
+    private static func parts(_ path: Substring) -> [Substring] {
+        Substring(String(path)).split(separator: "/").filter { $0 != "." }
+    }
+
+    private static func trimmed(_ text: some StringProtocol) -> String {
+        let start = text.drop { $0.isWhitespace }
+        guard let end = start.lastIndex(where: { !$0.isWhitespace }) else { return "" }
+        return String(start[...end])
+    }
+}

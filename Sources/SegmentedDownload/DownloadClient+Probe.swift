@@ -1,0 +1,116 @@
+import HTTPTypes
+import SegmentedDownloadCore
+
+extension DownloadClient {
+    /// Asks what a server has, with one request for the file's first byte.
+    ///
+    /// Mirrors are not asked, and nothing is written or tried again.
+    ///
+    /// - Throws: ``DownloadError`` as a download of that request would fail.
+    public func probe(_ request: DownloadRequest) async throws -> RemoteFile {
+        let naming = DestinationNaming(request: request, id: Download.ID(rawValue: "0"), storage: self.storage)
+        return try await self.ask(request, RangeRequest(lowerBound: 0, upperBound: 1)) {
+            follower, head, response, announced, _ in
+            try Self.describe(request, head, response, announced, follower, naming)
+        }
+    }
+
+    /// Fetches a short text, such as a list of checksums, into memory.
+    ///
+    /// - Throws: ``DownloadError`` as a download of that request would fail; `space` if it has more bytes than allowed.
+    public func text(of request: DownloadRequest, lengthMaximum: Int = 1 << 20) async throws -> String {
+        String(decoding: try await self.bytes(of: request, lengthMaximum: lengthMaximum), as: UTF8.self)
+    }
+
+    /// Fetches a short document, such as a metalink, into memory.
+    ///
+    /// - Throws: As ``text(of:lengthMaximum:)``.
+    public func bytes(of request: DownloadRequest, lengthMaximum: Int = 1 << 20) async throws -> [UInt8] {
+        try await self.ask(request, RangeRequest(isRanged: false)) { _, _, response, _, body in
+            guard case .whole = response else { throw response.failure(host: request.source.host) }
+            var bytes: [UInt8] = []
+            while let chunk = try await body.next() {
+                chunk.withBytes { bytes.append(contentsOf: $0) }
+                guard bytes.count <= lengthMaximum else {
+                    throw Failure(
+                        .space, "\(request.source) is longer than \(lengthMaximum) bytes, and should be short")
+                }
+            }
+            return bytes
+        }
+    }
+
+    /// Makes one request to the source, as a download of it would.
+    private func ask<Answer: Sendable>(
+        _ request: DownloadRequest, _ range: RangeRequest,
+        _ consume:
+            @escaping @Sendable (
+                RedirectFollower, ResponseHead, RangeResponse, AnnouncedDigests, any ResponseBody
+            ) async throws -> Answer
+    ) async throws -> Answer {
+        let access = Access(self.configuration)
+        do {
+            try access.check(request.source)
+            let fields = access.fields(try request.validFields(), for: request.source, of: request)
+            let follower = RedirectFollower(
+                source: request.source, fields: fields, access: access, transport: self.transport)
+            return try await self.within(request.headTimeout, of: request.source.host) {
+                try await follower.withResponse(to: range) { head, response, announced, body in
+                    try await consume(follower, head, response, announced, body)
+                }
+            }
+        } catch let failure as Failure {
+            throw DownloadError(failure)
+        }
+    }
+
+    private static func describe(
+        _ request: DownloadRequest, _ head: ResponseHead, _ response: RangeResponse, _ announced: AnnouncedDigests,
+        _ follower: RedirectFollower, _ naming: DestinationNaming
+    ) throws(Failure) -> RemoteFile {
+        let resource: RemoteResource
+        var takesRanges = false
+        switch response {
+        case .partial(_, let found):
+            resource = found
+            takesRanges = true
+        case .whole(let found): resource = found
+        // Of an empty file there is no first byte.
+        case .unsatisfiable(completeLength: 0?): resource = RemoteResource(completeLength: 0)
+        default: throw response.failure(host: request.source.host)
+        }
+        let links = LinkFields(head.fields)
+        let base = follower.current
+        var known: Set<SourceURL> = []
+        let duplicates = links.duplicates.compactMap { try? base.resolve(location: $0) }
+            .filter { known.insert($0).inserted }.prefix(DownloadRequest.sourcesMax)
+        return RemoteFile(
+            source: "\(request.source)", redirects: follower.hops.map(\.description), status: head.status,
+            length: resource.completeLength, takesRanges: takesRanges,
+            validator: resource.validator == Validator(entityTag: nil, lastModified: nil)
+                ? nil : "\(resource.validator)",
+            digest: announced.representation,
+            type: head.fields[values: .contentType].first?.printable, name: naming.name(suggestedBy: head).value,
+            duplicates: Array(duplicates), metalink: links.metalink.flatMap { try? base.resolve(location: $0) },
+            resource: resource)
+    }
+
+    /// - Throws: ``Failure`` with code `network` if it takes longer.
+    private func within<Answer: Sendable>(
+        _ time: Duration, of host: String, _ body: @escaping @Sendable () async throws -> Answer
+    ) async throws -> Answer {
+        let end = self.clock.now + time
+        return try await withThrowingTaskGroup(of: Answer?.self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                try await self.clock.sleep(until: end)
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next(), let answer = first else {
+                throw Failure(.network, "\(host): no answer within \(time.inSeconds) s", isTransient: true)
+            }
+            return answer
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import SegmentedDownloadCore
+
+/// Holds a file's bytes, as they come in order, against the digests that its pieces should have.
+struct PieceCheck {
+    private let pieces: Metalink.PieceDigests
+    /// Bytes that the file should have; what is behind them is of no piece.
+    private let length: Int64
+    private var running: RunningDigest
+    /// How many pieces were read.
+    private var count = 0
+    private var start: Int64 = 0
+    private var offset: Int64 = 0
+    private var damaged: [Range<Int64>] = []
+
+    /// - Parameter length: Bytes that the file should have, absent if that is not known.
+    init(_ pieces: Metalink.PieceDigests, length: Int64?) {
+        self.pieces = pieces
+        self.length = length ?? .max
+        self.running = RunningDigest(pieces.algorithm)
+    }
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes.prefix(Int(clamping: self.length - self.offset))
+        while !rest.isEmpty {
+            let taken = rest.prefix(Int(clamping: self.pieces.length - (self.offset - self.start)))
+            self.running.update(UnsafeRawBufferPointer(rebasing: taken))
+            self.offset += Int64(taken.count)
+            rest = rest.dropFirst(taken.count)
+            if self.offset - self.start == self.pieces.length { self.close() }
+        }
+    }
+
+    private mutating func close() {
+        guard self.offset > self.start else { return }
+        let isRight = self.count < self.pieces.hexes.count && self.running.hex == self.pieces.hexes[self.count]
+        if !isRight { self.damaged.append(self.start..<self.offset) }
+        self.count += 1
+        self.start = self.offset
+        self.running = RunningDigest(self.pieces.algorithm)
+    }
+
+    /// What differs, in order, with what is missing at the end.
+    var damage: [Range<Int64>] {
+        var closed = self
+        closed.close()
+        if self.length != .max, self.offset < self.length { closed.damaged.append(self.offset..<self.length) }
+        return closed.damaged.merged()
+    }
+}

@@ -1,0 +1,106 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import SegmentedDownloadCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// What the errors of client, TLS and system mean.
+extension AsyncHTTPClientTransport {
+    /// What the command and its user are told of an error.
+    static func failure(_ error: any Error, host: String) -> any Error {
+        switch error {
+        case is CancellationError, is Failure: return error
+        case let error as HTTPClientError where error == .cancelled: return CancellationError()
+        case let error as NIOConnectionError: return Self.connectionFailure(error)
+        case let error as NIOSSLError: return Self.tlsFailure(error, host: host)
+        case let error as NIOSSLExtraError:
+            return Failure(
+                .tls, "\(host): the certificate is for another host (\("\(error)".printable))", hint: Self.trustHint)
+        case let error as BoringSSLError:
+            return Failure(.tls, "\(host): \("\(error)".printable)")
+        case let error as HTTPParserError where error == .invalidEOFState:
+            return Failure(
+                .network, "\(host) closed the connection before the response was complete", isTransient: true)
+        case let error as HTTPParserError:
+            return Failure(.protocol, "\(host) does not speak HTTP (\("\(error)".printable))")
+        case let error as IOError:
+            let isMade = ![ECONNREFUSED, ENETUNREACH, EHOSTUNREACH].contains(error.errnoCode)
+            return Failure(
+                .network, "\(host): \(isMade ? "the connection broke" : "no connection") (\(Self.reason(error)))",
+                isTransient: true,
+                errno: error.errnoCode)
+        case ChannelError.connectTimeout(_):
+            return Failure(.network, "\(host): no connection in time", isTransient: true)
+        case let error as HTTPClientError: return Self.clientFailure(error, host: host)
+        default:
+            return Failure(.network, "\(host): \("\(error)".printable)", isTransient: true)
+        }
+    }
+
+    private static let trustHint = "Trust its authority with --cacert FILE"
+
+    private static func clientFailure(_ error: HTTPClientError, host: String) -> Failure {
+        switch error {
+        case .connectTimeout: Failure(.network, "\(host): no connection in time", isTransient: true)
+        case .proxyAuthenticationRequired:
+            Failure(
+                .auth, "\(host) wants credentials", hint: "Give the proxy's with --proxy-user NAME:PASSWORD",
+                status: 407)
+        case .invalidProxyResponse:
+            Failure(.network, "\(host): the proxy does not connect there", isTransient: true)
+        case .tlsHandshakeTimeout: Failure(.tls, "\(host): no TLS handshake in time", isTransient: true)
+        case .remoteConnectionClosed:
+            Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
+        default: Failure(.network, "\(host): \(error.shortDescription.printable)", isTransient: true)
+        }
+    }
+
+    private static func connectionFailure(_ error: NIOConnectionError) -> Failure {
+        let host = error.host.printable
+        if error.connectionErrors.isEmpty {
+            return Failure(.network, "\(host) was not found (name lookup failed)", isTransient: true)
+        }
+        let reasons = error.connectionErrors.map { failure in
+            (failure.error as? IOError).map { Self.reason($0) } ?? "no connection in time"
+        }
+        let distinct = reasons.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+        return Failure(
+            .network, "\(host) port \(error.port): \(distinct.joined(separator: ", "))", isTransient: true,
+            errno: (error.connectionErrors.first?.error as? IOError)?.errnoCode)
+    }
+
+    /// The system's words within `connect(descriptor:addr:size:): Connection refused (errno: 111)`.
+    private static func reason(_ error: IOError) -> String {
+        let words = error.description.split(separator: ": ").first { $0.contains(" (errno") || $0.contains(") (errno") }
+        guard let words, let end = words.firstRange(of: " (errno") else { return error.description.printable }
+        return String(words[..<end.lowerBound]).lowercased().filter { $0 != "(" && $0 != ")" }.printable
+    }
+
+    private static func tlsFailure(_ error: NIOSSLError, host: String) -> Failure {
+        switch error {
+        case .uncleanShutdown:
+            return Failure(
+                .network, "\(host) closed the connection before the response was complete", isTransient: true)
+        case .handshakeFailed(.sslError(let stack)):
+            let text = "\(stack)"
+            guard !text.contains("EOF during handshake") else {
+                return Failure(
+                    .tls, "\(host) broke off the TLS handshake", hint: "If it speaks plain HTTP there, write http://",
+                    isTransient: true)
+            }
+            let why = text.contains("CERTIFICATE_VERIFY_FAILED") ? "the certificate is not trusted" : text.printable
+            return Failure(.tls, "\(host): \(why)", hint: Self.trustHint)
+        case .handshakeFailed(.syscallError), .handshakeFailed(.zeroReturn):
+            return Failure(.tls, "\(host) broke off the TLS handshake", isTransient: true)
+        default:
+            return Failure(.tls, "\(host): \("\(error)".printable)", hint: Self.trustHint)
+        }
+    }
+}

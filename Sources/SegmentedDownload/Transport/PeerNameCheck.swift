@@ -1,0 +1,104 @@
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import SegmentedDownloadCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// Lets no request out to a server whose certificate is not for the very host that is asked.
+///
+/// NIOSSL also takes a certificate for the *address* that a name led to. Whoever can answer for name servers and has a certificate
+/// for an address of his own, which anybody can get, could be any host (RFC 9525 §6.1 compares what the client was told).
+final class PeerNameCheck: ChannelOutboundHandler, RemovableChannelHandler {
+    typealias OutboundIn = HTTPClientRequestPart
+    typealias OutboundOut = HTTPClientRequestPart
+
+    private let names: CertificateNames
+    /// Who is connected to; absent, whom each request is for.
+    private let host: String?
+    /// The one that was found right.
+    private var known: String?
+
+    init(_ certificate: NIOSSLCertificate, host: String?) {
+        self.names = CertificateNames(certificate)
+        self.host = host
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        if case .head(let head) = Self.unwrapOutboundIn(data) {
+            let host = self.host ?? Self.host(of: head)
+            if self.known != host, let failure = self.names.failure(for: host) {
+                promise?.fail(failure)
+                context.fireErrorCaught(failure)
+                context.close(promise: nil)
+                return
+            }
+            self.known = host
+        }
+        context.write(data, promise: promise)
+    }
+
+    /// Without its port.
+    private static func host(of head: HTTPRequestHead) -> String {
+        let field = head.headers.first(name: "host") ?? ""
+        guard let colon = field.lastIndex(of: ":"), !field[colon...].contains("]") else { return field }
+        return String(field[..<colon])
+    }
+}
+
+/// The names that a certificate is for, as far as hosts can have them.
+struct CertificateNames {
+    private let names: [String]
+    private let addresses: [[UInt8]]
+
+    init(names: [String], addresses: [[UInt8]] = []) {
+        self.names = names.map { $0.lowercased() }
+        self.addresses = addresses
+    }
+
+    init(_ certificate: NIOSSLCertificate) {
+        var names: [String] = []
+        var addresses: [[UInt8]] = []
+        for name in certificate._subjectAlternativeNames() {
+            switch name.nameType {
+            case .dnsName: names.append(String(decoding: Array(name.contents), as: UTF8.self))
+            case .ipAddress: addresses.append(Array(name.contents))
+            default: break
+            }
+        }
+        self.init(names: names, addresses: addresses)
+    }
+
+    /// An address is covered by itself only, a name by itself or by a wildcard in the place of its first label (RFC 9525 §6.3). A
+    /// certificate without any is an old one, whose common name has been compared.
+    func cover(_ host: String) -> Bool {
+        guard !self.names.isEmpty || !self.addresses.isEmpty else { return true }
+        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host.lowercased()
+        for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
+            var address = [UInt8](repeating: 0, count: count)
+            if inet_pton(family, bare, &address) == 1 { return self.addresses.contains(address) }
+        }
+        let name = bare.hasSuffix(".") ? String(bare.dropLast()) : bare
+        let parent = name.firstIndex(of: ".").map { String(name[$0...]) }
+        return self.names.contains { candidate in
+            candidate == name || parent.map { candidate == "*\($0)" && $0.dropFirst().contains(".") } ?? false
+        }
+    }
+
+    /// What is wrong with a certificate of these names for a host, if something is.
+    func failure(for host: String) -> Failure? {
+        guard !self.cover(host) else { return nil }
+        return Failure(
+            .tls, "\(host.printable): the certificate is for another host (\(self.text.printable))",
+            hint: "Somebody may stand between; --insecure does not check")
+    }
+
+    private var text: String {
+        let addresses = self.addresses.map { $0.map { "\($0)" }.joined(separator: $0.count == 4 ? "." : ":") }
+        return (self.names + addresses).joined(separator: ", ")
+    }
+}

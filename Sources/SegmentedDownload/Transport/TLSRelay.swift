@@ -1,0 +1,213 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOPosix
+import NIOSSL
+import NIOTLS
+import SegmentedDownloadCore
+import Synchronization
+
+/// Puts TLS around what goes to a proxy that wants it.
+///
+/// AsyncHTTPClient asks only proxies that speak plain HTTP to connect. It is led here instead, to a port on loopback, from where all
+/// goes on to the proxy as it comes, over TLS. Whoever else finds that port gets no further than to the proxy itself: its
+/// credentials are the client's to show.
+final class TLSRelay: Sendable {
+    private struct State {
+        var ports: [Proxy: EventLoopFuture<Int>] = [:]
+        var failures: [Proxy: any Error] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let loop: any EventLoop
+    private let configuration: AsyncHTTPClientTransport.Configuration
+    private let connections: ConnectionRegister
+
+    init(
+        on loop: any EventLoop, _ configuration: AsyncHTTPClientTransport.Configuration,
+        _ connections: ConnectionRegister
+    ) {
+        self.loop = loop
+        self.configuration = configuration
+        self.connections = connections
+    }
+
+    /// Where the way to a proxy begins.
+    func port(to proxy: Proxy) async throws -> Int {
+        let port = try self.state.withLock { state in
+            if let port = state.ports[proxy] { return port }
+            let port = try self.listen(for: proxy)
+            state.ports[proxy] = port
+            return port
+        }
+        return try await port.get()
+    }
+
+    /// Why the last connection to a proxy came to nothing, told once.
+    func takeFailure(of proxy: Proxy) -> (any Error)? {
+        self.state.withLock { $0.failures.removeValue(forKey: proxy) }
+    }
+
+    private func listen(for proxy: Proxy) throws -> EventLoopFuture<Int> {
+        // Who we are is told to origins, not to what is between.
+        var tls = try self.configuration.trust.tlsConfiguration()
+        tls.certificateChain = []
+        tls.privateKey = nil
+        let context = try NIOSSLContext(configuration: tls)
+        return ServerBootstrap(group: self.loop)
+            .childChannelInitializer { client in self.lead(client, to: proxy, context) }
+            .bind(host: "127.0.0.1", port: 0)
+            .flatMapThrowing { channel in
+                guard let port = channel.localAddress?.port else { throw ChannelError.unknownLocalAddress }
+                return port
+            }
+    }
+
+    /// Connects a client that has come to its proxy; until then nothing is read of it.
+    private func lead(_ client: any Channel, to proxy: Proxy, _ context: NIOSSLContext) -> EventLoopFuture<Void> {
+        let patience = TimeAmount.nanoseconds(self.configuration.connectTimeout.inNanoseconds)
+        var bootstrap = ClientBootstrap(group: client.eventLoop).connectTimeout(patience)
+        do {
+            if let address = try self.connections.localAddress(to: proxy.host) {
+                bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0))
+            }
+        } catch {
+            return self.fail(error, proxy, client.eventLoop)
+        }
+        return bootstrap.connect(host: proxy.host, port: proxy.port).flatMap { server in
+            let isEncrypted = server.eventLoop.makePromise(of: Void.self)
+            let timeout = server.eventLoop.scheduleTask(in: patience) {
+                isEncrypted.fail(HTTPClientError.tlsHandshakeTimeout)
+            }
+            do {
+                try self.connections.admit(server)
+                // An address is no server name (RFC 6066 §3).
+                let isAddress = (try? SocketAddress(ipAddress: proxy.host, port: proxy.port)) != nil
+                let tls = try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : proxy.host)
+                let name = self.configuration.trust.verifiesCertificates ? proxy.host : nil
+                try server.pipeline.syncOperations.addHandlers(tls, HandshakeWait(isEncrypted, host: name))
+            } catch {
+                isEncrypted.fail(error)
+            }
+            return isEncrypted.futureResult.flatMapThrowing {
+                timeout.cancel()
+                let (near, far) = Junction.pair()
+                try client.pipeline.syncOperations.addHandler(near)
+                try server.pipeline.syncOperations.addHandler(far)
+                self.state.withLock { _ = $0.failures.removeValue(forKey: proxy) }
+            }.flatMapErrorThrowing { error in
+                timeout.cancel()
+                server.close(promise: nil)
+                throw error
+            }
+        }.flatMapError { self.fail($0, proxy, client.eventLoop) }
+    }
+
+    private func fail(_ error: any Error, _ proxy: Proxy, _ loop: any EventLoop) -> EventLoopFuture<Void> {
+        self.state.withLock { $0.failures[proxy] = error }
+        return loop.makeFailedFuture(error)
+    }
+}
+
+/// Waits until a connection is encrypted, with a server that is who it should be.
+private final class HandshakeWait: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let isMade: EventLoopPromise<Void>
+    /// Whom the certificate is to be for, `nil` for whomever it is.
+    private let host: String?
+
+    init(_ isMade: EventLoopPromise<Void>, host: String?) {
+        self.isMade = isMade
+        self.host = host
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case .handshakeCompleted = event as? TLSUserEvent else {
+            return context.fireUserInboundEventTriggered(event)
+        }
+        do {
+            if let host = self.host, let certificate = try context.pipeline.syncOperations.nioSSL_peerCertificate(),
+                let failure = CertificateNames(certificate).failure(for: host)
+            {
+                throw failure
+            }
+            self.isMade.succeed()
+            context.pipeline.syncOperations.removeHandler(self, promise: nil)
+        } catch {
+            self.errorCaught(context: context, error: error)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        self.isMade.fail(error)
+        context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        self.isMade.fail(NIOSSLError.uncleanShutdown)
+        context.fireChannelInactive()
+    }
+}
+
+/// One end of two connections that are one: what comes in here goes out there, no faster than it is taken there.
+private final class Junction: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private var other: Junction?
+    private var context: ChannelHandlerContext?
+    private var owesRead = false
+
+    static func pair() -> (Junction, Junction) {
+        let (one, other) = (Junction(), Junction())
+        (one.other, other.other) = (other, one)
+        return (one, other)
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        self.other = nil
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard let there = self.other?.context else { return }
+        there.write(Self.wrapOutboundOut(Self.unwrapInboundIn(data)), promise: nil)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        self.other?.context?.flush()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if self.other?.context?.channel.isWritable ?? false {
+            context.read()
+        } else {
+            self.owesRead = true
+        }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable, let there = self.other, there.owesRead {
+            there.owesRead = false
+            there.context?.read()
+        }
+        context.fireChannelWritabilityChanged()
+    }
+
+    /// What was written before is sent before.
+    func channelInactive(context: ChannelHandlerContext) {
+        self.other?.context?.close(promise: nil)
+        context.fireChannelInactive()
+    }
+
+    /// Whoever breaks off is gone.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        context.close(promise: nil)
+    }
+}

@@ -1,0 +1,119 @@
+import ArgumentParser
+import SegmentedDownload
+
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
+/// Says what servers have, without fetching it.
+struct ProbeCommand: SegdlSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "probe",
+        abstract: "Says what a server has: length, ranges, validator, digest, name, redirects and mirrors.",
+        usage: "segdl probe [options] URL…",
+        discussion: """
+            Asks for the first byte of each file, and writes nothing.
+
+              segdl probe https://example.org/file.iso
+              segdl probe --json https://example.org/file.iso | jq .bytes_total
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The files to ask about.", valueName: "URL"))
+    var urls: [String]
+
+    @Flag(help: "One JSON object a line.")
+    var json = false
+
+    @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
+    var connectTimeout = Seconds(.seconds(15))
+
+    @OptionGroup(title: "What servers are told") var identity: IdentityOptions
+    @OptionGroup(title: "How they are reached") var network: NetworkOptions
+
+    func perform() async -> ExitCode {
+        let output = LineSink(descriptor: STDOUT_FILENO)
+        let errors = LineSink(descriptor: STDERR_FILENO)
+        defer {
+            output.drain()
+            errors.drain()
+        }
+        @Sendable func fail(_ error: any Error) -> ExitCode {
+            let error = DownloadError(wrapping: error)
+            errors.send(FailureLine(error, of: nil).text + "\n")
+            return ExitCode(error.code)
+        }
+        do {
+            var configuration = DownloadConfiguration()
+            configuration.connectTimeout = self.connectTimeout.duration
+            try self.identity.apply(to: &configuration)
+            try self.network.apply(to: &configuration)
+            let codes = try await withDownloadClient(configuration) { client in
+                var codes: [ExitCode] = []
+                for url in self.urls {
+                    do {
+                        var request = DownloadRequest(try SourceURL(url))
+                        try self.identity.apply(to: &request)
+                        let file = try await client.probe(request)
+                        output.send((self.json ? ProbeRecord(file).jsonLine : Self.text(file)) + "\n")
+                        codes.append(.ok)
+                    } catch {
+                        codes.append(fail(error))
+                    }
+                }
+                return codes
+            }
+            guard let bad = codes.first(where: { $0 != .ok }) else { return .ok }
+            return codes.count == 1 ? bad : .partial
+        } catch {
+            return fail(error)
+        }
+    }
+
+    private static func text(_ file: RemoteFile) -> String {
+        var rows = [("url", file.source)]
+        rows += file.redirects.map { ("redirected", $0) }
+        rows.append(("status", "\(file.status)"))
+        rows.append(("name", file.name.shown))
+        rows.append(("length", file.length.map { "\($0) (\(ByteCount($0)))" } ?? "not said"))
+        rows.append(("ranges", file.takesRanges ? "yes" : "no: one connection, and no resuming"))
+        rows.append(("validator", file.validator ?? "none"))
+        if let type = file.type { rows.append(("type", type.shown)) }
+        if let digest = file.digest { rows.append(("digest", digest.description)) }
+        rows += file.duplicates.map { ("duplicate", "\($0)") }
+        if let metalink = file.metalink { rows.append(("metalink", "\(metalink)")) }
+        return rows.map { $0.0 + String(repeating: " ", count: 12 - $0.0.count) + $0.1 }.joined(separator: "\n")
+    }
+}
+
+/// What a server has, as a flat object.
+struct ProbeRecord: Encodable {
+    let v = 1
+    let url: String
+    let redirects: [String]
+    let status: Int
+    let name: String
+    let bytesTotal: Int64?
+    let ranges: Bool
+    let validator: String?
+    let type: String?
+    let digest: String?
+    let duplicates: [String]
+    let metalink: String?
+
+    init(_ file: RemoteFile) {
+        self.url = file.source
+        self.redirects = file.redirects
+        self.status = file.status
+        self.name = file.name
+        self.bytesTotal = file.length
+        self.ranges = file.takesRanges
+        self.validator = file.validator
+        self.type = file.type
+        self.digest = file.digest?.description
+        self.duplicates = file.duplicates.map(\.description)
+        self.metalink = file.metalink?.description
+    }
+}

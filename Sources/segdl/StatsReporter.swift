@@ -1,0 +1,69 @@
+import SegmentedDownload
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Writes a run's figures to a file at its end.
+final class StatsReporter: ProgressReporter {
+    private let path: String
+    private let console: Console
+    private let figures = ProcessFigures.begin()
+    private let sums = Mutex((requests: 0, connectionsPeak: 0))
+
+    init(path: String, console: Console) {
+        self.path = path
+        self.console = console
+    }
+
+    func report(_ event: DownloadEvent, of file: TransferFile) {
+        guard case .completed(let result) = event else { return }
+        self.sums.withLock { sums in
+            sums.requests += result.requests
+            sums.connectionsPeak = max(sums.connectionsPeak, result.connectionsPeak)
+        }
+    }
+
+    func finish(_ summary: TransferSummary) {
+        let sums = self.sums.withLock { $0 }
+        let seconds = Seconds(summary.duration).rounded
+        let (processor, peak) = self.figures.end()
+        let record = StatsRecord(
+            completed: summary.completedCount, failed: summary.failed.count, paused: summary.pausedCount,
+            exit: summary.exitCode.rawValue, bytes: summary.bytes, bytesFetched: summary.bytesFetched, seconds: seconds,
+            rate: seconds > 0 ? (Double(summary.bytesFetched) / seconds).rounded() : 0, requests: sums.requests,
+            connectionsPeak: sums.connectionsPeak,
+            cpuSeconds: processor.thousandths, memoryPeak: peak)
+        do {
+            try Data((record.jsonLine + "\n").utf8).write(to: URL(fileURLWithPath: self.path))
+        } catch {
+            self.console.write("segdl: the figures were not written to \(self.path.shown)")
+        }
+    }
+}
+
+extension Double {
+    fileprivate var thousandths: Double { (self * 1000).rounded() / 1000 }
+}
+
+/// A run's figures as a flat object. Of files that did not become complete only their number is told.
+struct StatsRecord: Encodable {
+    let v = 1
+    let completed: Int
+    let failed: Int
+    let paused: Int
+    let exit: Int32
+    let bytes: Int64
+    let bytesFetched: Int64
+    let seconds: Double
+    /// Bytes fetched per second.
+    let rate: Double
+    let requests: Int
+    let connectionsPeak: Int
+    let cpuSeconds: Double
+    /// Bytes of memory that the process had at its most.
+    let memoryPeak: Int64?
+}

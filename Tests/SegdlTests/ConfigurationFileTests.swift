@@ -1,0 +1,57 @@
+import Foundation
+import Origin
+import Testing
+
+@testable import segdl
+
+@Suite("Configuration file")
+struct ConfigurationFileTests {
+    @Test("A line is the long name of an option, with its value if it has one")
+    func lines() throws {
+        let text = "# all\n\nsegments = 4\n  user-agent=me = you \r\n--remote-time\nquiet = true\nremember = false\n"
+        #expect(
+            try ConfigurationFile(text, path: "c").settings.flatMap(\.arguments)
+                == ["--segments=4", "--user-agent=me = you", "--remote-time", "--quiet"])
+        for bad in ["s = 4", "Segments = 4", "= 4", "two words = 1", "-s 4"] {
+            #expect(throws: ConfigurationFile.Problem.self, "\(bad)") {
+                try ConfigurationFile(bad, path: "c")
+            }
+        }
+    }
+
+    @Test(
+        "It holds unless the command line says otherwise, or that it is not to be read; what is wrong with it is said")
+    func run() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let file = command.path("segdl/config")
+                try FileManager.default.createDirectory(
+                    atPath: command.path("segdl"), withIntermediateDirectories: true)
+                let write = { (text: String) in try Data(text.utf8).write(to: URL(fileURLWithPath: file)) }
+                let home = ["XDG_CONFIG_HOME": command.directory]
+                let url = origin.url("/1k/f.bin")
+                try write("dir = from-file\nuser-agent = file/1\nquiet\n")
+                #expect(
+                    try await command.run([url], environment: home).status == 0 && command.exists("from-file/f.bin"))
+                #expect(
+                    try await command.run(["-d", "said", url], environment: home).status == 0
+                        && command.exists("said/f.bin"))
+                #expect(
+                    try await command.run(["--no-config", url], environment: home).status == 0
+                        && command.exists("f.bin"))
+                let agents = origin.log.snapshot().requests.map { request in
+                    request.headers.first { $0.name.lowercased() == "user-agent" }?.value ?? ""
+                }
+                #expect(agents.map { $0.hasPrefix("file/1") } == [true, true, false])
+                #expect(try await command.run(["resume", "--all"], environment: home).status == 0)
+                #expect(try await command.run(["status"], environment: home).status == 0)
+                try write("no-such-option = 1\n")
+                let unknown = try await command.run([url], environment: home)
+                #expect(unknown.status == 2 && unknown.errors.contains("no-such-option"), "\(unknown)")
+                try write("x\n")
+                let malformed = try await command.run([url], environment: home)
+                #expect(malformed.status == 2 && malformed.errors.contains("line 1"), "\(malformed)")
+            }
+        }
+    }
+}

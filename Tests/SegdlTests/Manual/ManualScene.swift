@@ -1,0 +1,114 @@
+import Foundation
+
+@testable import Origin
+
+/// The world in which the manual's examples mean something: its servers are two origins, its files are there.
+struct ManualScene {
+    let plain: Origin
+    let secure: Origin
+    let command: Segdl
+
+    /// Longer than the 1 MiB that an example allows.
+    private static let size = "2M"
+    /// Of the origin's first 2 MiB, by sha256sum; an example has it, too.
+    private static let digest = "5bc3146930b4831f7e6d5cd538919e3c5da964702131de80bd84b915eb3f8626"
+
+    static func run(_ example: ManualExample) async throws -> Segdl.Outcome {
+        // -6 is for the second address.
+        try await withOrigin(.init(hosts: ["127.0.0.1", "::1"])) { plain in
+            try await withOrigin(.init(tls: true)) { secure in
+                try await withCommand { command in
+                    let scene = ManualScene(plain: plain, secure: secure, command: command)
+                    try scene.writeFiles()
+                    try await scene.fetch(for: example)
+                    return try await command.run(
+                        [], shell: #"segdl() { "$0" "$@"; }"# + "\n" + scene.script(example.text),
+                        environment: ["HOME": command.directory])
+                }
+            }
+        }
+    }
+
+    // MARK: What is there
+
+    private func writeFiles() throws {
+        for name in ["isos", "certs"] {
+            try FileManager.default.createDirectory(
+                atPath: self.command.path(name), withIntermediateDirectories: false)
+        }
+        let list = "\(self.plain.url("/\(Self.size)/a.iso"))\n  priority=1\n\(self.plain.url("/\(Self.size)/b.iso"))\n"
+        let metalink = """
+            <metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="file.iso"><hash type="sha-256">\(Self.digest)</hash>
+            <url>\(self.plain.url("/\(Self.size)/file.iso"))</url></file></metalink>
+            """
+        let login = "machine 127.0.0.1 login name password password\n"
+        let files = [
+            "list.txt": list, "list.meta4": metalink,
+            "list.json": #"{"list": [{"path": "a.iso", "name": "first.iso"}]}"#,
+            "SHA256SUMS": Self.sums, "netrc": login, ".netrc": login,
+            "cookies.txt": "127.0.0.1\tFALSE\t/\tFALSE\t0\tname\tvalue\n",
+            // As `openssl rehash` names it.
+            "ca.pem": Origin.certificateAuthorityPEM, "certs/b6cf7875.0": Origin.certificateAuthorityPEM,
+            "me.pem": OriginCertificates.client, "me.key": OriginCertificates.clientKey,
+        ]
+        for (name, text) in files { try self.command.write(text, to: name, mode: 0o600) }
+    }
+
+    private static let sums = "\(Self.digest) *file.iso\n"
+
+    /// What an example works with: interrupted downloads, or a file that is finished, or damaged since.
+    private func fetch(for example: ManualExample) async throws {
+        let subcommand = example.words.dropFirst().first ?? ""
+        if ["resume", "status", "du", "gc"].contains(subcommand) {
+            for name in ["file.iso", "isos/a.iso"] {
+                let url = self.plain.url("/\(Self.size)/\(name)?stall-after=1M")
+                _ = try await self.command.interrupted(["-s", "1", "-o", name, url])
+            }
+        } else if subcommand == "verify" {
+            _ = try await self.command.run("-q", self.plain.url("/\(Self.size)/file.iso"))
+            guard example.words.contains("--repair") else { return }
+            let handle = try FileHandle(forUpdating: URL(fileURLWithPath: self.command.path("file.iso")))
+            try handle.truncate(atOffset: 1_000_000)
+            try handle.close()
+        }
+    }
+
+    // MARK: Where it is
+
+    /// An example with this scene's servers, ports and interface for those it names.
+    private func script(_ text: String) -> String {
+        let isSecure = ["--cacert", "--capath", "--insecure"].contains { text.contains($0) }
+        // A host that somebody else finds keeps its name.
+        let server =
+            if text.contains("--resolve") {
+                "http://example.org:\(self.plain.port)"
+            } else if text.contains("--proxy ") {
+                "http://example.org"
+            } else if text.contains(" -6 ") {
+                self.plain.url("", host: "::1")
+            } else {
+                isSecure ? self.secure.url("") : self.plain.url("")
+            }
+        return
+            text
+            .replacing("http://proxy.example.org:3128", with: self.plain.url(""))
+            .replacing("example.org:443:192.0.2.7", with: "example.org:\(self.plain.port):127.0.0.1")
+            .replacing("--interface eth0", with: "--interface lo")
+            .replacing(/https:\/\/example\.(?:org|net)\/(?<path>[^\s']*)/) { match in
+                self.url(String(match.output.path), at: server)
+            }
+    }
+
+    private func url(_ path: String, at server: String) -> String {
+        let url = "\(server)/\(Self.size)/\(path)"
+        switch path.prefix(while: { $0 != "/" }) {
+        case "private": return url + "?auth=name:password"
+        case "moved": return url + "?redirect=302:" + self.plain.url("/\(Self.size)/file.iso")
+        case "SHA256SUMS":
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: \(Self.sums.utf8.count)\r\n\r\n\(Self.sums)"
+            let bytes = answer.utf8.map { ($0 < 16 ? "%0" : "%") + String($0, radix: 16) }
+            return "\(server)/0/SHA256SUMS?raw=\(bytes.joined())"
+        default: return url
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import Origin
+import Testing
+
+/// Options of where files go, with the real command.
+@Suite("Options: where files go")
+struct DestinationOptionTests {
+    @Test(
+        "A file has the name it is given, in the directory it is given",
+        arguments: ["-o", "--output", "--out"], ["-d", "--dir", "-P"])
+    func destination(output: String, dir: String) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run("-q", output, "sub/x.bin", dir, "new", origin.url("/64k/f.bin"))
+            #expect(outcome.status == 0 && command.holds("new/sub/x.bin", 64 << 10), "\(outcome)")
+            let own = try await command.run("-q", output, "kept/", origin.url("/64k/f.bin"))
+            #expect(own.status == 0 && command.holds("kept/f.bin", 64 << 10), "\(own)")
+        }
+    }
+
+    @Test("No directory is made where none is to be made")
+    func noDirectories() async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run("-q", "--no-create-dirs", "-d", "new", origin.url("/64k/f.bin"))
+            #expect(outcome.status == 3 && !command.exists("new"), "\(outcome)")
+            #expect(origin.log.snapshot().requests.isEmpty)
+        }
+    }
+
+    @Test(
+        "What an earlier run left is gone on with, or not",
+        arguments: [
+            ["-c"], ["--continue"], ["-c", "auto"], ["--continue=must"], ["--continue", "no"], ["-c", "no"],
+        ])
+    func continuation(option: [String]) async throws {
+        try await withOptionScene { origin, command in
+            let interrupted = try await command.interrupted(
+                ["-s", "1", "-o", "f.bin", origin.url("/4M/f.bin?stall-after=1M:all")])
+            #expect(interrupted.status == 130, "\(interrupted)")
+            let outcome = try await command.run(["--json"] + option + ["-o", "f.bin", origin.url("/4M/f.bin")])
+            #expect(outcome.status == 0 && command.holds("f.bin", 4 << 20), "\(outcome)")
+            let kept = try #require(outcome.event("started")?["resumed_from"] as? Int)
+            #expect((kept == 0) == (option.last == "no"), "\(kept)")
+        }
+    }
+
+    @Test(
+        "A file that is there is held against the server, kept, put aside, replaced, or a failure",
+        arguments: [("verify", 12, 1), ("skip", 0, 1), ("rename", 0, 1), ("overwrite", 0, 2), ("fail", 12, 1)]
+            as [(String, Int32, UInt64)])
+    func existing(how: String, status: Int32, seed: UInt64) async throws {
+        try await withOptionScene { origin, command in
+            let first = try await command.run("-q", "-o", "f.bin", origin.url("/64k/f.bin"))
+            #expect(first.status == 0, "\(first)")
+            let outcome = try await command.run(
+                "-q", "--if-exists", how, "-o", "f.bin", origin.url("/64k/f.bin?seed=2"))
+            #expect(outcome.status == status, "\(outcome)")
+            #expect(command.holds("f.bin", 64 << 10, seed: seed))
+            #expect(command.holds("f.1.bin", 64 << 10, seed: 2) == (how == "rename"))
+            // The same file again is no reason to fail, but for who wants none there.
+            let same = try await command.run(
+                "-q", "--if-exists", how, "-o", "f.bin", origin.url("/64k/f.bin?seed=\(seed)"))
+            #expect(same.status == (how == "fail" ? 12 : 0), "\(same)")
+        }
+    }
+
+    @Test(
+        "Brackets and braces stand for several files, or for themselves", arguments: ["-g", "--no-glob", "--globoff"])
+    func glob(option: String) async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/1k/f[1-2]{a,b}.bin")
+            let many = try await command.run("-q", url)
+            #expect(many.status == 0 && ["f1a.bin", "f2b.bin"].allSatisfy { command.exists($0) }, "\(many)")
+            let one = try await command.run("-q", option, url)
+            #expect(one.status == 0 && command.holds("f[1-2]{a,b}.bin", 1024), "\(one)")
+            #expect(origin.log.snapshot().requests.last?.path == "/1k/f%5B1-2%5D%7Ba,b%7D.bin")
+        }
+    }
+
+    @Test("A list's files are fetched, of several lists all", arguments: ["-i", "--input-file"])
+    func list(option: String) async throws {
+        try await withOptionScene { origin, command in
+            try command.write(origin.url("/64k/a.bin") + "\n  out=x.bin\n", to: "one")
+            try command.write(origin.url("/64k/b.bin") + "\n", to: "two")
+            let outcome = try await command.run("-q", option, "one", option, "two")
+            #expect(outcome.status == 0, "\(outcome)")
+            #expect(command.holds("x.bin", 64 << 10) && command.holds("b.bin", 64 << 10))
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import Origin
+import Testing
+
+/// Options of how servers are reached, with the real command.
+@Suite("Options: how servers are reached")
+struct NetworkOptionTests {
+    @Test(
+        "Connections begin at the interface that is named, or at its address, the first that there is",
+        arguments: [
+            (["--interface", "lo"], "127.0.0.1"), (["--interface", "127.0.0.2"], "127.0.0.2"),
+            (["--interface", "none0", "--interface", "127.0.0.3"], "127.0.0.3"),
+        ])
+    func interface(option: [String], peer: String) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(["-q", "-s", "2"] + option + [origin.url("/2M/f.bin")])
+            #expect(outcome.status == 0 && command.holds("f.bin", 2 << 20), "\(outcome)")
+            #expect(Set(origin.log.snapshot().requests.map(\.peer)) == [peer])
+        }
+    }
+
+    @Test("An interface that there is not is named in the failure, and nothing is asked over another")
+    func noInterface() async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run("--retry", "0", "--interface", "none0", origin.url("/64k/f.bin"))
+            #expect(outcome.status == 4 && outcome.errors.contains("no address to connect from on none0"), "\(outcome)")
+            #expect(origin.log.snapshot().connectionsCount == 0)
+        }
+    }
+
+    @Test("Where bytes cost nothing there is nothing to wait for", arguments: ["pause", "allow"])
+    func metered(how: String) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run("-q", "--metered", how, origin.url("/64k/f.bin"))
+            #expect(outcome.status == 0 && command.holds("f.bin", 64 << 10), "\(outcome)")
+        }
+    }
+
+    @Test(
+        "Addresses of one family only are connected to",
+        arguments: [("-4", "127.0.0.1"), ("--ipv4", "127.0.0.1"), ("-6", "::1"), ("--ipv6", "::1")])
+    func family(option: String, host: String) async throws {
+        let hosts = ["127.0.0.1", "::1"]
+        try await withOptionScene(.init(hosts: hosts)) { origin, command in
+            for other in hosts {
+                let outcome = try await command.run(
+                    "-q", "--retry", "0", option, "-o", "f.bin", origin.url("/64k/f.bin", host: other))
+                #expect(outcome.status == (other == host ? 0 : 4), "\(outcome)")
+            }
+            #expect(Set(origin.log.snapshot().requests.map(\.peer)) == [host])
+        }
+    }
+
+    @Test("A host is where the user says it is")
+    func resolve() async throws {
+        try await withOptionScene { origin, command in
+            let server = "server.test:\(origin.port)"
+            let outcome = try await command.run(
+                "-q", "--resolve", "\(server):127.0.0.1", "http://\(server)/64k/f.bin")
+            #expect(outcome.status == 0 && command.holds("f.bin", 64 << 10), "\(outcome)")
+            #expect(origin.values(of: "host") == [server])
+        }
+    }
+
+    @Test(
+        "Certificates are held against the authorities that are given, or not at all",
+        arguments: [
+            ["--cacert", "ca.pem"], ["--ca-certificate", "ca.pem"], ["--capath", "authorities"],
+            ["--ca-directory", "authorities"], ["--insecure"], ["--no-check-certificate"],
+        ])
+    func trust(option: [String]) async throws {
+        try await withOptionScene(.init(tls: true)) { origin, command in
+            // Named as `openssl rehash` does.
+            for name in ["ca.pem", "authorities/b6cf7875.0"] {
+                try? FileManager.default.createDirectory(
+                    atPath: command.path("authorities"), withIntermediateDirectories: false)
+                try command.write(Origin.certificateAuthorityPEM, to: name)
+            }
+            let untrusted = try await command.run("-q", "--retry", "0", "-o", "f.bin", origin.url("/64k/f.bin"))
+            #expect(untrusted.status == 5, "\(untrusted)")
+            let outcome = try await command.run(["-q", "-o", "f.bin"] + option + [origin.url("/64k/f.bin")])
+            #expect(outcome.status == 0 && command.holds("f.bin", 64 << 10), "\(outcome)")
+        }
+    }
+
+    @Test("A redirect from https to http is followed where the user allows it, and so are no more than he allows")
+    func redirects() async throws {
+        try await withOptionScene { plain, command in
+            try await withOrigin(.init(tls: true)) { origin in
+                let url = origin.url("/64k/f.bin?redirect=302:" + plain.url("/64k/f.bin"))
+                let refused = try await command.run("-q", "--insecure", url)
+                #expect(refused.status == 11 && plain.log.snapshot().requests.isEmpty, "\(refused)")
+                let outcome = try await command.run("-q", "--insecure", "--allow-downgrade", url)
+                #expect(outcome.status == 0 && command.holds("f.bin", 64 << 10), "\(outcome)")
+            }
+            let url = plain.url("/64k/g.bin?redirect-hops=3")
+            let many = try await command.run("-q", "--max-redirs", "2", url)
+            #expect(many.status == 8 && !command.exists("g.bin"), "\(many)")
+            let enough = try await command.run("-q", "--max-redirs", "3", url)
+            #expect(enough.status == 0 && command.holds("g.bin", 64 << 10), "\(enough)")
+        }
+    }
+
+    @Test(
+        "Only schemes that are allowed are spoken",
+        arguments: [("=https", 11), ("-http", 11), ("=http", 0), ("-all,http", 0)] as [(String, Int32)])
+    func schemes(list: String, status: Int32) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run("-q", "--proto", list, origin.url("/64k/f.bin"))
+            #expect(outcome.status == status && command.exists("f.bin") == (status == 0), "\(outcome)")
+            #expect(origin.log.snapshot().requests.isEmpty == (status != 0))
+        }
+    }
+
+    @Test("A proxy is asked for what it is to fetch, and told who asks", arguments: ["--proxy", "--all-proxy"])
+    func proxy(option: String) async throws {
+        // The origin is its own proxy.
+        try await withOptionScene { origin, command in
+            let arguments = ["-q", option, origin.url(""), "--proxy-user", "user:word", "http://server.test/64k/f.bin"]
+            let outcome = try await command.run(arguments)
+            #expect(outcome.status == 0 && command.holds("f.bin", 64 << 10), "\(outcome)")
+            let request = try #require(origin.log.snapshot().requests.first)
+            #expect(request.path == "http://server.test/64k/f.bin")
+            #expect(request["proxy-authorization"] == "Basic dXNlcjp3b3Jk")
+        }
+    }
+
+    @Test("A host that is excepted is asked without the proxy")
+    func noproxy() async throws {
+        try await withOptionScene { origin, command in
+            try await withOrigin { proxy in
+                for list in ["127.0.0.0/8", "*", "other.test"] {
+                    origin.reset()
+                    let outcome = try await command.run(
+                        "-q", "--if-exists", "overwrite", "--noproxy", list, "--proxy", proxy.url(""),
+                        origin.url("/64k/f.bin"))
+                    #expect(outcome.status == 0, "\(outcome)")
+                    #expect(origin.log.snapshot().requests.isEmpty == (list == "other.test"))
+                }
+                #expect(proxy.log.snapshot().requests.count == 1)
+            }
+        }
+    }
+}

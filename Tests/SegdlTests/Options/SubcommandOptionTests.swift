@@ -1,0 +1,120 @@
+import Foundation
+import Origin
+import Testing
+
+/// Options that subcommands have for themselves, with the real command.
+@Suite("Options: subcommands")
+struct SubcommandOptionTests {
+    /// An interrupted download at a path, whose URL says all there is from its second request on.
+    private static func interrupt(_ path: String, of command: Segdl, _ url: String) async throws {
+        let outcome = try await command.interrupted(["-s", "1", "-o", path, url])
+        #expect(outcome.status == 130 && command.exists(path + ".segdl"), "\(outcome)")
+    }
+
+    @Test("All interrupted downloads of a directory are gone on with", arguments: ["-d", "--dir", "-P"])
+    func all(option: String) async throws {
+        try await withOptionScene { origin, command in
+            for name in ["a", "b"] {
+                try await Self.interrupt("isos/\(name).bin", of: command, origin.url("/4M/\(name)?stall-after=1M"))
+            }
+            try await Self.interrupt("c.bin", of: command, origin.url("/4M/c?stall-after=1M"))
+            let one = try await command.run("resume", "--json", option, "isos", "b.bin")
+            #expect(one.status == 0 && command.holds("isos/b.bin", 4 << 20), "\(one)")
+            #expect(try #require(one.event("started")?["resumed_from"] as? Int) > 0)
+            let rest = try await command.run("resume", "-q", "--all", option, "isos")
+            #expect(rest.status == 0 && command.holds("isos/a.bin", 4 << 20) && !command.exists("c.bin"), "\(rest)")
+            let here = try await command.run("resume", "-q", "--all")
+            #expect(here.status == 0 && command.holds("c.bin", 4 << 20), "\(here)")
+        }
+    }
+
+    @Test("A download whose URL has expired is gone on with from another one")
+    func url() async throws {
+        try await withOptionScene { origin, command in
+            let old = origin.url("/4M/f.bin?stall-after=1M&fail=403:all:1")
+            try await Self.interrupt("f.bin", of: command, old)
+            let expired = try await command.run("resume", "-q", "f.bin")
+            #expect(expired.status == 8 && !command.exists("f.bin"), "\(expired)")
+            let outcome = try await command.run("resume", "--json", "--url", origin.url("/4M/f.bin"), "f.bin")
+            #expect(outcome.status == 0 && command.holds("f.bin", 4 << 20), "\(outcome)")
+            #expect(try #require(outcome.event("started")?["resumed_from"] as? Int) > 0)
+        }
+    }
+
+    @Test("What there is of a download is told to people and to programs")
+    func status() async throws {
+        try await withOptionScene { origin, command in
+            let empty = try await command.run("status")
+            #expect(empty.status == 0 && empty.output.isEmpty, "\(empty)")
+            try await Self.interrupt("isos/f.bin", of: command, origin.url("/4M/f.bin?stall-after=1M"))
+            let text = try await command.run("status", "isos/f.bin")
+            #expect(text.status == 0 && text.output.hasPrefix("isos/f.bin: "), "\(text)")
+            #expect(text.output.contains(" of 4.0 MiB (") && text.output.contains("ETag \"4194304-1\""), "\(text)")
+            let facts = try #require(try await command.run("status", "--json", "isos/f.bin").events.first)
+            #expect(facts["bytes_total"] as? Int == 4 << 20, "\(facts)")
+            #expect((1...(1 << 20)).contains(facts["bytes_done"] as? Int ?? 0), "\(facts)")
+            #expect(facts["path"] as? String == "isos/f.bin")
+            #expect(try await command.run("status", "none").status == 14)
+        }
+    }
+
+    @Test("What is deleted is told to programs, too, and what only would be")
+    func clean() async throws {
+        try await withOptionScene { origin, command in
+            try await Self.interrupt("isos/f.bin", of: command, origin.url("/4M/f.bin?stall-after=1M"))
+            for arguments in [["--dry-run"], []] {
+                let outcome = try await command.run(["gc", "--json", "--older-than", "1ms"] + arguments)
+                #expect(
+                    outcome.status == 0 && outcome.events.map { $0["path"] as? String } == ["isos/f.bin"], "\(outcome)")
+                #expect(command.exists("isos/f.bin.segdl-part") != arguments.isEmpty)
+            }
+        }
+    }
+
+    @Test(
+        "Trials are made in a directory, with the numbers of segments that are given",
+        arguments: ["-s", "--counts"], ["-d", "--dir", "-P"])
+    func bench(counts: String, dir: String) async throws {
+        try await withOptionScene { origin, command in
+            try FileManager.default.createDirectory(atPath: command.path("disk"), withIntermediateDirectories: false)
+            let url = origin.url("/64M/f.bin?stall-after=1M:all")
+            let outcome = try await command.run(["bench", counts, "2", dir, "disk", "--seconds", "10m", url]) {
+                process in
+                await origin.log.waitForRequests(2)
+                await command.waitForBytes(writtenBy: process, 256 << 10)
+                let names = try? FileManager.default.contentsOfDirectory(atPath: command.path("disk"))
+                #expect(names?.contains { $0.hasPrefix(".segdl-bench-") } == true, "\(names ?? [])")
+                kill(process, SIGTERM)
+            }
+            #expect(outcome.status == 143, "\(outcome)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: command.path("disk")).isEmpty)
+        }
+    }
+
+    @Test("Every trial is made as often as it is to be")
+    func rounds() async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                "bench", "--json", "--counts", "1", "--rounds", "3", origin.url("/64k/f.bin"))
+            #expect(outcome.status == 0 && origin.log.snapshot().requests.count == 3, "\(outcome)")
+        }
+    }
+
+    @Test("A repair that is only tried leaves the file as it is, under its name")
+    func repair() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/64k/f.bin")
+            #expect(try await command.run("-q", url).status == 0)
+            // Where files have no attributes there is nothing to verify them by.
+            guard try await command.run("verify", "-q", "f.bin").status == 0 else { return }
+            let handle = try FileHandle(forUpdating: URL(fileURLWithPath: command.path("f.bin")))
+            try handle.truncate(atOffset: 1000)
+            try handle.close()
+            let trial = try await command.run("verify", "--repair", "--dry-run", "f.bin", url)
+            #expect(trial.status == 0 && trial.output.contains("the file exists"), "\(trial)")
+            #expect(command.holds("f.bin", 1000) && !command.exists("f.bin.segdl-part"))
+            let repaired = try await command.run("verify", "-q", "--repair", "f.bin", url)
+            #expect(repaired.status == 0 && command.holds("f.bin", 64 << 10), "\(repaired)")
+        }
+    }
+}

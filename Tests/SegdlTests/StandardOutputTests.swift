@@ -1,0 +1,160 @@
+import Foundation
+import Origin
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// `-o -`: in order to standard output while segments are fetched in parallel.
+@Suite("Standard output")
+struct StandardOutputTests {
+    /// More than one window, so that there must be room made.
+    private static let size: Int64 = 72 << 20
+
+    @Test(
+        "What comes out is the file, whatever takes it and however many connections there are",
+        arguments: ["> out", "| cat > out", ">> out", "| dd bs=512 of=out 2>dd"], ["1", "5", "16", "auto"])
+    func identical(sink: String, segments: String) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                ["-q", "-s", segments, "-o", "-", origin.url("/72M/f.bin?latency=5ms")],
+                shell: #"set -o pipefail; "$0" "$@" \#(sink)"#)
+            #expect(outcome.status == 0, "\(outcome)")
+            #expect(command.holds("out", Self.size))
+            // Nothing else is left anywhere.
+            #expect(try command.names.filter { $0 != "out" && $0 != "dd" } == [])
+            let ranges = origin.values(of: "range").filter { $0 != "bytes=0-" }
+            #expect(segments == "1" || segments == "auto" || ranges.count > Int(segments) ?? 0, "\(ranges)")
+        }
+    }
+
+    @Test("However its connections end, each byte comes out once and in its place")
+    func broken() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/72M/f.bin?reset-after=3M:9&fail=503:3:4")
+            let outcome = try await command.run(["-q", "-s", "6", "-o", "-", url], shell: #""$0" "$@" | cat > out"#)
+            #expect(outcome.status == 0 && command.holds("out", Self.size), "\(outcome)")
+        }
+    }
+
+    @Test(
+        "Without ranges or without a length it is one stream",
+        arguments: ["ranges=no", "length=chunked", "length=none", "ranges=first-only"])
+    func oneStream(behaviour: String) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                ["-q", "-s", "1", "-o", "-", origin.url("/72M/f.bin?\(behaviour)")], shell: #""$0" "$@" | cat > out"#)
+            #expect(outcome.status == 0 && command.holds("out", Self.size), "\(outcome)")
+        }
+    }
+
+    @Test("What was handed on cannot be begun anew: where nothing else is left, that is said")
+    func cannotGoOn() async throws {
+        try await withOptionScene { origin, command in
+            let cut = origin.url("/72M/f.bin?ranges=no&reset-after=20M:1")
+            let outcome = try await command.run(["-o", "-", cut], shell: #""$0" "$@" > out"#)
+            #expect(outcome.status == 3 && outcome.errors.contains("handed on"), "\(outcome)")
+            let changed = origin.url("/72M/f.bin?seed=3&change-after=2:4&reset-after=9M:2")
+            let other = try await command.run(
+                ["-s", "2", "--on-change", "restart", "-o", "-", changed], shell: #""$0" "$@" > out"#)
+            #expect(other.status == 10, "\(other)")
+            // What came out is of one file only.
+            let written = try Data(contentsOf: URL(fileURLWithPath: command.path("out")))
+            #expect(written.elementsEqual(OriginContent(seed: 3).bytes(0..<Int64(written.count))))
+        }
+    }
+
+    @Test("Its digest is checked all the same", arguments: [true, false])
+    func digest(isRight: Bool) async throws {
+        try await withOptionScene { origin, command in
+            _ = try await command.run("-q", "-o", "f.bin", origin.url("/72M/f.bin"))
+            let sum = try await command.run([], shell: "sha256sum f.bin; rm f.bin").output.prefix(64)
+            let wanted = isRight ? String(sum) : "00" + sum.dropFirst(2)
+            let outcome = try await command.run(
+                ["--checksum", "sha256=\(wanted)", "-o", "-", origin.url("/72M/f.bin")], shell: #""$0" "$@" > out"#)
+            #expect(outcome.status == (isRight ? 0 : 9), "\(outcome)")
+            #expect(outcome.errors.contains(isRight ? "verified by sha256" : "error[integrity]"), "\(outcome)")
+        }
+    }
+
+    @Test(
+        "A reader who has had enough is no failure of ours, and ends it as it ends any filter",
+        arguments: Array(repeating: "72M", count: 3) + Array(repeating: "2M", count: 12))
+    func readerLeaves(size: String) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                ["-o", "-", origin.url("/\(size)/f.bin")],
+                shell: #""$0" "$@" | head -c 100000 | wc -c; exit ${PIPESTATUS[0]}"#)
+            #expect(outcome.status == 141 && outcome.output == "100000\n", "\(outcome)")
+            #expect(!outcome.errors.contains("error"), "\(outcome)")
+        }
+    }
+
+    @Test("Where nothing can be written, that is said", arguments: [(">&-", 3), ("> /dev/full", 13)])
+    func noOutput(sink: String, status: Int32) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                ["-o", "-", origin.url("/2M/f.bin")], shell: #""$0" "$@" \#(sink)"#)
+            #expect(outcome.status == status && outcome.errors.contains("segdl: error["), "\(outcome)")
+        }
+    }
+
+    @Test("A reader who sleeps holds it up, and a signal ends it nevertheless")
+    func readerSleeps() async throws {
+        try await withOptionScene { origin, command in
+            // The reader opens the pipe and reads only once the command is gone.
+            let outcome = try await command.run(
+                ["-s", "2", "-o", "-", origin.url("/300M/f.bin")],
+                shell: """
+                    mkfifo pipe; exec 3<>pipe
+                    "$0" "$@" > pipe & echo $! > process; wait $!; exit $?
+                    """
+            ) { _ in
+                // More than a pipe holds, and all that there is room for.
+                await origin.log.waitForBytes(sent: 48 << 20)
+                let text = try? String(contentsOfFile: command.path("process"), encoding: .utf8)
+                if let process = text.flatMap({ Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }) {
+                    kill(process, SIGINT)
+                }
+            }
+            #expect(outcome.status == 130 && outcome.errors.contains("segdl: paused: -, "), "\(outcome)")
+            #expect(outcome.errors.contains("Nothing was kept"), "\(outcome)")
+            // It did not fetch what nobody took: the window, and what lay in the connections.
+            #expect(origin.log.snapshot().bytesSent < 120 << 20)
+        }
+    }
+
+    @Test("A source that does not answer is replaced by another before the first byte")
+    func mirror() async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                [
+                    "-q", "--retry", "1", "-o", "-", origin.url("/2M/f.bin?fail=503:all"), "--mirror",
+                    origin.url("/2M/g.bin"),
+                ], shell: #""$0" "$@" > out"#)
+            #expect(outcome.status == 0 && command.holds("out", 2 << 20), "\(outcome)")
+        }
+    }
+
+    @Test(
+        "What makes no sense is refused before anything is asked for",
+        arguments: [["--json", "U"], ["-c", "must", "U"], ["U", "U"]])
+    func refused(arguments: [String]) async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/1M/f.bin")
+            let outcome = try await command.run(["-o", "-"] + arguments.map { $0 == "U" ? url : $0 })
+            #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
+            #expect(origin.log.snapshot().requests.isEmpty)
+        }
+    }
+}
+
+extension Segdl {
+    /// What is in its directory, but for what the tests put there by themselves.
+    fileprivate var names: [String] {
+        get throws {
+            try FileManager.default.contentsOfDirectory(atPath: self.directory).filter { !$0.hasPrefix(".") }.sorted()
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import Origin
+import Testing
+
+/// Where strace is, if it is installed.
+private enum Strace {
+    static let path = ["/usr/bin/strace", "/bin/strace"].first { FileManager.default.isExecutableFile(atPath: $0) }
+}
+
+/// What the command asks of the system, as strace sees it.
+@Suite(.enabled(if: Strace.path != nil, "strace is not installed"))
+struct SystemCallTests {
+    private static func traced(_ command: Segdl, _ arguments: [String], calls: String) async throws -> (
+        status: Int32, lines: [Substring]
+    ) {
+        let outcome = try await command.run(
+            arguments, shell: #"\#(Strace.path ?? "") -f -y -o calls -e trace=\#(calls) "$0" "$@""#)
+        let text = try String(contentsOfFile: command.path("calls"), encoding: .utf8)
+        return (outcome.status, text.split(separator: "\n"))
+    }
+
+    private static func sha256(_ command: Segdl, _ url: String) async throws -> String {
+        _ = try await command.run("-q", "-o", "known", url)
+        return String(try await command.run([], shell: "sha256sum known").output.prefix(64))
+    }
+
+    @Test("A digest is computed while the file comes: nothing of it is read", arguments: ["1", "4", "auto"])
+    func inFlight(segments: String) async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/96M/f.bin")
+            let digest = try await Self.sha256(command, url)
+            let (status, lines) = try await Self.traced(
+                command, ["-q", "-s", segments, "--checksum", "sha256=\(digest)", "-o", "f.bin", url],
+                calls: "read,pread64,preadv,preadv2,pwrite64")
+            #expect(status == 0 && command.holds("f.bin", 96 << 20))
+            #expect(lines.contains { $0.contains("pwrite64(") && $0.contains("f.bin.segdl-part>") })
+            #expect(!lines.contains { $0.contains("read") && $0.contains("f.bin.segdl-part>") })
+        }
+    }
+
+    @Test("A resumed download reads what its digest has not seen, and nothing after its last byte")
+    func resumed() async throws {
+        try await withOptionScene { origin, command in
+            let digest = try await Self.sha256(command, origin.url("/96M/f.bin"))
+            let arguments = ["-q", "-s", "3", "--checksum", "sha256=\(digest)", "-o", "f.bin"]
+            let stuck = origin.url("/96M/f.bin?rate=8M")
+            // More than the file was sent perhaps, in connections that were cut.
+            let before = origin.log.snapshot().bytesSent
+            let paused = try await command.run(arguments + [stuck]) { process in
+                await origin.log.waitForBytes(sent: before + (24 << 20))
+                kill(process, SIGINT)
+            }
+            #expect(paused.status == 130, "\(paused)")
+            let (status, lines) = try await Self.traced(
+                command, arguments + [stuck], calls: "read,pread64,preadv,preadv2,pwrite64")
+            #expect(status == 0 && command.holds("f.bin", 96 << 20))
+            let part = lines.enumerated().filter { $0.element.contains("f.bin.segdl-part>") }
+            let reads = part.filter { $0.element.contains("pread64(") }
+            let lastWrite = try #require(part.last { $0.element.contains("pwrite64(") }?.offset)
+            #expect(reads.allSatisfy { $0.offset < lastWrite })
+            // What lay behind the first hole, which is less than a window; 1 MiB at a time.
+            #expect(reads.count <= 64, "\(reads.count)")
+        }
+    }
+
+    @Test("Made durable as the user wants it", arguments: ["checkpoint", "end", "none"])
+    func syncs(when: String) async throws {
+        try await withOptionScene { origin, command in
+            // Long enough for a manifest, which is made durable before anything else.
+            let (status, lines) = try await Self.traced(
+                command, ["-q", "--fsync", when, "-o", "f.bin", origin.url("/16M/f.bin")], calls: "fsync,fdatasync")
+            #expect(status == 0 && command.holds("f.bin", 16 << 20))
+            let syncs = lines.filter { $0.contains("sync(") }
+            let ofPart = syncs.filter { $0.contains("f.bin.segdl-part>") }
+            let ofManifest = syncs.filter { $0.contains("f.bin.segdl-new>") || $0.contains("f.bin.segdl>") }
+            #expect(ofPart.isEmpty == (when == "none"), "\(syncs)")
+            #expect(ofManifest.isEmpty == (when != "checkpoint"), "\(syncs)")
+            #expect(syncs.isEmpty == (when == "none"), "\(syncs)")
+        }
+    }
+
+    @Test("What is not made durable is gone on with all the same, once it was read back", arguments: ["end", "none"])
+    func resumedUnsynced(when: String) async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/16M/f.bin?rate=2M")
+            let arguments = ["-q", "--json", "-s", "2", "--fsync", when, "-o", "f.bin", url]
+            for signal in [SIGKILL, SIGINT] {
+                let sent = origin.log.snapshot().bytesSent + 5 << 20
+                let outcome = try await command.run(arguments) { process in
+                    await origin.log.waitForBytes(sent: sent)
+                    await command.waitForBytes(writtenBy: process, 4 << 20)
+                    kill(process, signal)
+                }
+                #expect(outcome.status != 0, "\(outcome)")
+            }
+            let last = try await command.run(arguments)
+            #expect(last.status == 0 && command.holds("f.bin", 16 << 20), "\(last)")
+            let fetched = try #require(last.event("completed")?["bytes_fetched"] as? Int)
+            #expect(fetched < 16 << 20)
+        }
+    }
+}

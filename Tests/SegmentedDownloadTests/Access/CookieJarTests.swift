@@ -1,0 +1,96 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import SegmentedDownload
+
+@Suite("Cookies")
+struct CookieJarTests {
+    private static func sent(_ jar: CookieJar, _ url: String, isNamed: Bool = true) throws -> String? {
+        jar.fieldValue(for: try SourceURL(url), isNamed: isNamed)
+    }
+
+    private static func jar(_ fields: [String], from url: String) throws -> CookieJar {
+        let jar = CookieJar { 1_000_000 }
+        jar.note(fields, from: try SourceURL(url))
+        return jar
+    }
+
+    @Test("What a server sets goes back to it, and to no other host, port or scheme")
+    func hostOnly() throws {
+        let jar = try Self.jar(["a=1", "b = 2 ; HttpOnly"], from: "http://x.example:8080/dir/file")
+        #expect(try Self.sent(jar, "http://x.example:8080/dir/other") == "a=1; b=2")
+        #expect(try Self.sent(jar, "http://x.example:8080/dir") == "a=1; b=2")
+        for other in [
+            "http://x.example/dir/other", "https://x.example:8080/dir/other", "http://y.example:8080/dir/other",
+            "http://sub.x.example:8080/dir/other", "http://x.example:8080/direct", "http://x.example:8080/",
+        ] {
+            #expect(try Self.sent(jar, other) == nil, "\(other)")
+        }
+    }
+
+    @Test("With a domain it goes to the hosts below, but not to those beside, and not to a whole top level")
+    func domain() throws {
+        let jar = try Self.jar(["a=1; Domain=.b.example; Path=/"], from: "https://a.b.example/")
+        for host in ["a.b.example", "b.example", "c.b.example:8443"] {
+            #expect(try Self.sent(jar, "https://\(host)/", isNamed: false) == "a=1")
+        }
+        for host in ["ab.example", "xb.example", "b.example.org"] {
+            #expect(try Self.sent(jar, "https://\(host)/") == nil)
+        }
+        for (field, url) in [
+            ("a=1; Domain=example", "http://a.example/"), ("a=1; Domain=other.example", "http://a.example/"),
+            ("a=1; Domain=0.0.1", "http://127.0.0.1/"), ("a=1; Secure", "http://a.example/"),
+            ("=1", "http://a.example/"),
+            ("a=\u{1}", "http://a.example/"), (String(repeating: "a", count: 5000) + "=1", "http://a.example/"),
+        ] {
+            #expect(try Self.sent(try Self.jar([field], from: url), url) == nil, "\(field.prefix(30))")
+        }
+    }
+
+    @Test(
+        "A later one takes an earlier one's place, and one that has expired is gone; the age counts more than the date")
+    func expiry() throws {
+        let time = Mutex(1_000_000.0)
+        let jar = CookieJar { time.withLock { $0 } }
+        let url = try SourceURL("http://a.example/x")
+        jar.note(["a=1; Path=/", "b=1; Max-Age=100; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], from: url)
+        jar.note(["a=2; Path=/", "c=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], from: url)
+        #expect(
+            jar.fieldValue(for: url, isNamed: true) == "b=1; a=2"
+                || jar.fieldValue(for: url, isNamed: true) == "a=2; b=1")
+        time.withLock { $0 += 101 }
+        jar.note(["a=; Path=/; Max-Age=0"], from: url)
+        #expect(jar.fieldValue(for: url, isNamed: true) == nil)
+    }
+
+    @Test("A server that sets ever new ones loses its oldest, and a file's stay")
+    func bounded() throws {
+        let jar = CookieJar { 0 }
+        try jar.load(text: "a.example\tFALSE\t/\tFALSE\t0\tmine\t1\n", name: "cookies")
+        let url = try SourceURL("http://a.example/")
+        for number in 0..<400 { jar.note(["n\(number)=1"], from: url) }
+        let sent = try #require(jar.fieldValue(for: url, isNamed: true))
+        #expect(sent.contains("mine=1") && sent.contains("n399=1") && !sent.contains("n50=1"))
+        #expect(sent.split(separator: ";").count == 301)
+    }
+
+    @Test("A file's go to hosts that the user named, by its rules")
+    func file() throws {
+        let jar = CookieJar { 1000 }
+        let lines = [
+            "# Netscape HTTP Cookie File", "", ".a.example\tTRUE\t/\tFALSE\t0\tall\t1",
+            "a.example\tFALSE\t/dir\tTRUE\t2000\tsecure\t2", "#HttpOnly_b.example\tFALSE\t/\tFALSE\t999\told\t3",
+            "b.example\tFALSE\t/\tFALSE\t0\tempty\t",
+        ]
+        try jar.load(text: lines.joined(separator: "\r\n"), name: "cookies")
+        #expect(try Self.sent(jar, "https://a.example/dir/x") == "secure=2; all=1")
+        #expect(try Self.sent(jar, "http://sub.a.example/dir/x") == "all=1")
+        #expect(try Self.sent(jar, "http://b.example/") == "empty=")
+        #expect(try Self.sent(jar, "https://a.example/dir/x", isNamed: false) == nil)
+        let error = #expect(throws: DownloadError.self) {
+            try jar.load(text: "# x\na=1; b=secret\n", name: "cookies")
+        }
+        #expect(error?.message.hasPrefix("cookies, line 2") == true && error?.message.contains("secret") == false)
+    }
+}

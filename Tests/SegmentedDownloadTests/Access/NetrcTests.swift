@@ -1,0 +1,66 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+
+@Suite("Names and passwords by host")
+struct NetrcTests {
+    private static func credentials(_ text: String, _ host: String) throws -> Credentials? {
+        try Netrc(text: text, name: "netrc").credentials(for: host)
+    }
+
+    @Test("The first entry of a host counts, else the default; comments, macros and other words are passed over")
+    func entries() throws {
+        let text = """
+            # machine a login nobody
+            machine A.example login x account y password z
+            macdef init
+            machine a.example login macro
+
+            machine a.example login second password second
+            default login anonymous password user@
+            """
+        #expect(try Self.credentials(text, "a.example") == .basic(user: "x", password: "z"))
+        #expect(try Self.credentials(text, "b.example") == .basic(user: "anonymous", password: "user@"))
+        #expect(try Self.credentials("machine a login x", "b") == nil)
+        let address = "machine ::1 login x default login y"
+        #expect(try Self.credentials(address, "[::1]") == .basic(user: "x", password: ""))
+    }
+
+    @Test("Words in quotes may hold blanks, and what is behind a backslash")
+    func quotes() throws {
+        let text = #"machine a login "an user" password "p\"\\\t #x""#
+        #expect(try Self.credentials(text, "a") == .basic(user: "an user", password: "p\"\\\t #x"))
+        #expect(try Self.credentials("machine a login x password p#w", "a") == .basic(user: "x", password: "p#w"))
+    }
+
+    @Test(
+        "What makes no sense is refused without showing it",
+        arguments: ["secret", "machine a login x secret", "login secret", "machine a password", "machine"])
+    func malformed(text: String) throws {
+        let error = #expect(throws: DownloadError.self) { try Netrc(text: text, name: "netrc") }
+        #expect(error?.code == .usage && error?.description.contains("secret") == false)
+    }
+
+    @Test("One with passwords that others may read is not used; without passwords it may be read by anybody")
+    func permissions() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = directory + "/netrc"
+            let write = { (text: String, mode: Int) in
+                try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+                try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            }
+            for mode in [0o644, 0o640, 0o604] {
+                try write("machine a login x password y", mode)
+                let error = #expect(throws: DownloadError.self) { try Netrc(contentsOf: path) }
+                #expect(error?.code == .policy && error?.hint?.hasPrefix("chmod 600") == true)
+            }
+            try write("machine a login x password y", 0o600)
+            #expect(try Netrc(contentsOf: path).credentials(for: "a") == .basic(user: "x", password: "y"))
+            try write("machine a login x", 0o644)
+            #expect(try Netrc(contentsOf: path).credentials(for: "a") == .basic(user: "x", password: ""))
+            #expect(throws: DownloadError.self) { try Netrc(contentsOf: directory + "/none") }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+import HTTPTypes
+import SegmentedDownloadCore
+import Testing
+
+@testable import SegmentedDownload
+
+/// What heads say of digests, in the words of those who send them, and what they do not.
+@Suite("Digests in heads")
+struct AnnouncedDigestHeadTests {
+    /// What came of the 100 bytes that there are.
+    enum Body: CaseIterable, Sendable {
+        case whole
+        /// 206, with all of it.
+        case wholeRange
+        case part
+    }
+
+    private static func fields(_ pairs: [(String, String)]) throws -> HTTPFields {
+        var fields = HTTPFields()
+        for (name, value) in pairs {
+            fields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value))
+        }
+        return fields
+    }
+
+    private static func announced(
+        _ pairs: [(String, String)], _ body: Body = .part, linked: LinkedFile? = nil
+    ) throws -> AnnouncedDigests {
+        let lowerBound: Int64 = body == .part ? 50 : 0
+        let request = RangeRequest(lowerBound: lowerBound)
+        var said = try Self.fields(pairs)
+        said[.contentLength] = "\(100 - lowerBound)"
+        if body != .whole { said[.contentRange] = "bytes \(lowerBound)-99/100" }
+        let head = ResponseHead(status: body == .whole ? 200 : 206, fields: said)
+        let response = RangeResponse(request: request, head: head)
+        try #require(response.hasBytes)
+        return AnnouncedDigests(head, of: response, linked: linked)
+    }
+
+    private static func representation(_ pairs: [(String, String)], _ body: Body = .part) throws -> String? {
+        try Self.announced(pairs, body).representation?.description
+    }
+
+    // MARK: RFC 9530, 3230 and 1864
+
+    @Test(
+        "What is malformed or of an algorithm nobody knows says nothing",
+        arguments: ["sha-256=:AAAA:", "sha-256=:", "sha-256=:A=A=:", "unixsum=:AAAA:", "sha-256", "\u{7F}", ",,"])
+    func isIgnored(value: String) throws {
+        for name in ["Repr-Digest", "Content-Digest", "Digest", "Content-MD5", "x-goog-hash", "x-amz-checksum-sha256"] {
+            let announced = try Self.announced([(name, value), ("x-goog-stored-content-encoding", "identity")], .whole)
+            #expect(announced.representation == nil && announced.content == nil, "\(name)")
+        }
+    }
+
+    @Test("A refusal's digests are of its text")
+    func refusal() throws {
+        let head = ResponseHead(
+            status: 416,
+            fields: try Self.fields([("Repr-Digest", "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:")]))
+        let response = RangeResponse(request: RangeRequest(), head: head)
+        #expect(AnnouncedDigests(head, of: response).representation == nil)
+    }
+
+    @Test("Digest is of the whole file, its names are in either case, and the one that tells most counts")
+    func digest() throws {
+        // The example of RFC 3230, section 4.3.2.
+        #expect(
+            try Self.representation([("Digest", "md5=HUXZLQLMuI/KZ5KDcJPcOA==")])
+                == "md5=1d45d92d02ccb88fca6792837093dc38")
+        let sha1 = "sha1=da39a3ee5e6b4b0d3255bfef95601890afd80709"
+        #expect(
+            try Self.representation([("Digest", "SHA=2jmj7l5rSw0yVb/vlWAYkK/YBwk=,unixsum=30637")]) == sha1)
+        let sha512 =
+            "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="
+        let sha256 = "RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg="
+        for lines in [["Sha-512=\(sha512), sha-256=\(sha256)"], ["sha-512=\(sha512)", " SHA-256=\(sha256) "]] {
+            #expect(
+                try Self.representation(lines.map { ("Digest", $0) })
+                    == "sha256=44aff4ab2d7c3250525675a08f0cfa9591168cffe51791c5f5bbc417c15a6c38")
+        }
+        #expect(try Self.representation([("Digest", "sha-512=\(sha512)")])?.hasPrefix("sha512=cf83e1357eef") == true)
+    }
+
+    @Test(
+        "A Digest in hexadecimal digits, in base64 of those or with something behind it is none",
+        arguments: [
+            "MD5=d41d8cd98f00b204e9800998ecf8427e", "SHA=da39a3ee5e6b4b0d3255bfef95601890afd80709",
+            // The example of RFC 5843, section 2.
+            "SHA-256=MWVkMWQxYTRiMzk5MDQ0MzI3NGU5NDEyZTk5OWY1ZGFmNzgyZTJlODYzYjRjYzFhOTlmNTQwYzI2M2QwM2U2MQ==",
+            "MD5=HUXZLQLMuI/KZ5KDcJPcOA== x", "MD5 =HUXZLQLMuI/KZ5KDcJPcOA==", "MD5=HUXZLQLMuI/KZ5KDcJPcOA",
+        ])
+    func wrongForm(value: String) throws {
+        #expect(try Self.representation([("Digest", value)]) == nil)
+    }
+
+    @Test("Digests of one algorithm that contradict each other are none, and the next one counts")
+    func contradiction() throws {
+        let one = "md5=HUXZLQLMuI/KZ5KDcJPcOA=="
+        let other = "md5=Q2hlY2sgSW50ZWdyaXR5IQ=="
+        #expect(try Self.representation([("Digest", "\(one), \(one)")]) == "md5=1d45d92d02ccb88fca6792837093dc38")
+        #expect(try Self.representation([("Digest", "\(one), \(other)")]) == nil)
+        #expect(
+            try Self.representation([
+                ("Digest", "sha-256=RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=, \(one)"),
+                ("Repr-Digest", "sha-256=:\(String(repeating: "A", count: 43))=:"),
+            ]) == "md5=1d45d92d02ccb88fca6792837093dc38")
+    }
+
+    @Test(
+        "Content-MD5 is of the file where all of it comes, and otherwise nobody knows of what", arguments: Body.allCases
+    )
+    func contentMD5(body: Body) throws {
+        // The example of RFC 1864, section 2.
+        let value = try Self.representation([("Content-MD5", "Q2hlY2sgSW50ZWdyaXR5IQ==")], body)
+        #expect(value == (body == .part ? nil : "md5=436865636b20496e7465677269747921"))
+        let twice = [("Content-MD5", "Q2hlY2sgSW50ZWdyaXR5IQ=="), ("Content-MD5", "HUXZLQLMuI/KZ5KDcJPcOA==")]
+        #expect(try Self.representation(twice, body) == nil)
+    }
+
+    // MARK: Google Cloud Storage
+
+    private static let googleHash = [
+        ("x-goog-hash", "crc32c=4gcgLQ=="), ("x-goog-hash", "md5=CS9tHYTtyFntzj7B9nkkJQ=="),
+    ]
+
+    @Test("x-goog-hash is of the object, in one line or two, on parts, too", arguments: Body.allCases)
+    func googleHash(body: Body) throws {
+        let stored = [("x-goog-stored-content-encoding", "identity"), ("x-goog-stored-content-length", "100")]
+        let md5 = "md5=092f6d1d84edc859edce3ec1f6792425"
+        #expect(try Self.representation(Self.googleHash + stored, body) == md5)
+        let joined = [("x-goog-hash", "crc32c=4gcgLQ==,md5=CS9tHYTtyFntzj7B9nkkJQ==")]
+        #expect(try Self.representation(joined + stored, body) == md5)
+        // A composite object.
+        #expect(try Self.representation([Self.googleHash[0]] + stored, body) == nil)
+    }
+
+    @Test(
+        "x-goog-hash is not of what is sent in another coding than it is stored in",
+        arguments: [
+            ([("x-goog-stored-content-encoding", "gzip")], false),
+            ([("x-goog-stored-content-encoding", "gzip"), ("Content-Encoding", "gzip")], true),
+            ([("x-goog-stored-content-encoding", "identity"), ("Content-Encoding", "gzip")], false),
+            ([("x-goog-stored-content-encoding", "identity"), ("x-goog-stored-content-length", "99")], false),
+            ([], false),
+        ])
+    func transcoding(stored: [(String, String)], isOfTheFile: Bool) throws {
+        #expect(try (Self.representation(Self.googleHash + stored, .whole) != nil) == isOfTheFile)
+    }
+
+    // MARK: Amazon S3
+
+    @Test("An S3 checksum of the full object is the file's, where all of it comes", arguments: Body.allCases)
+    func amazonFullObject(body: Body) throws {
+        let type = ("x-amz-checksum-type", "FULL_OBJECT")
+        let crc32 = [("x-amz-checksum-crc32", "+SDIDA=="), type]
+        #expect(try Self.representation(crc32, body) == (body == .part ? nil : "crc32=f920c80c"))
+        let sha1 = [("x-amz-checksum-sha1", "CBB1y8xhBCot1HoCMQCx18NR2tU=")]
+        #expect(
+            try Self.representation(crc32 + sha1, body)
+                == (body == .part ? nil : "sha1=081075cbcc61042a2dd47a023100b1d7c351dad5"))
+        // What is not computed here says nothing.
+        for (name, value) in [("crc64nvme", "r/7LBH/0eeA="), ("crc32c", "NIBF4Q==")] {
+            #expect(try Self.representation([("x-amz-checksum-\(name)", value), type], body) == nil)
+        }
+    }
+
+    @Test("Without a type an S3 checksum is the full object's only with a 200", arguments: Body.allCases)
+    func amazonWithoutType(body: Body) throws {
+        let sha256 = [("x-amz-checksum-sha256", "rVWtNbadtsaKXJAcgWPWjifHzJaXde/iV4jaJAOdivc=")]
+        #expect((try Self.representation(sha256, body) != nil) == (body == .whole))
+    }
+
+    @Test("An S3 checksum that is computed from those of parts is not the file's", arguments: Body.allCases)
+    func amazonComposite(body: Body) throws {
+        let composite = ("x-amz-checksum-sha256", "rVWtNbadtsaKXJAcgWPWjifHzJaXde/iV4jaJAOdivc=-3")
+        #expect(try Self.representation([composite], body) == nil)
+        #expect(try Self.representation([composite, ("x-amz-checksum-type", "COMPOSITE")], body) == nil)
+        // As it comes where a range is asked for, though it is all of it.
+        for bare in [("x-amz-checksum-crc32", "UymZPQ=="), ("x-amz-checksum-sha256", String(composite.1.dropLast(2)))] {
+            #expect(try Self.representation([bare, ("x-amz-checksum-type", "COMPOSITE")], body) == nil)
+            #expect(try body == .whole || Self.representation([bare], body) == nil)
+        }
+    }
+
+    // MARK: Hugging Face
+
+    private static let tag = "a7a17d6d844b5de815ccab5f42cad6d24496db3850a2a43d8258221018ce87d2"
+
+    private static func linked(_ tag: String, size: String? = "100", _ more: [(String, String)] = []) throws
+        -> LinkedFile?
+    {
+        LinkedFile(
+            try Self.fields([("X-Linked-Etag", tag)] + (size.map { [("X-Linked-Size", $0)] } ?? []) + more))
+    }
+
+    @Test("A linked tag of 64 digits is the SHA-256 of the file the redirect leads to", arguments: Body.allCases)
+    func linkedTag(body: Body) throws {
+        let linked = try Self.linked("\"\(Self.tag)\"")
+        #expect(linked != nil)
+        #expect(try Self.announced([], body, linked: linked).representation?.description == "sha256=\(Self.tag)")
+    }
+
+    @Test("A linked tag is not the SHA-256 of a file of another length, or in a coding")
+    func linkedElsewhere() throws {
+        let longer = try #require(try Self.linked("\"\(Self.tag)\"", size: "536063208"))
+        #expect(try Self.announced([], linked: longer).representation == nil)
+        let linked = try #require(try Self.linked("\"\(Self.tag)\""))
+        #expect(try Self.announced([("Content-Encoding", "gzip")], linked: linked).representation == nil)
+    }
+
+    @Test(
+        "A tag that is weak, bare, a Git hash, or no number of digits at all is no SHA-256",
+        arguments: [
+            "W/\"\(tag)\"", tag, "\"a661b1a138dac6dc5590367402d100765010ffd6\"", "\"\(tag)0\"", "\"\"", "\"-\"",
+        ])
+    func noLinkedTag(value: String) throws {
+        #expect(try Self.linked(value) == nil)
+    }
+
+    @Test("A linked tag without a length, or that is the Xet hash, is no SHA-256")
+    func doubtfulTag() throws {
+        #expect(try Self.linked("\"\(Self.tag)\"", size: nil) == nil)
+        #expect(try Self.linked("\"\(Self.tag)\"", size: "many") == nil)
+        #expect(try Self.linked("\"\(Self.tag)\"", [("X-Xet-Hash", Self.tag)]) == nil)
+        #expect(try Self.linked("\"\(Self.tag)\"", [("X-Xet-Hash", String(Self.tag.reversed()))]) != nil)
+    }
+}

@@ -1,0 +1,53 @@
+import Testing
+
+@testable import SegmentedDownload
+
+@Suite("Lists of checksums")
+struct ChecksumListTests {
+    private static let sha1 = String(repeating: "a1", count: 20)
+    private static let sha256 = String(repeating: "b2", count: 32)
+    private static let md5 = String(repeating: "c3", count: 16)
+
+    @Test("The strongest digest of a name counts, in GNU's form and in BSD's")
+    func names() throws {
+        let list = ChecksumList(
+            """
+            -----BEGIN PGP SIGNED MESSAGE-----
+            Hash: SHA256
+
+            \(Self.md5)  a.iso
+            \(Self.sha256) *./dir/a.iso\r
+            SHA1 (b (1).iso) = \(Self.sha1)
+            SHA2-256 (c.iso)= \(Self.sha256)
+            \\\(Self.sha1)  odd\\\\name
+            iQIzBAEBCAAdFiEE=abcdef
+            """)
+        #expect(try list.digest(of: "a.iso") == ExpectedDigest(.sha256, hex: Self.sha256))
+        #expect(try list.digest(of: "b (1).iso") == ExpectedDigest(.sha1, hex: Self.sha1))
+        #expect(try list.digest(of: "c.iso") == ExpectedDigest(.sha256, hex: Self.sha256))
+        for name in ["", "iso", "x"] { #expect(try list.digest(of: name) == nil) }
+        #expect(try list.digest(of: "odd\\name") == ExpectedDigest(.sha1, hex: Self.sha1))
+    }
+
+    @Test("A digest alone is that of the only file; of two nobody knows whose they are")
+    func alone() throws {
+        #expect(
+            try ChecksumList("\(Self.sha256.uppercased())\n").digest(of: "x")
+                == ExpectedDigest(.sha256, hex: Self.sha256))
+        #expect(try ChecksumList("\(Self.sha256)\n\(Self.sha1)\n").digest(of: "x") == nil)
+        #expect(try ChecksumList("\(Self.sha256)  other\n").digest(of: "x") == nil)
+        for text in ["", "<html>404</html>", "\(Self.sha256)x  a", "abc  a", "SHA256 (a) = zz"] {
+            #expect(ChecksumList(text).isEmpty, "\(text)")
+        }
+    }
+
+    @Test("Of files of one name it is the one whose path agrees the farthest; else nobody knows which")
+    func sameName() throws {
+        let list = ChecksumList("\(Self.md5)  ./netboot/f\n\(Self.sha256)  ./netboot/gtk/f\n")
+        #expect(try list.digest(of: "x/netboot/f") == ExpectedDigest(.md5, hex: Self.md5))
+        #expect(try list.digest(of: "netboot/gtk/f") == ExpectedDigest(.sha256, hex: Self.sha256))
+        let twice = ChecksumList("\(Self.sha256)  a/f\n\(String(Self.sha256.reversed()))  b/f\n")
+        #expect(throws: DownloadError.self) { try twice.digest(of: "f") }
+        #expect(try twice.digest(of: "b/f")?.hex == String(Self.sha256.reversed()))
+    }
+}

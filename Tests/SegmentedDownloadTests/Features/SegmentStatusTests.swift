@@ -1,0 +1,106 @@
+import Origin
+import SegmentedDownload
+import Testing
+
+/// Where the segments of a download stand, for whoever draws them.
+@Suite struct SegmentStatusTests {
+    /// Whether they follow each other from the first byte to the last.
+    private static func cover(_ segments: [SegmentStatus], _ length: Int64) -> Bool {
+        var next: Int64? = 0
+        for segment in segments {
+            guard segment.start == next, segment.start...(segment.end ?? .max) ~= segment.position else { return false }
+            next = segment.end
+        }
+        return next == length
+    }
+
+    private static func written(_ segments: [SegmentStatus]) -> Int64 {
+        segments.reduce(0) { $0 + $1.position - $1.start }
+    }
+
+    @Test("Segments tell how far each connection has come, and bytes kept from before are done")
+    func fetching() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let download = try group.add(harness.stuckRequest())
+                // Each of the four gets so much and no more.
+                await download.reached(4 * 300_000)
+                let segments = await download.segments
+                #expect(Self.cover(segments, 8.mebibytes), "\(segments)")
+                #expect(segments.map(\.position) == segments.map { $0.start + 300_000 }, "\(segments)")
+                #expect(segments.allSatisfy { $0.state == .fetching && $0.source == 0 }, "\(segments)")
+                let kept = try #require(await download.pause()).bytesDone
+                #expect(await download.segments.isEmpty)
+                download.resume()
+                await download.reached(kept + 1)
+                let resumed = await download.segments
+                #expect(Self.cover(resumed, 8.mebibytes), "\(resumed)")
+                let done = resumed.filter { $0.state == .done }
+                #expect(Self.written(done) == kept && done.allSatisfy { $0.source == nil }, "\(resumed)")
+                #expect(Self.written(resumed) > kept && resumed.contains { $0.state == .fetching }, "\(resumed)")
+                await download.cancel(keepingPartial: false)
+                #expect(await download.segments.isEmpty)
+            }
+        }
+    }
+
+    @Test("A segment that waits for its next attempt says so")
+    func retrying() async throws {
+        try await Harness.run { harness in
+            try await harness.withGroup { group in
+                let events = group.events
+                let url = "/8M/file.bin?close-after=300000&fail=503:all:1"
+                let download = try group.add(
+                    harness.request(url) {
+                        $0.segments = .exactly(1)
+                        $0.retryDelay = .seconds(3600)
+                    })
+                for await case .download(_, .state(.retrying)) in events { break }
+                let segments = await download.segments
+                #expect(Self.cover(segments, 8.mebibytes), "\(segments)")
+                #expect(segments.map(\.state) == [.retrying] && segments.map(\.source) == [nil], "\(segments)")
+                // The end of what was sent may have been lost with the connection.
+                #expect(segments.allSatisfy { (1...300_000).contains($0.position) }, "\(segments)")
+                await download.cancel(keepingPartial: false)
+            }
+        }
+    }
+
+    @Test("A whole file is one segment that is done, and there is none before anything is known")
+    func ends() async throws {
+        try await Harness.run { harness in
+            let whole = try await harness.withGroup { group in
+                let paused = try group.add(paused: harness.request("/1M/other.bin"))
+                #expect(await paused.segments.isEmpty)
+                let download = try group.add(
+                    harness.request("/1M/file.bin") { $0.destination = .file(harness.directory + "/whole.bin") })
+                _ = try await download.result()
+                return download
+            }
+            // Also once the group has ended.
+            let segments = await whole.segments
+            #expect(
+                segments == [
+                    SegmentStatus(segment: 0, start: 0, position: 1.mebibytes, end: 1.mebibytes, state: .done)
+                ])
+        }
+    }
+
+    @Test("Whoever looks while a download stops is answered")
+    func looking() async throws {
+        try await Harness.run { harness in
+            let download = try await harness.withGroup { group in
+                let download = try group.add(harness.stuckRequest())
+                await download.reached(1)
+                await withTaskGroup(of: Void.self) { tasks in
+                    for _ in 0..<4 {
+                        tasks.addTask { while !download.state.isAtRest { _ = await download.segments } }
+                    }
+                    await download.pause()
+                }
+                return download
+            }
+            #expect(await download.segments.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import Origin
+import SegmentedDownloadCore
+import Testing
+
+@testable import SegmentedDownload
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Reading a file along while it is fetched, for its digest or for somebody else.
+@Suite("Reading along")
+struct ReadAlongTests {
+    private static let resource = "/24M/file.bin?rate=8M"
+
+    private static func sha256(_ length: Int64) -> ExpectedDigest? {
+        var digest = RunningDigest(.sha256)
+        OriginContent(seed: 1).bytes(0..<length).withUnsafeBytes { digest.update($0) }
+        return ExpectedDigest(.sha256, hex: digest.hex)
+    }
+
+    private static func read(_ request: inout DownloadRequest) {
+        request.digests = [sha256(24.mebibytes)].compactMap { $0 }
+        request.segments = .exactly(3)
+        request.windowLength = 4.mebibytes
+    }
+
+    /// What the part has left of digests, as the next run finds it.
+    private static func states(_ harness: Harness) throws -> [DigestState] {
+        let bytes = try harness.bytes(harness.manifest)
+        return try ManifestCodec.decode(bytes).digestStates
+    }
+
+    private static func found(_ harness: Harness) throws -> [DigestState]? {
+        let finding = try Surveyor(storage: POSIXStorage()).survey(
+            DestinationPaths(path: harness.path), policy: .verify)
+        defer { finding.part?.close() }
+        return finding.part?.digestStates
+    }
+
+    @Test("How far a digest has come is in the manifest, and is gone on with")
+    func resumed() async throws {
+        try await Harness.run { harness in
+            try await harness.interrupt(Self.resource, after: 9.mebibytes, Self.read)
+            let states = try Self.states(harness)
+            #expect(states.count == 1 && states.allSatisfy { $0.offset > 0 }, "\(states)")
+            #expect(try Self.found(harness) == states)
+            let result = await harness.fetch(Self.resource, Self.read)
+            #expect(result.value?.verifiedBy == .digest, "\(result)")
+            #expect(harness.contains(seed: 1, length: 24.mebibytes))
+        }
+    }
+
+    @Test("Where bytes before it were lost, what a digest had come to is forgotten, for others may come in their place")
+    func lost() async throws {
+        try await Harness.run { harness in
+            try await harness.interrupt(Self.resource, after: 9.mebibytes, Self.read)
+            let states = try Self.states(harness)
+            try #require(states.contains { $0.offset > 1 << 20 })
+            try harness.overwrite(harness.part, at: 700_000, with: [1, 2, 3, 4, 5, 6, 7])
+            #expect(try Self.found(harness) == [])
+            // Gone on with, the digest is that of what is there.
+            let result = await harness.fetch(Self.resource, Self.read)
+            #expect(result.value?.verifiedBy == .digest, "\(result)")
+            #expect(harness.contains(seed: 1, length: 24.mebibytes))
+        }
+    }
+
+    @Test("Digests that nobody expects are told, computed while the file came or read from a short one")
+    func computed() async throws {
+        try await Harness.run { harness in
+            for length in [1, 24] {
+                let result = await harness.fetch("/\(length)M/\(length).bin") {
+                    $0.destination = .file(harness.directory + "/\(length).bin")
+                    $0.computedDigests = [.sha256, .crc32]
+                }
+                #expect(result.value?.digests == [Self.sha256(length.mebibytes)].compactMap { $0 }, "\(result)")
+                #expect(result.value?.verifiedBy == .etag)
+            }
+        }
+    }
+
+    @Test("Who waits for a reader that sleeps can be cancelled, and keeps nobody else waiting")
+    func sleepers() async throws {
+        try await Harness.run { harness in
+            let pipes = (0..<6).map { _ in Pipe() }
+            var configuration = DownloadConfiguration()
+            configuration.limits.downloads = 10
+            try await withDownloadClient(configuration) { client in
+                try await client.withGroup { group in
+                    var streams: [Download] = []
+                    for (number, pipe) in pipes.enumerated() {
+                        let url = harness.origin.url("/2M/\(number).bin")
+                        let target = pipe.fileHandleForWriting.fileDescriptor
+                        streams.append(try group.add(DownloadRequest(try SourceURL(url), to: .descriptor(target))))
+                    }
+                    // More of them than there are threads to read along, and all with a full pipe.
+                    for stream in streams {
+                        while stream.state != .verifying { await Task.yield() }
+                    }
+                    var request = try harness.request("/24M/file.bin")
+                    Self.read(&request)
+                    let download = try group.add(request)
+                    guard case .completed(let result) = await download.rest() else {
+                        Issue.record("it did not complete")
+                        return
+                    }
+                    #expect(result.verifiedBy == .digest)
+                    for stream in streams { await stream.cancel(keepingPartial: false) }
+                    #expect(streams.allSatisfy { $0.state == .cancelled })
+                }
+            }
+            // The descriptors are the caller's, and still open.
+            for pipe in pipes { #expect(fcntl(pipe.fileHandleForWriting.fileDescriptor, F_GETFD) != -1) }
+        }
+    }
+
+    @Test("A task that is cancelled while its reader sleeps ends")
+    func cancelledTask() async throws {
+        try await Harness.run { harness in
+            let pipe = Pipe()
+            let request = DownloadRequest(
+                try SourceURL(harness.origin.url("/2M/f.bin")),
+                to: .descriptor(pipe.fileHandleForWriting.fileDescriptor))
+            let task = Task {
+                try await withDownloadClient { client in try await client.download(request) }
+            }
+            await harness.origin.log.waitForBytes(sent: 2 << 20)
+            task.cancel()
+            await #expect(throws: (any Error).self) { try await task.value }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import SegmentedDownloadCore
+import Testing
+
+@testable import SegmentedDownload
+
+/// Digests, and going on with one that was written down.
+@Suite struct RunningDigestTests {
+    /// Of `abc`: RFC 1321 A.5, FIPS 180-4's examples.
+    private static let known: [(ExpectedDigest.Algorithm, String)] = [
+        (.crc32, "352441c2"), (.md5, "900150983cd24fb0d6963f7d28e17f72"),
+        (.sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
+        (.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            .sha512,
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+                + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
+        ),
+    ]
+
+    @Test("Each algorithm's published example", arguments: known)
+    func example(algorithm: ExpectedDigest.Algorithm, hex: String) {
+        var digest = RunningDigest(algorithm)
+        Array("abc".utf8).withUnsafeBytes { digest.update($0) }
+        #expect(digest.hex == hex)
+        // What was asked for in between changes nothing.
+        #expect(digest.hex == hex)
+    }
+
+    @Test(
+        "One that is written down between two blocks and restored goes on to the same end", arguments: known.dropFirst()
+    )
+    func restored(algorithm: ExpectedDigest.Algorithm, hex: String) throws {
+        let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* $0 &>> 3) }
+        var whole = RunningDigest(algorithm)
+        bytes.withUnsafeBytes { whole.update($0) }
+        for offset in [0, 128, 1280, 9984] {
+            var first = RunningDigest(algorithm)
+            bytes[..<offset].withUnsafeBytes { first.update($0) }
+            let saved = try #require(first.saved(at: Int64(offset)))
+            var second = try #require(RunningDigest(saved))
+            bytes[offset...].withUnsafeBytes { second.update($0) }
+            #expect(second.hex == whole.hex && second.algorithm == algorithm)
+        }
+        #expect(whole.saved(at: 10_000) == nil)
+    }
+
+    @Test("A state that is none is refused")
+    func refused() {
+        let none = [UInt8](repeating: 0, count: 32)
+        #expect(RunningDigest(DigestState(algorithm: 9, offset: 0, bytes: none)) == nil)
+        #expect(RunningDigest(DigestState(algorithm: 3, offset: 64, bytes: none)) == nil)
+        #expect(RunningDigest(DigestState(algorithm: 3, offset: 128, bytes: none.dropLast(4))) == nil)
+        #expect(RunningDigest(.crc32).saved(at: 0) == nil)
+    }
+}

@@ -1,0 +1,66 @@
+// What stands between "// begin" and "// end" is what the article of this file's name shows.
+
+// begin
+import SegmentedDownload
+
+/// Fetches a file, and goes on with it if an earlier run was interrupted.
+func fetch(_ url: String, to path: String) async throws -> DownloadResult {
+    let request = DownloadRequest(try SourceURL(url), to: .file(path))
+    return try await withDownloadClient { client in
+        try await client.download(request)
+    }
+}
+// end
+
+// begin
+func describe(_ url: String) async throws -> String {
+    let request = DownloadRequest(try SourceURL(url))
+    let file = try await withDownloadClient { client in try await client.probe(request) }
+    let length = file.length.map { "\($0) bytes" } ?? "of unknown length"
+    return "\(file.name): \(length), \(file.takesRanges ? "in segments" : "in one stream")"
+}
+// end
+
+// begin
+func carefulRequest(for url: String, in directory: String) throws -> DownloadRequest {
+    // The server names the file; it stays in the directory whatever name that is.
+    var request = DownloadRequest(try SourceURL(url), to: .directory(directory))
+    request.segments = .exactly(8)
+    request.ifExists = .overwrite
+    request.lengthMaximum = 10 << 30
+    request.retries = 5
+    request.stallTimeout = .seconds(10)
+    request.fields = [("Referer", "https://example.org/")]
+    try request.validate()
+    return request
+}
+// end
+
+// begin
+func fetchOrExplain(_ request: DownloadRequest) async throws -> String {
+    do {
+        let result = try await withDownloadClient { client in try await client.download(request) }
+        return "\(result.path) is there: \(result.bytes) bytes, verified by \(result.verifiedBy)"
+    } catch let error as DownloadError {
+        switch error.code {
+        case .space: return "no room: \(error.message)"
+        case .exists: return "something is in the way: \(error.message)"
+        case .changed: return "the server has another file by now: \(error.message)"
+        case _ where error.isResumable: return "not yet: \(error.message). The same request goes on"
+        default: return "not at all: \(error.message). \(error.hint ?? "")"
+        }
+    }
+}
+// end
+
+// begin
+func configuration() throws -> DownloadConfiguration {
+    var configuration = DownloadConfiguration()
+    configuration.connectTimeout = .seconds(5)
+    configuration.schemes = ["https"]
+    configuration.proxies = try ProxyPolicy(environment: ["https_proxy": "http://proxy.example.org:3128"])
+    // How many connections paid is remembered, so that the next run begins with as many.
+    configuration.memory = .standard
+    return configuration
+}
+// end

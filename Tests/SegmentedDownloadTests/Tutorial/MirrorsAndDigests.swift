@@ -1,0 +1,49 @@
+// What stands between "// begin" and "// end" is what the article of this file's name shows.
+
+// begin
+import SegmentedDownload
+
+func fetch(_ url: String, mirrors: [String], sha256: String, to path: String) async throws -> DownloadResult {
+    var request = DownloadRequest(try SourceURL(url), to: .file(path))
+    for mirror in mirrors { request.mirrors.append(try SourceURL(mirror)) }
+    guard let digest = ExpectedDigest(.sha256, hex: sha256) else {
+        throw DownloadError(.usage, "\(sha256) is no SHA-256")
+    }
+    request.digests = [digest]
+    return try await withDownloadClient { [request] client in try await client.download(request) }
+}
+// end
+
+// begin
+func fetch(_ url: String, listedAt list: String, to path: String) async throws -> DownloadResult {
+    try await withDownloadClient { client in
+        let checksums = ChecksumList(try await client.text(of: DownloadRequest(try SourceURL(list))))
+        guard let digest = try checksums.digest(of: path) else {
+            throw DownloadError(.usage, "\(list) does not name \(path)")
+        }
+        var request = DownloadRequest(try SourceURL(url), to: .file(path))
+        request.digests = [digest]
+        return try await client.download(request)
+    }
+}
+// end
+
+// begin
+func damage(in path: String) throws -> [Range<Int64>] {
+    let check = try FileCheck(of: path)
+    return check.isGood ? [] : check.damage
+}
+// end
+
+// begin
+func repair(_ path: String, from url: String) async throws {
+    let check = try FileCheck(of: path)
+    guard !check.isGood else { return }
+    let source = try SourceURL(url)
+    let request = DownloadRequest(source, to: .file(path))
+    try await withDownloadClient { client in
+        try await check.beginRepair(from: [source], as: try await client.probe(request))
+        _ = try await client.download(request)
+    }
+}
+// end

@@ -1,0 +1,71 @@
+// What stands between "// begin" and "// end" is what the article of this file's name shows.
+
+// begin
+import Foundation
+import SegmentedDownload
+
+/// Fetches a file up to a part of it, and returns what can be gone on with; nothing if it was complete before.
+func fetch(_ part: Double, of request: DownloadRequest) async throws -> ResumeState? {
+    try await withDownloadClient { client in
+        try await client.withGroup { group in
+            let download = try group.add(request)
+            for await case .progress(let progress) in download.events {
+                if let fraction = progress.fraction, fraction >= part { return await download.pause() }
+            }
+            return nil
+        }
+    }
+}
+// end
+
+// begin
+func save(_ state: ResumeState, to path: String) throws {
+    try JSONEncoder().encode(state).write(to: URL(fileURLWithPath: path))
+}
+
+func goOn(withStateAt path: String) async throws -> DownloadResult {
+    let data = try Data(contentsOf: URL(fileURLWithPath: path))
+    let state = try JSONDecoder().decode(ResumeState.self, from: data)
+    return try await withDownloadClient { client in
+        try await client.withGroup { group in
+            let download = try group.add(resuming: state)
+            return try await download.result()
+        }
+    }
+}
+// end
+
+// begin
+func fetch(_ request: DownloadRequest, exceptDuring meeting: () async throws -> Void) async throws -> DownloadResult {
+    try await withDownloadClient { client in
+        try await client.withGroup { group in
+            let download = try group.add(request)
+            await download.pause()
+            try await meeting()
+            download.resume()
+            return try await download.result()
+        }
+    }
+}
+// end
+
+// begin
+func interrupted(in directory: String) throws -> [String] {
+    try SavedDownload.paths(in: directory).map { path in
+        let saved = try SavedDownload(at: path)
+        return "\(saved.path): \(saved.bytesDone) of \(saved.bytesTotal) bytes"
+    }
+}
+// end
+
+// begin
+func goOnWithAll(in directory: String) async throws -> (summary: GroupSummary, leftAlone: [String]) {
+    try await withDownloadClient { client in
+        try await client.withGroup { group in
+            let found = try group.restore(from: directory, .running)
+            let omissions = found.omissions.map { "\($0.path): \($0.error)" }
+            return (await group.waitForAll(), omissions)
+        }
+    }
+}
+// end

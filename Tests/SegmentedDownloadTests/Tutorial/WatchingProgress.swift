@@ -1,0 +1,62 @@
+// What stands between "// begin" and "// end" is what the article of this file's name shows.
+
+// begin
+import SegmentedDownload
+
+func fetch(_ request: DownloadRequest, telling tell: (String) -> Void) async throws -> DownloadResult {
+    try await withDownloadClient { client in
+        try await client.withGroup { group in
+            let download = try group.add(request)
+            for await event in download.events {
+                switch event {
+                case .started(let start):
+                    tell(
+                        "\(start.path): \(start.bytesTotal.map { "\($0)" } ?? "unknown") bytes, \(start.resumedFrom) there"
+                    )
+                case .progress(let progress):
+                    let done = progress.fraction.map { "\(Int($0 * 100)) %" } ?? "\(progress.bytesDone) bytes"
+                    tell("\(done) over \(progress.connections) connections")
+                case .retrying(let error, let attempt, let delay):
+                    tell("attempt \(attempt) failed: \(error.message); the next in \(delay)")
+                case .note(let text): tell(text)
+                default: break
+                }
+            }
+            return try await download.result()
+        }
+    }
+}
+// end
+
+// begin
+func fetchAll(_ requests: [DownloadRequest], telling tell: (String) -> Void) async throws -> GroupSummary {
+    try await withDownloadClient { client in
+        try await client.withGroup { group in
+            let events = group.events
+            for request in requests { try group.add(request) }
+            for await event in events {
+                switch event {
+                case .download(let download, .completed(let result)): tell("\(download.id): \(result.bytes) bytes")
+                case .download(let download, .failed(let error, _)): tell("\(download.id): \(error.message)")
+                // The first file may have ended before the second was added: that was not the end.
+                case .allCompleted(let summary) where summary.completed + summary.failed == requests.count:
+                    return summary
+                default: break
+                }
+            }
+            return group.summary
+        }
+    }
+}
+// end
+
+// begin
+/// What a list in a window shows, as often as it is drawn.
+func rows(of group: DownloadGroup) -> [String] {
+    group.downloads.map { download in
+        let progress = download.snapshot
+        let left = progress.timeLeft.map { ", \($0.components.seconds) s left" } ?? ""
+        return "\(download.path): \(download.state), \(progress.bytesDone) bytes\(left)"
+    }
+}
+// end
