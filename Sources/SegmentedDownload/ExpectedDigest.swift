@@ -2,12 +2,18 @@
 public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
     /// The digests that can be checked.
     public enum Algorithm: String, Hashable, Sendable, CaseIterable {
-        case crc32, md5, sha1, sha256, sha512
+        case crc32
+        /// CRC-32C, which object stores say of what they have.
+        case crc32c
+        /// CRC-64/NVME, likewise.
+        case crc64nvme
+        case md5, sha1, sha256, sha512
 
         /// The digest's length in bytes.
         var length: Int {
             switch self {
-            case .crc32: 4
+            case .crc32, .crc32c: 4
+            case .crc64nvme: 8
             case .md5: 16
             case .sha1: 20
             case .sha256: 32
@@ -39,6 +45,14 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
 
     private static func isHexDigit(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+
+    /// Whether two files that somebody made differ in it, as far as anybody knows; CRCs are by accident, or wish, the same.
+    var isOfContent: Bool {
+        switch self.algorithm {
+        case .crc32, .crc32c, .crc64nvme, .md5, .sha1: false
+        case .sha256, .sha512: true
+        }
     }
 
     public var description: String { "\(self.algorithm.rawValue)=\(self.hex)" }

@@ -7,6 +7,7 @@ import SegmentedDownloadCore
 package struct RunningDigest {
     private enum State {
         case crc32(CRC32)
+        case reflected(ReflectedCRC)
         case md5(md5_ctx)
         case sha1(sha1_ctx)
         case sha256(sha256_ctx)
@@ -20,6 +21,8 @@ package struct RunningDigest {
         self.algorithm = algorithm
         switch algorithm {
         case .crc32: self.state = .crc32(CRC32())
+        case .crc32c: self.state = .reflected(ReflectedCRC(.castagnoli))
+        case .crc64nvme: self.state = .reflected(ReflectedCRC(.nvme))
         case .md5:
             var hash = md5_ctx()
             nettle_md5_init(&hash)
@@ -45,6 +48,9 @@ package struct RunningDigest {
         case .crc32(var crc):
             crc.update(bytes)
             self.state = .crc32(crc)
+        case .reflected(var crc):
+            crc.update(bytes)
+            self.state = .reflected(crc)
         case .md5(var hash):
             nettle_md5_update(&hash, bytes.count, data)
             self.state = .md5(hash)
@@ -66,6 +72,7 @@ package struct RunningDigest {
         var bytes = [UInt8](repeating: 0, count: length)
         switch self.state {
         case .crc32(let crc): return crc.hex
+        case .reflected(let crc): withUnsafeBytes(of: crc.value.bigEndian) { bytes = Array($0.suffix(length)) }
         case .md5(var hash): nettle_md5_digest(&hash, length, &bytes)
         case .sha1(var hash): nettle_sha1_digest(&hash, length, &bytes)
         case .sha256(var hash): nettle_sha256_digest(&hash, length, &bytes)
@@ -79,7 +86,9 @@ package struct RunningDigest {
 
 extension RunningDigest {
     /// The numbers of the algorithms in manifests.
-    private static let codes: [(UInt8, ExpectedDigest.Algorithm)] = [(1, .md5), (2, .sha1), (3, .sha256), (4, .sha512)]
+    private static let codes: [(UInt8, ExpectedDigest.Algorithm)] = [
+        (1, .md5), (2, .sha1), (3, .sha256), (4, .sha512), (5, .crc32c), (6, .crc64nvme),
+    ]
 
     /// A multiple of the blocks of all algorithms: between two of them a state can be written down.
     static let stateAlignment: Int64 = 128
@@ -93,6 +102,7 @@ extension RunningDigest {
         let bytes: [UInt8]
         switch self.state {
         case .crc32: return nil
+        case .reflected(let crc): bytes = withUnsafeBytes(of: crc.register) { Array($0) }
         case .md5(let hash): bytes = withUnsafeBytes(of: hash.state) { Array($0) }
         case .sha1(let hash): bytes = withUnsafeBytes(of: hash.state) { Array($0) }
         case .sha256(let hash): bytes = withUnsafeBytes(of: hash.state) { Array($0) }
@@ -117,6 +127,9 @@ extension RunningDigest {
         }
         switch self.state {
         case .crc32: return nil
+        case .reflected(var crc):
+            guard restore(&crc.register) else { return nil }
+            self.state = .reflected(crc)
         case .md5(var hash):
             guard restore(&hash.state) else { return nil }
             hash.count = offset / UInt64(MD5_BLOCK_SIZE)

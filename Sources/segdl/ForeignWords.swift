@@ -121,7 +121,8 @@ enum ForeignWords {
         "--accept": .written(Self.recursion), "-l": .written(Self.recursion),
         "--background": .written("Write nohup segdl … &: what is interrupted can be gone on with"),
         "--wait": .written("Write -j 1 to fetch one file after the other"),
-        "--metalink-over-http": .written("Write segdl probe URL to see what mirrors a server names"),
+        "--metalink-over-http": .written(
+            "The mirrors a server names are used by themselves; segdl probe URL shows them"),
         "--quota": .written("Write --max-filesize SIZE for a file's length"),
         // axel
         "--num-connections": .written("Write -s N"), "--max-speed": .written("Write --limit-rate RATE"),

@@ -49,11 +49,12 @@ enum ListKey: String, Hashable, CaseIterable {
         "uri-selector": "mirrors are ranked by themselves",
     ]
 
+    private static let proxyHint = "it is for all; give --proxy on the command line"
+
     private static let families: [(prefix: String, hint: String)] = [
         ("bt-", "it is for BitTorrent"), ("seed-", "it is for BitTorrent"), ("ftp-", "only http and https are fetched"),
         ("metalink-", "a metalink is a list of its own; give it with -i"),
-        ("all-proxy", "proxies come with a later version"),
-        ("http-proxy", "proxies come with a later version"), ("https-proxy", "proxies come with a later version"),
-        ("no-proxy", "proxies come with a later version"), ("rpc-", "there is no RPC"),
+        ("all-proxy", Self.proxyHint), ("http-proxy", Self.proxyHint), ("https-proxy", Self.proxyHint),
+        ("no-proxy", "it is for all; give --noproxy on the command line"), ("rpc-", "there is no RPC"),
     ]
 }

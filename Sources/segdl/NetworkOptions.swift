@@ -102,11 +102,15 @@ struct NetworkOptions: ParsableArguments {
         get throws(DownloadError) {
             // What the user excepts from the environment's proxies may be just the one that makes no sense.
             if self.noproxy == "*" { return ProxyPolicy() }
+            let environment = ProcessInfo.processInfo.environment
             var policy: ProxyPolicy
             switch self.proxy {
             case "": return ProxyPolicy()
-            case let text?: policy = ProxyPolicy(try Proxy(text))
-            case nil: policy = try ProxyPolicy(environment: ProcessInfo.processInfo.environment)
+            case let text?:
+                policy = ProxyPolicy(try Proxy(text))
+                // As with curl: what the environment excepts holds for every proxy.
+                policy.exceptions = ProxyPolicy.exceptions(inEnvironment: environment)
+            case nil: policy = try ProxyPolicy(environment: environment)
             }
             if let list = self.noproxy { policy.exceptions = ProxyPolicy.exceptions(in: list) }
             guard let parts = self.proxyUser?.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

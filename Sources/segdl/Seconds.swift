@@ -8,11 +8,14 @@ struct Seconds: Hashable, ExpressibleByArgument {
         self.duration = duration
     }
 
+    private static let units: [(suffix: String, milliseconds: Int64)] = [
+        ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000),
+    ]
+
     /// Digits, perhaps a fraction, perhaps one of `ms s m h`; seconds without.
     init?(argument: String) {
-        let units: [(suffix: String, milliseconds: Int64)] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)]
         let text = argument.lowercased()
-        let unit = units.first { text.hasSuffix($0.suffix) } ?? ("", 1000)
+        let unit = Self.units.first { text.hasSuffix($0.suffix) } ?? ("", 1000)
         guard let number = DecimalNumber(text.dropLast(unit.suffix.utf8.count)),
             let milliseconds = number.scaled(by: unit.milliseconds),
             // A year: more is a mistake, and far from where a deadline overflows.
@@ -21,7 +24,12 @@ struct Seconds: Hashable, ExpressibleByArgument {
         self.duration = .milliseconds(milliseconds)
     }
 
-    var defaultValueDescription: String { self.description }
+    /// As it would be typed: `720h`, `30s`.
+    var defaultValueDescription: String {
+        let milliseconds = Int64((self.value * 1000).rounded())
+        let unit = Self.units.last { milliseconds.isMultiple(of: $0.milliseconds) } ?? Self.units[0]
+        return "\(milliseconds / unit.milliseconds)\(unit.suffix)"
+    }
 }
 
 extension Seconds: CustomStringConvertible {

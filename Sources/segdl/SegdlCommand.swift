@@ -32,6 +32,11 @@ struct SegdlCommand: AsyncParsableCommand {
         if ["-h", "--help", "help"].contains(where: { [$0] == arguments }) {
             return Self.print(self.helpMessage(for: GetCommand.self))
         }
+        // The parser would print the general help.
+        if arguments.count > 1, arguments[0] == "help", !self.subcommandNames.contains(arguments[1]) {
+            return Self.refuse(
+                "there is no command \(arguments[1].shown)", hint: "segdl help names those that there are")
+        }
         do {
             let own = try ForeignWords.understood(arguments)
             let layers = try LayeredArguments(own) { name in getenv(name).map { String(cString: $0) } }

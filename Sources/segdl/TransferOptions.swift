@@ -21,12 +21,20 @@ struct TransferOptions: ParsableArguments {
     )
     var remember = true
 
+    @Flag(
+        inversion: .prefixedNo,
+        help:
+            "Use the mirrors that a server names in Link fields, where it also says the file's SHA-256 or SHA-512, and none are given."
+    )
+    var linkedMirrors = true
+
     @Option(help: ArgumentHelp("What to do when the remote file is another one than before.", valueName: "HOW"))
     var onChange = DownloadRequest.ChangePolicy.fail
 
     @Option(
         help: ArgumentHelp(
-            "A digest the file must have: crc32, md5, sha1, sha256 or sha512. Repeatable.", valueName: "ALGO=HEX"))
+            "A digest the file must have: crc32, crc32c, crc64nvme, md5, sha1, sha256 or sha512. Repeatable.",
+            valueName: "ALGO=HEX"))
     var checksum: [ExpectedDigest] = []
 
     @Option(
@@ -112,6 +120,7 @@ struct TransferOptions: ParsableArguments {
         request.allocates = self.fileAllocation.allocates
         request.syncPolicy = self.fsync
         request.keepsRemoteTime = self.remoteTime
+        request.usesLinkedMirrors = self.linkedMirrors
     }
 
     func apply(to configuration: inout DownloadConfiguration) {

@@ -77,16 +77,20 @@ struct VerifyCommand: FetchingCommand {
                 return .integrity
             }
             // Whatever is wrong with what was said, or with the source, is found before the file loses its name.
-            var request = DownloadRequest(sources[0], to: .file(path))
-            request.mirrors = Array(sources.dropFirst())
-            try self.fetch.options(for: request.source).apply(to: &request)
-            request.lengthExpected = listed?.length
-            if let metalink = self.metalink, self.arguments.count < 2 {
-                try request.hideIdentity(namedBy: InputFile(path: metalink))
+            let (request, remote) = try await self.answering(sources, length: check.lengthExpected) { sources in
+                var request = DownloadRequest(sources[0], to: .file(path))
+                request.mirrors = Array(sources.dropFirst())
+                try self.fetch.options(for: request.source).apply(to: &request)
+                request.lengthExpected = listed?.length
+                if let metalink = self.metalink, self.arguments.count < 2 {
+                    try request.hideIdentity(namedBy: InputFile(path: metalink))
+                }
+                return request
             }
             let work = FetchOptions.Work(requests: [request])
-            let remote = try await self.fetch.probe(request)
-            if !self.fetch.output.dryRun { try await check.beginRepair(from: sources, as: remote) }
+            if !self.fetch.output.dryRun {
+                try await check.beginRepair(from: [request.source] + request.mirrors, as: remote)
+            }
             output.drain()
             return await self.fetch.run { () throws(DownloadError) in work }
         } catch {
@@ -94,6 +98,27 @@ struct VerifyCommand: FetchingCommand {
             errors.send(FailureLine(error, of: nil).text + "\n")
             return ExitCode(error.code)
         }
+    }
+
+    /// A request of the sources in another order: one that has a file as long as it should be comes first, or at least one that answers.
+    private func answering(
+        _ sources: [SourceURL], length: Int64?, _ request: ([SourceURL]) throws -> DownloadRequest
+    ) async throws -> (DownloadRequest, RemoteFile) {
+        var second: (DownloadRequest, RemoteFile)?
+        var failure: (any Error)?
+        for (index, source) in sources.enumerated() {
+            let others = sources.enumerated().filter { $0.offset != index }.map(\.element)
+            let own = try request([source] + others)
+            do {
+                let remote = try await self.fetch.probe(own)
+                if remote.length == length { return (own, remote) }
+                second = second ?? (own, remote)
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let second { return second }
+        throw failure ?? DownloadError(.usage, "there is no URL to repair it from")
     }
 
     /// What the metalink says of the file, if there is one.

@@ -31,6 +31,9 @@ struct AccessTests {
         }
     }
 
+    /// Commands of tests go without proxies unless they are to use one.
+    private static let noExceptions = ["no_proxy": ""]
+
     private static func holds(_ command: Segdl) -> Bool {
         FileManager.default.contents(atPath: command.path("f.bin")) == Data(Self.content)
     }
@@ -180,11 +183,12 @@ struct AccessTests {
             let proxy = ["http_proxy": "http://user:password@127.0.0.1:\(server.port)", "no_proxy": ""]
             let outcome = try await command.run(
                 ["--proxy", "127.0.0.1:\(server.port)", "--proxy-user", "user:password"] + arguments,
-                shell: server.shell)
+                shell: server.shell, environment: Self.noExceptions)
             #expect(outcome.status == 0 && Self.holds(command), "\(outcome)")
             #expect(!nginx.accessLog.contains("Basic"))
             let refused = try await command.run(
-                ["--proxy", "127.0.0.1:\(server.port)", "--if-exists", "overwrite"] + arguments, shell: server.shell)
+                ["--proxy", "127.0.0.1:\(server.port)", "--if-exists", "overwrite"] + arguments, shell: server.shell,
+                environment: Self.noExceptions)
             #expect(refused.status == 6 && refused.errors.contains("--proxy-user"), "\(refused)")
             guard !isTLS else { return }
             let fromEnvironment = try await command.run(
@@ -211,13 +215,16 @@ struct AccessTests {
                 "https://user:password@localhost:\(server.port)", url,
             ]
             let outcome = try await command.run(
-                arguments + ["--cacert", nginx.directory + "/ca.pem"], shell: server.shell)
+                arguments + ["--cacert", nginx.directory + "/ca.pem"], shell: server.shell,
+                environment: Self.noExceptions)
             #expect(outcome.status == 0 && Self.holds(command), "\(outcome)")
             #expect(!nginx.accessLog.contains("Basic"))
-            let distrusted = try await command.run(arguments, shell: server.shell)
+            let distrusted = try await command.run(
+                arguments, shell: server.shell, environment: Self.noExceptions)
             #expect(distrusted.status == 5 && distrusted.errors.contains("is not trusted"), "\(distrusted)")
             #expect(distrusted.errors.contains("the proxy localhost:\(server.port)"), "\(distrusted)")
-            let unchecked = try await command.run(arguments + ["--insecure"], shell: server.shell)
+            let unchecked = try await command.run(
+                arguments + ["--insecure"], shell: server.shell, environment: Self.noExceptions)
             #expect(unchecked.status == 0, "\(unchecked)")
         }
     }
@@ -234,7 +241,7 @@ struct AccessTests {
                 [
                     "-q", "-s", "3", "-o", "f.bin", "--retry", "10", "--cacert", nginx.directory + "/ca.pem",
                     "--proxy", "\(scheme)://127.0.0.1:\(server.port)", url,
-                ], shell: server.shell)
+                ], shell: server.shell, environment: Self.noExceptions)
             #expect(outcome.status == 0 && Self.holds(command), "\(outcome)")
         }
     }

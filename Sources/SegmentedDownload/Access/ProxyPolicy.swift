@@ -124,7 +124,12 @@ public struct ProxyPolicy: Hashable, Sendable {
         }
         self.http = try proxy("http_proxy")
         self.https = try proxy("https_proxy")
-        self.exceptions = Self.exceptions(in: value("no_proxy") ?? "")
+        self.exceptions = Self.exceptions(inEnvironment: environment)
+    }
+
+    /// The hosts that the environment excepts: `no_proxy`, or `NO_PROXY`.
+    public static func exceptions(inEnvironment environment: [String: String]) -> [String] {
+        Self.exceptions(in: environment["no_proxy"] ?? environment["NO_PROXY"] ?? "")
     }
 
     /// The hosts of a list, between commas or blanks.

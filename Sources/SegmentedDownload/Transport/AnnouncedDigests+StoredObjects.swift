@@ -8,7 +8,7 @@ extension AnnouncedDigests {
     private static let googleLength = HTTPField.Name("x-goog-stored-content-length")
 
     /// Google Cloud Storage: `crc32c` and `md5` in base64, of the stored object, whatever part of it is sent; composite objects have no
-    /// MD5 (its documentation, "Hashes and ETags"). CRC-32C is not computed here.
+    /// MD5 (its documentation, "Hashes and ETags").
     ///
     /// An object stored with gzip is sent without it to whoever does not accept it ("Transcoding of gzip-compressed files"). The
     /// store says how an object is stored, `identity` for no coding ("HTTP headers for the XML API"); where that is not
@@ -20,7 +20,7 @@ extension AnnouncedDigests {
         if let stored = fields.value(Self.googleLength), let length = resource.completeLength, Int64(stored) != length {
             return []
         }
-        return Self.list(fields.value(Self.googleHash), ["md5": .md5])
+        return Self.list(fields.value(Self.googleHash), ["md5": .md5, "crc32c": .crc32c])
     }
 
     private static let amazonType = HTTPField.Name("x-amz-checksum-type")
@@ -34,7 +34,6 @@ extension AnnouncedDigests {
     /// - Of an object that came in parts it may be computed from theirs: of type `COMPOSITE`, with a hyphen and their number behind it.
     /// - With a 206 it may be a part's, and for `bytes=0-`, though that is everything, the composite one comes without its
     ///   number (boto/botocore#3346). So there the type must say that it is of the full object.
-    /// - CRC-64/NVME and CRC-32C are not computed here.
     static func amazonS3(_ fields: HTTPFields, of response: RangeResponse) -> [ExpectedDigest] {
         guard response.hasAllBytes, response.resource?.contentEncoding == nil else { return [] }
         let isRange = if case .partial = response { true } else { false }

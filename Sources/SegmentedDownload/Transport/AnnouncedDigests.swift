@@ -103,8 +103,8 @@ extension ExpectedDigest {
 
 extension ExpectedDigest.Algorithm {
     /// The one that tells most first; of two that tell the same the one that costs less. SHA-1 and MD5 are broken against whoever
-    /// makes a file on purpose, but not by accident, and CRC-32 misses one accident in 2^32.
-    static let byTrust: [Self] = [.sha256, .sha512, .sha1, .md5, .crc32]
+    /// makes a file on purpose, but not by accident; the CRCs miss one accident in 2^64 and 2^32, and CRC-32 is computed anyway.
+    static let byTrust: [Self] = [.sha256, .sha512, .sha1, .md5, .crc64nvme, .crc32, .crc32c]
 
     /// Whether a digest by this algorithm leaves nothing for one by another to tell.
     func isTrusted(asMuchAs other: Self) -> Bool {

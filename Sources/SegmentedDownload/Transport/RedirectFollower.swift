@@ -137,6 +137,13 @@ package final class RedirectFollower: Sendable {
         guard redirects < self.access.redirectsMax else {
             throw Failure(.server, "\(url.host) redirected more than \(self.access.redirectsMax) times")
         }
+        return try self.target(of: location, from: url, by: "redirects")
+    }
+
+    /// Where a link leads.
+    ///
+    /// - Throws: ``Failure`` with code `policy` if it may not be followed.
+    func target(of location: String, from url: SourceURL, by verb: String = "leads") throws -> SourceURL {
         let target: SourceURL
         do {
             target = try url.resolve(location: location)
@@ -146,7 +153,7 @@ package final class RedirectFollower: Sendable {
         try self.access.check(target)
         if url.origin.scheme == "https", target.origin.scheme == "http", !self.access.allowsDowngrade {
             throw Failure(
-                .policy, "\(url.host) redirects from https to http (\(target))",
+                .policy, "\(url.host) \(verb) from https to http (\(target))",
                 hint: "Allow it with --allow-downgrade, if you trust the network")
         }
         return target

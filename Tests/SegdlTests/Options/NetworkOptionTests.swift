@@ -117,8 +117,12 @@ struct NetworkOptionTests {
         // The origin is its own proxy.
         try await withOptionScene { origin, command in
             let arguments = ["-q", option, origin.url(""), "--proxy-user", "user:word", "http://server.test/64k/f.bin"]
-            let outcome = try await command.run(arguments)
+            let outcome = try await command.run(arguments, environment: ["no_proxy": "a.test"])
             #expect(outcome.status == 0 && command.holds("f.bin", 64 << 10), "\(outcome)")
+            let excepted = try await command.run(
+                ["--if-exists", "overwrite", "--retry", "1"] + arguments,
+                environment: ["no_proxy": "a.test,server.test"])
+            #expect(excepted.status == 4 && origin.log.snapshot().requests.count == 1, "\(excepted)")
             let request = try #require(origin.log.snapshot().requests.first)
             #expect(request.path == "http://server.test/64k/f.bin")
             #expect(request["proxy-authorization"] == "Basic dXNlcjp3b3Jk")

@@ -29,6 +29,29 @@ struct TransferOptionTests {
     }
 
     @Test(
+        "Mirrors that a server names with the file's digest are used, unless they are not to be",
+        arguments: [("--linked-mirrors", true), ("--no-linked-mirrors", false)])
+    func linkedMirrors(option: String, isUsed: Bool) async throws {
+        try await withOptionScene { origin, command in
+            let known = try await command.run(["-q", "-o", "known", origin.url("/4M/f.bin")])
+            let hex = Array(try await command.run([], shell: "sha256sum known").output.prefix(64))
+            #expect(known.status == 0 && hex.count == 64)
+            let bytes = stride(from: 0, to: hex.count, by: 2).compactMap {
+                UInt8(String(hex[$0...($0 + 1)]), radix: 16)
+            }
+            let base64 = Data(bytes).base64EncodedString()
+            let digest = base64.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+            let link = "%3C/4M/mirror.bin%3E%3B%20rel%3Dduplicate"
+            // Of all requests but the first nothing comes.
+            let url = origin.url(
+                "/4M/f.bin?close-after=1M&fail=404:all:1&field=Digest:SHA-256%3D\(digest)&field=Link:\(link)")
+            let outcome = try await command.run("-s", "1", option, url)
+            #expect(outcome.status == (isUsed ? 0 : 8), "\(outcome)")
+            #expect(command.holds("f.bin", 4 << 20) == isUsed)
+        }
+    }
+
+    @Test(
         "What paid at a server is begun with, unless nothing is to be remembered",
         arguments: [("--remember", 4), ("--no-remember", 1)])
     func memory(option: String, connections: Int) async throws {

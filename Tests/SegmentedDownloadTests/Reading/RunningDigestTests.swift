@@ -5,9 +5,10 @@ import Testing
 
 /// Digests, and going on with one that was written down.
 @Suite struct RunningDigestTests {
-    /// Of `abc`: RFC 1321 A.5, FIPS 180-4's examples.
+    /// Of `abc`: RFC 1321 A.5, FIPS 180-4's examples. Those of the CRCs by their definition, bit by bit.
     private static let known: [(ExpectedDigest.Algorithm, String)] = [
-        (.crc32, "352441c2"), (.md5, "900150983cd24fb0d6963f7d28e17f72"),
+        (.crc32, "352441c2"), (.crc32c, "364b3fb7"), (.crc64nvme, "05e5cabb3fc1faeb"),
+        (.md5, "900150983cd24fb0d6963f7d28e17f72"),
         (.sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
         (.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
         (
@@ -42,6 +43,34 @@ import Testing
             #expect(second.hex == whole.hex && second.algorithm == algorithm)
         }
         #expect(whole.saved(at: 10_000) == nil)
+    }
+
+    @Test(
+        "The check values that are published of the CRCs",
+        arguments: [
+            (ExpectedDigest.Algorithm.crc32, "cbf43926"), (.crc32c, "e3069283"), (.crc64nvme, "ae8b14860a799888"),
+        ])
+    func check(algorithm: ExpectedDigest.Algorithm, hex: String) {
+        var digest = RunningDigest(algorithm)
+        Array("123456789".utf8).withUnsafeBytes { digest.update($0) }
+        #expect(digest.hex == hex)
+    }
+
+    @Test(
+        "A CRC is the same in whatever pieces its bytes come", arguments: [ExpectedDigest.Algorithm.crc32c, .crc64nvme])
+    func pieces(algorithm: ExpectedDigest.Algorithm) {
+        let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7 &>> 2) }
+        var byOne = RunningDigest(algorithm)
+        for byte in bytes { [byte].withUnsafeBytes { byOne.update($0) } }
+        for length in [2, 3, 7, 8, 9, 13, 64, 999, 1000] {
+            var digest = RunningDigest(algorithm)
+            bytes.withUnsafeBytes { all in
+                for start in stride(from: 0, to: 1000, by: length) {
+                    digest.update(UnsafeRawBufferPointer(rebasing: all[start..<min(start + length, 1000)]))
+                }
+            }
+            #expect(digest.hex == byOne.hex)
+        }
     }
 
     @Test("A state that is none is refused")
