@@ -83,12 +83,14 @@ public final class DownloadGroup: Sendable {
             if state.isClosed { return nil }
             if let job = state.registry.job(request) { return job }
             let job = DownloadJob(
-                id: state.registry.number(), request: request, storage: self.storage
-            ) { [access = self.access, transport = self.transport, request] source in
-                RedirectFollower(
-                    source: source, fields: access.fields(fields, for: source, of: request), access: access,
-                    transport: transport)
-            }
+                id: state.registry.number(), request: request,
+                followers: request.sources.map { source in
+                    RedirectFollower(
+                        source: source, fields: self.access.fields(fields, for: source, of: request),
+                        access: self.access, transport: self.transport,
+                        isNamed: self.access.isNamed(source, of: request))
+                },
+                storage: self.storage)
             if let progress { job.rest(as: progress) }
             job.broadcaster.relay { [weak self, weak job] signal in
                 if let job { self?.hear(signal, of: job) }

@@ -67,9 +67,6 @@ public struct DownloadRequest: Sendable {
     /// Other sources of the same bytes: asked in this order where one fails, and at the same time once they are proven to
     /// have the same bytes. Of all sources the first 200 different ones are used.
     public var mirrors: [SourceURL] = []
-    /// Whether mirrors that the first response names (RFC 6249) are used as well, where there are none of the caller's: only if the
-    /// file's digest is known, by which what they bring is judged at the end.
-    public var usesLinkedMirrors = true
     /// Where the file goes. Relative paths begin in the group's directory.
     public var destination: Destination
     /// The caller's name for the download, unique in its group; its number if absent.
@@ -131,6 +128,8 @@ public struct DownloadRequest: Sendable {
     /// When what is written is made durable. What a process leaves that is killed does not depend on it.
     public var syncPolicy = SyncPolicy.checkpoint
 
+    /// Whether mirrors are somebody else's choice: then these are not told who asks.
+    package var hidesIdentityFromMirrors = false
     /// How far ahead of who reads along bytes are fetched.
     package var windowLength = InOrderReader.windowLength
     /// Whether it rests until it is resumed.

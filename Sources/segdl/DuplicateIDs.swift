@@ -15,4 +15,10 @@ enum DuplicateIDs {
             }
         }
     }
+
+    /// Has files go by their numbers where the names that they had in earlier runs do not tell them apart.
+    static func drop(_ requests: inout [DownloadRequest]) {
+        guard (try? Self.check(requests)) == nil else { return }
+        for index in requests.indices { requests[index].id = nil }
+    }
 }

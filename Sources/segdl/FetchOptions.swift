@@ -56,6 +56,9 @@ struct FetchOptions: ParsableArguments {
             let identity = try work.requests.first.map { try self.options(for: $0.source).identity } ?? self.identity
             let checksums = ChecksumSource(places: self.transfer.checksumFrom, identity: identity)
             try await checksums.complete(&work.requests, configuration)
+            try await LinkedMirrors.complete(&work.requests, configuration) { request throws(DownloadError) in
+                try self.options(for: request.source).transfer.linkedMirrors
+            }
             if self.output.dryRun { return try await DryRun(output: self.output).run(work, configuration) }
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)

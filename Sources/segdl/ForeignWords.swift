@@ -122,7 +122,7 @@ enum ForeignWords {
         "--background": .written("Write nohup segdl … &: what is interrupted can be gone on with"),
         "--wait": .written("Write -j 1 to fetch one file after the other"),
         "--metalink-over-http": .written(
-            "The mirrors a server names are used by themselves; segdl probe URL shows them"),
+            "Write --linked-mirrors; segdl probe URL shows them"),
         "--quota": .written("Write --max-filesize SIZE for a file's length"),
         // axel
         "--num-connections": .written("Write -s N"), "--max-speed": .written("Write --limit-rate RATE"),

@@ -145,7 +145,13 @@ extension DownloadRequest {
     /// Leaves out what the user says of himself where a server's list names another one's file: it is not for whom that list names
     /// (curl's CVE-2021-22923).
     mutating func hideIdentity(namedBy list: InputFile) throws(DownloadError) {
-        guard list.isRemote, try SourceURL(list.path).origin != self.source.origin else { return }
+        guard list.isRemote else { return }
+        self.hidesIdentityFromMirrors = true
+        if try SourceURL(list.path).origin != self.source.origin { self.hideIdentity() }
+    }
+
+    /// Leaves out what the user says of himself.
+    mutating func hideIdentity() {
         self.fields.removeAll { $0.name.lowercased() != "user-agent" }
         self.credentials = nil
     }

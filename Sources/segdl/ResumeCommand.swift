@@ -59,6 +59,7 @@ struct ResumeCommand: FetchingCommand {
                     work.refused.append((path, error))
                 }
             }
+            if self.fetch.labels.id == nil { DuplicateIDs.drop(&work.requests) }
             if work.requests.isEmpty, work.refused.isEmpty {
                 work.remark = "there is nothing to go on with in \(self.dir.shown)"
             }
@@ -80,6 +81,8 @@ struct ResumeCommand: FetchingCommand {
         var request = DownloadRequest(sources[0], to: .file(saved.path))
         request.mirrors = Array(sources.dropFirst())
         try self.fetch.options(for: request.source).apply(to: &request)
+        if request.id == nil { request.id = saved.id }
+        request.userInfo.merge(saved.userInfo) { own, _ in own }
         request.digests = saved.digests + self.fetch.transfer.checksum.filter { !saved.digests.contains($0) }
         return request
     }

@@ -33,7 +33,9 @@ struct SegdlCommand: AsyncParsableCommand {
             return Self.print(self.helpMessage(for: GetCommand.self))
         }
         // The parser would print the general help.
-        if arguments.count > 1, arguments[0] == "help", !self.subcommandNames.contains(arguments[1]) {
+        if arguments.count > 1, arguments[0] == "help", !arguments[1].hasPrefix("-"),
+            !self.subcommandNames.contains(arguments[1])
+        {
             return Self.refuse(
                 "there is no command \(arguments[1].shown)", hint: "segdl help names those that there are")
         }

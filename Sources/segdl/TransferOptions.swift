@@ -22,11 +22,10 @@ struct TransferOptions: ParsableArguments {
     var remember = true
 
     @Flag(
-        inversion: .prefixedNo,
-        help:
-            "Use the mirrors that a server names in Link fields, where it also says the file's SHA-256 or SHA-512, and none are given."
-    )
-    var linkedMirrors = true
+        help: ArgumentHelp(
+            "Use the mirrors that a server names in Link fields, where no others are given and it says the file's SHA-256 or SHA-512, or --checksum does."
+        ))
+    var linkedMirrors = false
 
     @Option(help: ArgumentHelp("What to do when the remote file is another one than before.", valueName: "HOW"))
     var onChange = DownloadRequest.ChangePolicy.fail
@@ -120,7 +119,6 @@ struct TransferOptions: ParsableArguments {
         request.allocates = self.fileAllocation.allocates
         request.syncPolicy = self.fsync
         request.keepsRemoteTime = self.remoteTime
-        request.usesLinkedMirrors = self.linkedMirrors
     }
 
     func apply(to configuration: inout DownloadConfiguration) {

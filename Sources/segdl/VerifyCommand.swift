@@ -77,7 +77,8 @@ struct VerifyCommand: FetchingCommand {
                 return .integrity
             }
             // Whatever is wrong with what was said, or with the source, is found before the file loses its name.
-            let (request, remote) = try await self.answering(sources, length: check.lengthExpected) { sources in
+            let asked = check.canRepair ? sources : Array(sources.prefix(1))
+            let (request, remote) = try await self.answering(asked, length: check.lengthExpected) { sources in
                 var request = DownloadRequest(sources[0], to: .file(path))
                 request.mirrors = Array(sources.dropFirst())
                 try self.fetch.options(for: request.source).apply(to: &request)
@@ -108,7 +109,9 @@ struct VerifyCommand: FetchingCommand {
         var failure: (any Error)?
         for (index, source) in sources.enumerated() {
             let others = sources.enumerated().filter { $0.offset != index }.map(\.element)
-            let own = try request([source] + others)
+            var own = try request([source] + others)
+            // What the user says of himself is for the origin he named first.
+            if source.origin != sources[0].origin { own.hideIdentity() }
             do {
                 let remote = try await self.fetch.probe(own)
                 if remote.length == length { return (own, remote) }

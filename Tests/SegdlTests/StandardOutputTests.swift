@@ -49,10 +49,21 @@ struct StandardOutputTests {
         }
     }
 
+    @Test("One stream that breaks off comes again from its beginning, where its tag proves it the same")
+    func comesAgain() async throws {
+        try await withOptionScene { origin, command in
+            for behaviour in ["ranges=no&reset-after=20M:2", "ranges=first-only&reset-after=9M:1"] {
+                let outcome = try await command.run(
+                    ["-o", "-", origin.url("/72M/f.bin?\(behaviour)")], shell: #""$0" "$@" > out"#)
+                #expect(outcome.status == 0 && command.holds("out", Self.size), "\(outcome)")
+            }
+        }
+    }
+
     @Test("What was handed on cannot be begun anew: where nothing else is left, that is said")
     func cannotGoOn() async throws {
         try await withOptionScene { origin, command in
-            let cut = origin.url("/72M/f.bin?ranges=no&reset-after=20M:1")
+            let cut = origin.url("/72M/f.bin?ranges=no&etag=none&last-modified=none&reset-after=20M:1")
             let outcome = try await command.run(["-o", "-", cut], shell: #""$0" "$@" > out"#)
             #expect(outcome.status == 3 && outcome.errors.contains("handed on"), "\(outcome)")
             let changed = origin.url("/72M/f.bin?seed=3&change-after=2:4&reset-after=9M:2")

@@ -31,10 +31,16 @@ package struct Access: Sendable {
         // What the user sends along is for the origin he named first.
         let isOwn = source.origin == request.source.origin
         var fields = isOwn ? fields : fields.forAnybody
+        guard self.isNamed(source, of: request) else { return fields }
         guard fields[.authorization] == nil else { return fields }
         let credentials = source.credentials ?? (isOwn ? request.credentials : nil)
         fields[.authorization] = (credentials ?? self.netrc?.credentials(for: source.origin.host))?.fieldValue
         return fields
+    }
+
+    /// Whether a request's source is the user's choice.
+    func isNamed(_ source: SourceURL, of request: DownloadRequest) -> Bool {
+        source.origin == request.source.origin || !request.hidesIdentityFromMirrors
     }
 
     /// - Throws: ``Failure`` with code `policy` where a scheme is not allowed.

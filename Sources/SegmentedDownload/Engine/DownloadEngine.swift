@@ -167,14 +167,7 @@ final class DownloadEngine: Sendable {
     private func fetcher(_ lease: SegmentLease, _ job: DownloadJob) -> SegmentFetcher {
         SegmentFetcher(
             lease: lease, follower: job.follower(to: lease.order.source), part: { job.part },
-            suggestName: { head, announced in
-                let mirrors = job.learnMirrors(from: head, of: lease.order.source, announcing: announced)
-                if !mirrors.isEmpty {
-                    job.broadcaster.send(.note("mirrors that the server names: \(mirrors.count)"))
-                    self.post(.event(job.id, .linked(hosts: mirrors.map(\.host))))
-                }
-                return job.learn(from: head, announcing: announced)
-            },
+            suggestName: { job.learn(from: $0, announcing: $1) },
             ask: { question in
                 switch question {
                 case .responded(let response, let name):
@@ -184,7 +177,7 @@ final class DownloadEngine: Sendable {
                 }
             },
             pass: RatePass(
-                gate: self.gate, download: job.id, host: job.source(lease.order.source).host))
+                gate: self.gate, download: job.id, host: job.request.sources[lease.order.source.rawValue].host))
     }
 
     private func perform(

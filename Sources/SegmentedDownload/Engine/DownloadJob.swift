@@ -29,8 +29,6 @@ final class DownloadJob: Sendable {
         var bytesFetched: Int64 = 0
         var connectionsPeak = 0
         var connectionsLearned: Int?
-        /// Mirrors that the server named, and the ways there.
-        var linked: [(source: SourceURL, follower: RedirectFollower)] = []
 
         /// All digests that the file must have. The server's own is not recorded: it tells it to every run. Where it could tell no
         /// more than the user does, it is not asked: it might only be wrong.
@@ -44,9 +42,8 @@ final class DownloadJob: Sendable {
 
     let id: DownloadID
     let request: DownloadRequest
-    /// The ways to the request's sources, in their order.
+    /// The ways to the sources, in their order.
     private let followers: [RedirectFollower]
-    private let makeFollower: @Sendable (SourceURL) -> RedirectFollower
     let broadcaster = EventBroadcaster()
     private let storage: any Storage
     /// Where the bytes are handed on to, if they are not kept.
@@ -55,13 +52,11 @@ final class DownloadJob: Sendable {
     private let shared: Mutex<Shared>
 
     init(
-        id: DownloadID, request: DownloadRequest, storage: any Storage,
-        follower: @escaping @Sendable (SourceURL) -> RedirectFollower
+        id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage
     ) {
         self.id = id
         self.request = request
-        self.followers = request.sources.map(follower)
-        self.makeFollower = follower
+        self.followers = followers
         self.output =
             if case .descriptor(let descriptor) = request.destination { OutputDescriptor(descriptor) } else { nil }
         self.storage = self.output == nil ? storage : StreamStorage()
@@ -72,25 +67,21 @@ final class DownloadJob: Sendable {
     }
 
     /// The way to a source.
-    func follower(to source: SourceID) -> RedirectFollower {
-        guard source.rawValue >= self.followers.count else { return self.followers[source.rawValue] }
-        return self.shared.withLock { $0.linked[source.rawValue - self.followers.count].follower }
-    }
+    func follower(to source: SourceID) -> RedirectFollower { self.followers[source.rawValue] }
 
     /// Where the bytes come from, safe to show.
-    var location: String { "\(self.follower(to: self.shared.withLock { $0.reference }).current)" }
-
-    /// A source as it was given.
-    func source(_ source: SourceID) -> SourceURL {
-        let given = self.request.sources
-        guard source.rawValue >= given.count else { return given[source.rawValue] }
-        return self.shared.withLock { $0.linked[source.rawValue - given.count].source }
+    var location: String {
+        "\(self.followers[self.shared.withLock { $0.reference }.rawValue].current)"
     }
 
-    /// The sources as they are recorded: the one that defines the resource first. Those that the server names, it names again.
+    /// A source as it was given, safe to show.
+    func description(of source: SourceID) -> String { "\(self.request.sources[source.rawValue])" }
+
+    /// The sources as they are recorded: the one that defines the resource first.
     private func recorded(_ reference: SourceID) -> [String] {
-        let first = self.source(reference).string
-        return [first] + self.request.sources.map(\.string).filter { $0 != first }
+        let sources = self.request.sources.map(\.string)
+        let first = sources[reference.rawValue]
+        return [first] + sources.filter { $0 != first }
     }
 
     // MARK: What others may know
@@ -262,29 +253,6 @@ final class DownloadJob: Sendable {
         // Without that field the name is the one from before.
         guard !head.fields[values: .contentDisposition].isEmpty else { return self.firstPaths.name }
         return self.naming.name(suggestedBy: head).value
-    }
-
-    /// The mirrors that a response names, as far as they may be used; told once.
-    func learnMirrors(from head: ResponseHead, of source: SourceID, announcing announced: AnnouncedDigests)
-        -> [SourceURL]
-    {
-        // Samples tell whether they have the same file, and a digest whether all they brought was of it. Who is read along by somebody
-        // who keeps nothing cannot take back what was wrong.
-        guard self.request.usesLinkedMirrors, source == .first, self.followers.count == 1, self.output == nil,
-            self.shared.withLock({ $0.linked.isEmpty }),
-            (self.request.digests + [announced.representation].compactMap(\.self)).contains(where: \.isOfContent)
-        else { return [] }
-        let follower = self.followers[0]
-        let mirrors = LinkFields(head.fields).duplicates
-            .compactMap { try? follower.target(of: $0, from: follower.current) }
-            .reduce(into: [SourceURL]()) { known, mirror in
-                let isNew = ![self.request.source, follower.current].contains(mirror) && !known.contains(mirror)
-                if isNew { known.append(mirror) }
-            }
-            .prefix(DownloadRequest.sourcesMax - 1)
-        let linked = mirrors.map { (source: $0, follower: self.makeFollower($0)) }
-        self.shared.withLock { $0.linked = linked }
-        return Array(mirrors)
     }
 
     /// Whether a web page comes where the URL names something else: often a login page or an apology with status 200.

@@ -323,7 +323,7 @@ struct EngineDesk {
             .segment(
                 .init(
                     segment: id.rawValue, start: range.lowerBound, end: end, state: state,
-                    source: source.map { "\(job.source($0))" })))
+                    source: source.map { job.description(of: $0) })))
     }
 
     mutating func conclude(_ job: DownloadJob, _ conclusion: DownloadConclusion, now: Duration) {

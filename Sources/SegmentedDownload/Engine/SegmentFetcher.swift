@@ -74,7 +74,9 @@ package struct SegmentFetcher: Sendable {
         var check = announced.map { ContentCheck($0, of: response) }
         let result: Result<LeaseEnd, any Error>
         do {
-            result = .success(try await self.copy(body, of: response, to: &writer, &check))
+            result = .success(
+                try await self.copy(
+                    body, of: response, to: &writer, &check, compares: !part.isSame(asProvedBy: response)))
         } catch {
             result = .failure(error)
         }
@@ -89,7 +91,7 @@ package struct SegmentFetcher: Sendable {
 
     private func copy(
         _ body: any ResponseBody, of response: RangeResponse, to writer: inout SegmentWriter,
-        _ check: inout ContentCheck?
+        _ check: inout ContentCheck?, compares: Bool
     ) async throws -> LeaseEnd {
         var offset = response.bodyStart
         while let chunk = try await body.next() {
@@ -100,7 +102,7 @@ package struct SegmentFetcher: Sendable {
             // has brought since these were asked for, and may be writing now.
             if offset < writer.position {
                 taken = Int(min(Int64(chunk.count), writer.position - offset))
-                let compared = Int(min(Int64(taken), max(self.lease.order.writesFrom - offset, 0)))
+                let compared = compares ? Int(min(Int64(taken), max(self.lease.order.writesFrom - offset, 0))) : 0
                 let difference = try chunk.withBytes {
                     guard compared > 0 else { return Int64?.none }
                     return try writer.firstDifference(UnsafeRawBufferPointer(rebasing: $0[..<compared]), at: offset)

@@ -91,6 +91,15 @@ package final class PartialFile: Sendable {
 
     package var header: Manifest.Header { self.journal.withLock { $0.header } }
 
+    /// Whether what came before was handed on, and a response proves itself to be of the same file: then there is nothing to compare
+    /// with, and no need to.
+    package func isSame(asProvedBy response: RangeResponse) -> Bool {
+        guard !self.storage.keepsFiles, let resource = response.resource,
+            case .same = self.header.resource.validator.compare(with: resource.validator)
+        else { return false }
+        return true
+    }
+
     /// Bytes claimed so far.
     package var claimedLength: Int64 {
         self.journal.withLock { $0.claims.reduce(0) { $0 + $1.length } }

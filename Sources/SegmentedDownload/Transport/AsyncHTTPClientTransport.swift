@@ -51,7 +51,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let clients = HTTPClients(on: loops) { way, isIdentified in
             var own = tls
-            if !isIdentified {
+            // Who we are is told to origins, not to what is between.
+            if !isIdentified || way.isForwarding {
                 own.certificateChain = []
                 own.privateKey = nil
             }
@@ -89,7 +90,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     ) -> EventLoopFuture<Void> {
         let pipeline = channel.pipeline.syncOperations
         do {
-            try connections.admit(channel)
+            // What leaves this machine behind a relay is admitted there.
+            if !way.isRelayed { try connections.admit(channel) }
             let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
             var proxy: Proxy?
             if case .forwarding(let given) = way { proxy = given }
@@ -154,11 +156,12 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         // What goes wrong on the way to a proxy is not the origin's.
         let host = proxy.map { "\(request.url.host) through the proxy \($0)" } ?? request.url.host
         let response: HTTPClientResponse
+        let start = NIODeadline.now()
         do {
             let (client, message) = try await self.message(request, through: proxy)
             response = try await client.execute(message, deadline: .distantFuture)
         } catch {
-            if let proxy, let failure = self.relay.takeFailure(of: proxy) {
+            if let proxy, !(error is CancellationError), let failure = self.relay.failure(of: proxy, since: start) {
                 throw Self.failure(failure, host: "the proxy \(proxy)")
             }
             if proxy == nil, await self.isStalledHandshake(error, request.url) {

@@ -16,6 +16,12 @@ final class HTTPClients: Sendable {
         case tunnel(Proxy, relay: Int?)
         /// Through a SOCKS proxy, which is told these addresses instead of the hosts.
         case socks(Proxy, [String: String])
+
+        /// Whether whoever is connected to is a proxy that is asked for whole URLs.
+        var isForwarding: Bool { if case .forwarding = self { true } else { false } }
+
+        /// Whether it begins at a relay on this machine.
+        var isRelayed: Bool { if case .tunnel(_, .some) = self { true } else { false } }
     }
 
     private struct Key: Hashable {

@@ -12,6 +12,7 @@ package final class RedirectFollower: Sendable {
     private let fields: HTTPFields
     private let access: Access
     private let transport: any HTTPTransport
+    private let isNamed: Bool
     /// Where a redirect leads, and what is said of the file there on the way.
     private struct Target {
         var url: SourceURL
@@ -29,8 +30,13 @@ package final class RedirectFollower: Sendable {
 
     private let route = Mutex(Route())
 
-    /// - Parameter fields: what the user sends along, to the source's own origin only.
-    package init(source: SourceURL, fields: HTTPFields, access: Access, transport: any HTTPTransport) {
+    /// - Parameters:
+    ///   - fields: what the user sends along, to the source's own origin only.
+    ///   - isNamed: whether the source is the user's choice.
+    package init(
+        source: SourceURL, fields: HTTPFields, access: Access, transport: any HTTPTransport, isNamed: Bool = true
+    ) {
+        self.isNamed = isNamed
         self.source = source
         self.fields = fields
         self.access = access
@@ -137,13 +143,6 @@ package final class RedirectFollower: Sendable {
         guard redirects < self.access.redirectsMax else {
             throw Failure(.server, "\(url.host) redirected more than \(self.access.redirectsMax) times")
         }
-        return try self.target(of: location, from: url, by: "redirects")
-    }
-
-    /// Where a link leads.
-    ///
-    /// - Throws: ``Failure`` with code `policy` if it may not be followed.
-    func target(of location: String, from url: SourceURL, by verb: String = "leads") throws -> SourceURL {
         let target: SourceURL
         do {
             target = try url.resolve(location: location)
@@ -153,7 +152,7 @@ package final class RedirectFollower: Sendable {
         try self.access.check(target)
         if url.origin.scheme == "https", target.origin.scheme == "http", !self.access.allowsDowngrade {
             throw Failure(
-                .policy, "\(url.host) \(verb) from https to http (\(target))",
+                .policy, "\(url.host) redirects from https to http (\(target))",
                 hint: "Allow it with --allow-downgrade, if you trust the network")
         }
         return target
@@ -161,7 +160,7 @@ package final class RedirectFollower: Sendable {
 
     /// Whether a place is shown who the user is.
     private func isIdentified(to url: SourceURL) -> Bool {
-        url.origin == self.source.origin || self.access.trustsRedirects
+        self.isNamed && (url.origin == self.source.origin || self.access.trustsRedirects)
     }
 
     private func fields(for url: SourceURL, _ range: RangeRequest) -> HTTPFields {

@@ -14,7 +14,7 @@ import Synchronization
 final class TLSRelay: Sendable {
     private struct State {
         var ports: [Proxy: EventLoopFuture<Int>] = [:]
-        var failures: [Proxy: any Error] = [:]
+        var failures: [Proxy: (error: any Error, at: NIODeadline)] = [:]
     }
 
     private let state = Mutex(State())
@@ -39,12 +39,17 @@ final class TLSRelay: Sendable {
             state.ports[proxy] = port
             return port
         }
-        return try await port.get()
+        do {
+            return try await port.get()
+        } catch {
+            self.state.withLock { _ = $0.ports.removeValue(forKey: proxy) }
+            throw error
+        }
     }
 
-    /// Why the last connection to a proxy came to nothing, told once.
-    func takeFailure(of proxy: Proxy) -> (any Error)? {
-        self.state.withLock { $0.failures.removeValue(forKey: proxy) }
+    /// Why the last connection to a proxy came to nothing, if that was since some moment.
+    func failure(of proxy: Proxy, since start: NIODeadline) -> (any Error)? {
+        self.state.withLock { state in state.failures[proxy].flatMap { $0.at >= start ? $0.error : nil } }
     }
 
     private func listen(for proxy: Proxy) throws -> EventLoopFuture<Int> {
@@ -103,7 +108,7 @@ final class TLSRelay: Sendable {
     }
 
     private func fail(_ error: any Error, _ proxy: Proxy, _ loop: any EventLoop) -> EventLoopFuture<Void> {
-        self.state.withLock { $0.failures[proxy] = error }
+        self.state.withLock { $0.failures[proxy] = (error, .now()) }
         return loop.makeFailedFuture(error)
     }
 }
@@ -200,9 +205,13 @@ private final class Junction: ChannelDuplexHandler {
         context.fireChannelWritabilityChanged()
     }
 
-    /// What was written before is sent before.
+    /// What came before is sent on before the other end is closed, which would throw it away.
     func channelInactive(context: ChannelHandlerContext) {
-        self.other?.context?.close(promise: nil)
+        if let there = self.other?.context {
+            let isSent = there.eventLoop.makePromise(of: Void.self)
+            isSent.futureResult.assumeIsolated().whenComplete { _ in there.close(promise: nil) }
+            there.writeAndFlush(Self.wrapOutboundOut(ByteBuffer()), promise: isSent)
+        }
         context.fireChannelInactive()
     }
 

@@ -50,14 +50,6 @@ extension DownloadStateMachine {
         return self.updateFetching { $0.limitReached(id) }
     }
 
-    /// Other sources became known. They are as good as those given from the start as long as it is not known what the resource is.
-    mutating func linked(_ hosts: [String]) -> [DownloadAction] {
-        guard case .probing = self.state else { return [] }
-        self.settings.hosts += hosts
-        self.sources.append(hosts: hosts)
-        return []
-    }
-
     /// The head of a response has been judged; its fetch waits for an answer.
     package mutating func responded(
         _ id: LeaseID, _ response: RangeResponse, suggestedName: String?, now: Duration

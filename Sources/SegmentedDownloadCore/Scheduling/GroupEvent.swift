@@ -51,8 +51,6 @@ package enum MachineEvent: Hashable, Sendable {
     case revised
     case placed
     case discarded
-    /// Other places of the same bytes became known, on these hosts.
-    case linked(hosts: [String])
     case responded(LeaseID, RangeResponse, suggestedName: String?)
     case narrowed(LeaseID, to: Int64)
     case limitReached(LeaseID)
@@ -76,7 +74,6 @@ extension DownloadStateMachine {
         case .revised: self.revised()
         case .placed: self.placed()
         case .discarded: self.discarded()
-        case .linked(let hosts): self.linked(hosts)
         case .responded(let lease, let response, let name):
             self.responded(lease, response, suggestedName: name, now: now)
         case .narrowed(let lease, let limit): self.narrowed(lease, to: limit, now: now)

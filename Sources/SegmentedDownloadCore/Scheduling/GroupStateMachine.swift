@@ -258,7 +258,8 @@ package struct GroupStateMachine: Hashable, Sendable {
                 _ = self.budget.refused(holding.host, retryAfter: nil, now: now)
             }
         case .surveyed, .found, .prepared, .taken, .storageFailed, .checkpointed, .checkpointFailed, .revised, .placed,
-            .discarded, .linked, .narrowed, .limitReached, .pause, .resume, .cancel:
+            .discarded,
+            .narrowed, .limitReached, .pause, .resume, .cancel:
             break
         }
     }

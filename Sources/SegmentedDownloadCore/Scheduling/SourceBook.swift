@@ -88,11 +88,6 @@ struct SourceBook: Hashable, Sendable {
         self.entries = hosts.map { Entry(host: $0) }
     }
 
-    /// Adds sources behind those there are.
-    mutating func append(hosts: [String]) {
-        self.entries += hosts.map { Entry(host: $0) }
-    }
-
     subscript(id: SourceID) -> Entry {
         get { self.entries[id.rawValue] }
         set { self.entries[id.rawValue] = newValue }

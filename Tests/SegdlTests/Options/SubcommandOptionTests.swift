@@ -28,6 +28,28 @@ struct SubcommandOptionTests {
         }
     }
 
+    @Test("What is gone on with has the name and the words it was given, unless two have one name")
+    func labels() async throws {
+        try await withOptionScene { origin, command in
+            let options = ["-s", "1", "--id", "film", "--user-info", "title=A"]
+            for name in ["a", "b"] {
+                let url = origin.url("/4M/\(name)?stall-after=1M")
+                let outcome = try await command.interrupted(options + ["-o", "\(name).bin", url])
+                #expect(outcome.status == 130, "\(outcome)")
+            }
+            let one = try await command.run(["resume", "--json", "--user-info", "year=1", "a.bin"])
+            let completed = try #require(one.event("completed"), "\(one)")
+            #expect(completed["id"] as? String == "film")
+            #expect(completed["user_info"] as? [String: String] == ["title": "A", "year": "1"])
+            let outcome = try await command.interrupted(options + ["-o", "c.bin", origin.url("/4M/c?stall-after=1M")])
+            #expect(outcome.status == 130, "\(outcome)")
+            let both = try await command.run("resume", "--json", "--all")
+            #expect(both.status == 0, "\(both)")
+            let ids = both.events.filter { $0["event"] as? String == "completed" }.compactMap { $0["id"] as? String }
+            #expect(Set(ids) == ["0", "1"])
+        }
+    }
+
     @Test("A download whose URL has expired is gone on with from another one")
     func url() async throws {
         try await withOptionScene { origin, command in

@@ -29,9 +29,9 @@ struct TransferOptionTests {
     }
 
     @Test(
-        "Mirrors that a server names with the file's digest are used, unless they are not to be",
-        arguments: [("--linked-mirrors", true), ("--no-linked-mirrors", false)])
-    func linkedMirrors(option: String, isUsed: Bool) async throws {
+        "Mirrors that a server names with the file's digest are used where that is wanted",
+        arguments: [(["--linked-mirrors"], true), ([], false)])
+    func linkedMirrors(option: [String], isUsed: Bool) async throws {
         try await withOptionScene { origin, command in
             let known = try await command.run(["-q", "-o", "known", origin.url("/4M/f.bin")])
             let hex = Array(try await command.run([], shell: "sha256sum known").output.prefix(64))
@@ -42,10 +42,11 @@ struct TransferOptionTests {
             let base64 = Data(bytes).base64EncodedString()
             let digest = base64.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
             let link = "%3C/4M/mirror.bin%3E%3B%20rel%3Dduplicate"
-            // Of all requests but the first nothing comes.
+            // Of all requests but those that ask what there is and begin nothing comes.
             let url = origin.url(
-                "/4M/f.bin?close-after=1M&fail=404:all:1&field=Digest:SHA-256%3D\(digest)&field=Link:\(link)")
-            let outcome = try await command.run("-s", "1", option, url)
+                "/4M/f.bin?close-after=1M&fail=404:all:\(isUsed ? 2 : 1)&field=Digest:SHA-256%3D\(digest)&field=Link:\(link)"
+            )
+            let outcome = try await command.run(["-s", "1"] + option + [url])
             #expect(outcome.status == (isUsed ? 0 : 8), "\(outcome)")
             #expect(command.holds("f.bin", 4 << 20) == isUsed)
         }

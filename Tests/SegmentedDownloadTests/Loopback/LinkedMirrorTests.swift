@@ -5,7 +5,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// Mirrors that a server names (RFC 6249).
+/// Mirrors that a server names (RFC 6249, FAULTS J15).
 @Suite struct LinkedMirrorTests {
     private static let length = 8.mebibytes
 
@@ -20,9 +20,7 @@ import Testing
     }
 
     /// A resource whose head names other places, and its digest.
-    private static func resource(
-        _ behaviour: String, mirrors: [String], saysDigest: Bool = true
-    ) throws -> String {
+    private static func resource(_ behaviour: String, mirrors: [String], saysDigest: Bool = true) throws -> String {
         var items = [behaviour]
         for (index, mirror) in mirrors.enumerated() {
             items.append("field=Link:\(Self.encoded("<\(mirror)>; rel=duplicate; pri=\(index + 1)"))")
@@ -35,37 +33,56 @@ import Testing
         return "/8M/file.bin?\(items.joined(separator: "&"))"
     }
 
-    private static func withTwoOrigins(_ body: @escaping @Sendable (Harness, Origin) async throws -> Void) async throws
-    {
-        try await Harness.run { harness in
-            try await withOrigin { other in try await body(harness, other) }
+    /// A request as it is after the server was asked what mirrors it names.
+    private static func request(
+        _ harness: Harness, _ resource: String, _ change: (inout DownloadRequest) -> Void = { _ in }
+    ) async throws -> DownloadRequest {
+        var request = try harness.request(resource, change)
+        let remote = try await withDownloadClient { [request] client in try await client.probe(request) }
+        request.addMirrors(named: remote)
+        return request
+    }
+
+    private static func fetch(
+        _ request: DownloadRequest, _ change: @escaping @Sendable (inout DownloadConfiguration) -> Void = { _ in }
+    ) async throws -> DownloadResult {
+        var configuration = DownloadConfiguration()
+        change(&configuration)
+        return try await withDownloadClient(configuration) { client in
+            try await client.withGroup { group in try await group.add(request).result() }
         }
     }
 
-    @Test("A mirror that the server names helps, and is not told what is said to the server")
+    @Test("A mirror that the server names helps, and is not told who asks")
     func helps() async throws {
-        try await Self.withTwoOrigins { harness, other in
-            let resource = try Self.resource("rate=1M", mirrors: ["/none", other.url("/8M/mirror.bin")])
-            let result = await harness.fetch(resource) { request in
-                request.credentials = .basic(user: "name", password: "secret")
-                request.fields = [("X-Key", "secret")]
+        try await Harness.run { harness in
+            try await withOrigin { other in
+                let mirror = other.url("/8M/mirror.bin", host: "localhost")
+                let resource = try Self.resource("rate=1M", mirrors: ["/none", mirror])
+                let request = try await Self.request(harness, resource) { request in
+                    request.credentials = .basic(user: "name", password: "secret")
+                    request.fields = [("X-Key", "secret")]
+                }
+                let netrc = try Netrc(text: "machine localhost login name password secret\n", name: "netrc")
+                let result = try await Self.fetch(request) { $0.netrc = netrc }
+                #expect(result.verifiedBy == .digest && harness.contains(seed: 1, length: Self.length))
+                let asked = other.log.snapshot().requests
+                #expect(!asked.isEmpty)
+                #expect(asked.allSatisfy { $0["authorization"] == nil && $0["x-key"] == nil })
+                #expect(harness.origin.log.snapshot().requests.contains { $0["authorization"] != nil })
             }
-            #expect(result.value?.verifiedBy == .digest, "\(result)")
-            #expect(harness.contains(seed: 1, length: Self.length))
-            let asked = other.log.snapshot().requests
-            #expect(!asked.isEmpty)
-            #expect(asked.allSatisfy { $0["authorization"] == nil && $0["x-key"] == nil })
         }
     }
 
-    @Test("A mirror that the server names goes on where the server is gone")
+    @Test("A mirror that the server names goes on where the server is gone, and what is resumed has the same digest")
     func failsOver() async throws {
         try await Harness.run { harness in
             let mirror = harness.origin.url("/8M/mirror.bin")
-            let resource = try Self.resource("close-after=2M&fail=404:all:1", mirrors: [mirror])
-            let result = await harness.fetch(resource) { $0.segments = .exactly(1) }
-            #expect(result.value?.verifiedBy == .digest, "\(result)")
-            #expect(harness.contains(seed: 1, length: Self.length))
+            let resource = try Self.resource("close-after=2M&fail=404:all:2", mirrors: [mirror])
+            let request = try await Self.request(harness, resource) { $0.segments = .exactly(1) }
+            #expect(request.digests == [Self.sha256(seed: 1)])
+            let result = try await Self.fetch(request)
+            #expect(result.verifiedBy == .digest && harness.contains(seed: 1, length: Self.length))
         }
     }
 
@@ -73,44 +90,26 @@ import Testing
     func lies() async throws {
         try await Harness.run { harness in
             let mirror = harness.origin.url("/8M/mirror.bin?seed=2")
-            let result = await harness.fetch(try Self.resource("rate=4M", mirrors: [mirror]))
-            #expect(result.value?.verifiedBy == .digest, "\(result)")
-            #expect(harness.contains(seed: 1, length: Self.length))
+            let request = try await Self.request(harness, try Self.resource("rate=4M", mirrors: [mirror]))
+            let result = try await Self.fetch(request)
+            #expect(result.verifiedBy == .digest && harness.contains(seed: 1, length: Self.length))
         }
     }
 
-    /// Why a mirror is left alone.
-    enum Reason: CaseIterable, Sendable {
-        case noDigest, unwanted, ownMirror
-    }
-
-    @Test(
-        "Without a digest, against the user's will, or where he names some himself none is used",
-        arguments: Reason.allCases)
-    func unused(reason: Reason) async throws {
-        try await Self.withTwoOrigins { harness, other in
-            let mirror = other.url("/8M/mirror.bin")
-            let resource = try Self.resource("rate=16M", mirrors: [mirror], saysDigest: reason != .noDigest)
-            let own = try SourceURL(harness.origin.url("/8M/own.bin"))
-            let result = await harness.fetch(resource) { request in
-                request.usesLinkedMirrors = reason != .unwanted
-                if reason == .ownMirror { request.mirrors = [own] }
-            }
-            #expect(result.value != nil && harness.contains(seed: 1, length: Self.length), "\(result)")
-            #expect(other.log.snapshot().requests.isEmpty)
-        }
-    }
-
-    @Test("A download that a named mirror went on with is gone on with when it was interrupted")
-    func resumes() async throws {
+    @Test("Without a digest none is used, and of many the best")
+    func unused() async throws {
         try await Harness.run { harness in
-            let mirror = harness.origin.url("/8M/mirror.bin?stall-after=1M:all")
-            let resource = try Self.resource("close-after=2M&fail=404:all:1", mirrors: [mirror])
-            try await harness.interrupt(resource, after: 2_500_000)
-            harness.origin.reset()
-            let result = await harness.fetch(try Self.resource("seed=1", mirrors: []))
-            #expect(result.value?.verifiedBy == .digest, "\(result)")
-            #expect(harness.contains(seed: 1, length: Self.length))
+            let mirrors = (0..<20).map { "http://m\($0).test/f" }
+            let none = try await Self.request(harness, try Self.resource("seed=1", mirrors: mirrors, saysDigest: false))
+            #expect(none.mirrors.isEmpty && none.digests.isEmpty)
+            let secret = "http://name:word@m.test/f"
+            let some = try await Self.request(harness, try Self.resource("seed=1", mirrors: [secret] + mirrors))
+            #expect(some.mirrors.map(\.string) == Array(mirrors.prefix(8)))
+            let own = try #require(Self.sha256(seed: 1))
+            let known = try await Self.request(
+                harness, try Self.resource("seed=1", mirrors: mirrors, saysDigest: false)
+            ) { $0.digests = [own] }
+            #expect(known.mirrors.count == 8 && known.digests == [own])
         }
     }
 }

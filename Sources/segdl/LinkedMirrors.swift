@@ -1,0 +1,42 @@
+import SegmentedDownload
+
+/// Asks servers which mirrors they name, before anything is fetched.
+enum LinkedMirrors {
+    /// 8: as many servers are asked at once.
+    private static let probesMax = 8
+
+    /// A server that does not answer here is asked again, and told of, when its file is fetched.
+    static func complete(
+        _ requests: inout [DownloadRequest], _ configuration: DownloadConfiguration,
+        _ isWanted: (DownloadRequest) throws(DownloadError) -> Bool
+    ) async throws(DownloadError) {
+        var wanted: [Int] = []
+        for index in requests.indices where requests[index].mirrors.isEmpty {
+            if case .descriptor = requests[index].destination { continue }
+            if try isWanted(requests[index]) { wanted.append(index) }
+        }
+        guard !wanted.isEmpty else { return }
+        let asked = requests
+        do {
+            let found = try await withDownloadClient(configuration) { client in
+                await withTaskGroup(of: (Int, RemoteFile?).self) { group in
+                    var waiting = wanted[...]
+                    var found: [(Int, RemoteFile)] = []
+                    for _ in 0..<min(Self.probesMax, waiting.count) {
+                        let index = waiting.removeFirst()
+                        group.addTask { (index, try? await client.probe(asked[index])) }
+                    }
+                    while let (index, remote) = await group.next() {
+                        if let remote { found.append((index, remote)) }
+                        guard let next = waiting.popFirst() else { continue }
+                        group.addTask { (next, try? await client.probe(asked[next])) }
+                    }
+                    return found
+                }
+            }
+            for (index, remote) in found { requests[index].addMirrors(named: remote) }
+        } catch {
+            throw DownloadError(wrapping: error)
+        }
+    }
+}
