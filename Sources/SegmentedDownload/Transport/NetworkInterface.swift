@@ -64,7 +64,8 @@ extension NetworkPolicy {
         guard let text = chosen?.ipAddress else {
             let names = allowed.map(\.printable).joined(separator: ", ")
             let reason = allowed.isEmpty ? "no network interface is allowed" : "no address to connect from on \(names)"
-            throw Failure(.network, "\(host): \(reason)", isTransient: true)
+            let hint = "Name an interface that has an address of the right family (ip address shows them)"
+            throw Failure(.network, "\(host): \(reason)", hint: hint, isTransient: true)
         }
         return text
     }

@@ -8,9 +8,9 @@ final class ReceiveBuffers: Sendable {
     /// 1 MiB: from here on a larger one saves no more time.
     static let lengthMax = 1 << 20
 
-    /// 6 MiB: what all buffers may take together, as long as each has its minimum. Memory holds each about twice: one is
+    /// 2 MiB: what all buffers may take together, as long as each has its minimum. Memory holds each about twice: one is
     /// being filled while another is written.
-    static let totalMax = 6 << 20
+    static let totalMax = 2 << 20
 
     /// 128 KiB: with less, the calls cost more than the copying.
     static let lengthMin = 128 << 10
