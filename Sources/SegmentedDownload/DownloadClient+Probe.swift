@@ -53,7 +53,8 @@ extension DownloadClient {
             try access.check(request.source)
             let fields = access.fields(try request.validFields(), for: request.source, of: request)
             let follower = RedirectFollower(
-                source: request.source, fields: fields, access: access, transport: self.transport)
+                source: request.source, fields: fields, access: access, transport: self.transport,
+                isNamed: access.isNamed(request.source, of: request))
             return try await self.within(request.headTimeout, of: request.source.host) {
                 try await follower.withResponse(to: range) { head, response, announced, body in
                     try await consume(follower, head, response, announced, body)

@@ -17,6 +17,6 @@ extension DownloadRequest {
         guard !found.isEmpty else { return }
         if !known, let digest = remote.digest { self.digests.append(digest) }
         self.mirrors += found
-        self.hidesIdentityFromMirrors = true
+        self.foreignSources.formUnion(found.filter { $0.origin != self.source.origin })
     }
 }

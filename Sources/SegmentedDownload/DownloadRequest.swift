@@ -128,8 +128,8 @@ public struct DownloadRequest: Sendable {
     /// When what is written is made durable. What a process leaves that is killed does not depend on it.
     public var syncPolicy = SyncPolicy.checkpoint
 
-    /// Whether mirrors are somebody else's choice: then these are not told who asks.
-    package var hidesIdentityFromMirrors = false
+    /// Sources that are somebody else's choice: these are not told who asks.
+    package var foreignSources: Set<SourceURL> = []
     /// How far ahead of who reads along bytes are fetched.
     package var windowLength = InOrderReader.windowLength
     /// Whether it rests until it is resumed.

@@ -58,6 +58,7 @@ extension DownloadGroup {
         try self.checkUnlocked(saved.path)
         var request = DownloadRequest(source, to: .file(saved.path))
         request.mirrors = saved.mirrors.compactMap { try? SourceURL($0) }
+        request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
         request.id = saved.id
         request.priority = saved.priority
         request.userInfo = saved.userInfo

@@ -14,6 +14,8 @@ public struct ResumeState: Codable, Hashable, Sendable {
     /// Without user name and password.
     public let source: String
     private let mirrors: [String]
+    /// Absent in states of before.
+    private let foreignSources: [String]?
     /// The destination, as far as it was known.
     public let path: String
     /// Set while the response had not yet named the file.
@@ -50,6 +52,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
         self.isNamed = request.id != nil
         self.source = request.source.string
         self.mirrors = request.mirrors.map(\.string)
+        self.foreignSources = request.foreignSources.map(\.string).sorted()
         self.path = download.path
         switch request.destination {
         case .file, .descriptor: (self.directory, self.nameTemplate) = (nil, nil)
@@ -92,6 +95,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
         }
         var request = DownloadRequest(try SourceURL(self.source), to: destination)
         for mirror in self.mirrors { request.mirrors.append(try SourceURL(mirror)) }
+        for source in self.foreignSources ?? [] { request.foreignSources.insert(try SourceURL(source)) }
         request.id = self.isNamed ? Download.ID(rawValue: self.id) : nil
         request.userInfo = self.userInfo
         request.priority = self.priority

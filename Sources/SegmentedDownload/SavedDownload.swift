@@ -10,6 +10,8 @@ public struct SavedDownload: Hashable, Sendable {
     public let sourceDescription: String
     /// Its other sources, likewise.
     public let mirrors: [String]
+    /// Those of its sources that a server's list named, and not the user.
+    package let foreignSources: [String]
     /// The file's length.
     public let bytesTotal: Int64
     /// Bytes claimed; those not synced when the process ended are checked when the download is resumed.
@@ -56,8 +58,10 @@ public struct SavedDownload: Hashable, Sendable {
 
     private init(path: String, _ manifest: Manifest) {
         self.path = path
-        self.source = manifest.header.sources.first ?? ""
-        self.mirrors = Array(manifest.header.sources.dropFirst())
+        let recorded = manifest.header.recordedSources
+        self.source = recorded.first?.url ?? ""
+        self.mirrors = recorded.dropFirst().map(\.url)
+        self.foreignSources = recorded.filter(\.isForeign).map(\.url)
         self.sourceDescription = (try? SourceURL(self.source).description) ?? self.source.printable
         self.bytesTotal = manifest.header.completeLength
         self.bytesDone = (manifest.durable + manifest.pending).settled().reduce(0) { $0 + $1.length }

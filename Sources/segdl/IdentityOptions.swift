@@ -17,7 +17,7 @@ struct IdentityOptions: ParsableArguments {
 
     @Option(
         name: [.customShort("A", allowingJoined: true), .long],
-        help: ArgumentHelp("The User-Agent sent.", valueName: "NAME"))
+        help: ArgumentHelp("The User-Agent sent, wherever redirects lead.", valueName: "NAME"))
     var userAgent: String?
 
     @Option(
@@ -146,8 +146,9 @@ extension DownloadRequest {
     /// (curl's CVE-2021-22923).
     mutating func hideIdentity(namedBy list: InputFile) throws(DownloadError) {
         guard list.isRemote else { return }
-        self.hidesIdentityFromMirrors = true
-        if try SourceURL(list.path).origin != self.source.origin { self.hideIdentity() }
+        let origin = try SourceURL(list.path).origin
+        self.foreignSources.formUnion(([self.source] + self.mirrors).filter { $0.origin != origin })
+        if self.source.origin != origin { self.hideIdentity() }
     }
 
     /// Leaves out what the user says of himself.

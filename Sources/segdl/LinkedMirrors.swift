@@ -34,7 +34,10 @@ enum LinkedMirrors {
                     return found
                 }
             }
-            for (index, remote) in found { requests[index].addMirrors(named: remote) }
+            for (index, remote) in found {
+                requests[index].addMirrors(named: remote)
+                requests[index].mirrors.removeAll { !configuration.schemes.contains($0.origin.scheme) }
+            }
         } catch {
             throw DownloadError(wrapping: error)
         }

@@ -81,6 +81,7 @@ struct ResumeCommand: FetchingCommand {
         var request = DownloadRequest(sources[0], to: .file(saved.path))
         request.mirrors = Array(sources.dropFirst())
         try self.fetch.options(for: request.source).apply(to: &request)
+        request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
         if request.id == nil { request.id = saved.id }
         request.userInfo.merge(saved.userInfo) { own, _ in own }
         request.digests = saved.digests + self.fetch.transfer.checksum.filter { !saved.digests.contains($0) }

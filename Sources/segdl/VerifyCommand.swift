@@ -101,13 +101,16 @@ struct VerifyCommand: FetchingCommand {
         }
     }
 
+    /// 8: a metalink may name hundreds, and each may take half a minute not to answer.
+    private static let askedMax = 8
+
     /// A request of the sources in another order: one that has a file as long as it should be comes first, or at least one that answers.
     private func answering(
         _ sources: [SourceURL], length: Int64?, _ request: ([SourceURL]) throws -> DownloadRequest
     ) async throws -> (DownloadRequest, RemoteFile) {
         var second: (DownloadRequest, RemoteFile)?
         var failure: (any Error)?
-        for (index, source) in sources.enumerated() {
+        for (index, source) in sources.prefix(Self.askedMax).enumerated() {
             let others = sources.enumerated().filter { $0.offset != index }.map(\.element)
             var own = try request([source] + others)
             // What the user says of himself is for the origin he named first.

@@ -29,7 +29,7 @@ package struct Access: Sendable {
     /// - Parameter fields: the request's own.
     func fields(_ fields: HTTPFields, for source: SourceURL, of request: DownloadRequest) -> HTTPFields {
         // What the user sends along is for the origin he named first.
-        let isOwn = source.origin == request.source.origin
+        let isOwn = source.origin == request.source.origin && self.isNamed(source, of: request)
         var fields = isOwn ? fields : fields.forAnybody
         guard self.isNamed(source, of: request) else { return fields }
         guard fields[.authorization] == nil else { return fields }
@@ -40,7 +40,7 @@ package struct Access: Sendable {
 
     /// Whether a request's source is the user's choice.
     func isNamed(_ source: SourceURL, of request: DownloadRequest) -> Bool {
-        source.origin == request.source.origin || !request.hidesIdentityFromMirrors
+        !request.foreignSources.contains(source)
     }
 
     /// - Throws: ``Failure`` with code `policy` where a scheme is not allowed.

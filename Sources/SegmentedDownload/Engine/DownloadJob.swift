@@ -77,11 +77,14 @@ final class DownloadJob: Sendable {
     /// A source as it was given, safe to show.
     func description(of source: SourceID) -> String { "\(self.request.sources[source.rawValue])" }
 
-    /// The sources as they are recorded: the one that defines the resource first.
+    /// The sources as they are recorded.
     private func recorded(_ reference: SourceID) -> [String] {
-        let sources = self.request.sources.map(\.string)
-        let first = sources[reference.rawValue]
-        return [first] + sources.filter { $0 != first }
+        self.request.sources.enumerated().map { index, source in
+            RecordedSource(
+                source.string, isReference: index > 0 && index == reference.rawValue,
+                isForeign: self.request.foreignSources.contains(source)
+            ).text
+        }
     }
 
     // MARK: What others may know
@@ -214,7 +217,9 @@ final class DownloadJob: Sendable {
 
     /// A download that is gone on with is held to the digests it was begun with, unless the request names others.
     private func inherit(_ header: Manifest.Header, into shared: inout Shared) {
-        guard header.sources.contains(self.request.source.string), self.request.continuation != .no else { return }
+        guard header.recordedSources.contains(where: { $0.url == self.request.source.string }),
+            self.request.continuation != .no
+        else { return }
         for digest in header.digests.compactMap({ ExpectedDigest($0) })
         where !shared.digests.contains(where: { $0.algorithm == digest.algorithm }) {
             shared.digests.append(digest)

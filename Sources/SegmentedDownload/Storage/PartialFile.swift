@@ -91,11 +91,11 @@ package final class PartialFile: Sendable {
 
     package var header: Manifest.Header { self.journal.withLock { $0.header } }
 
-    /// Whether what came before was handed on, and a response proves itself to be of the same file: then there is nothing to compare
-    /// with, and no need to.
+    /// Whether what came before was handed on, and a response proves itself by its tag to be of the same file: then there is nothing to
+    /// compare with, and no need to.
     package func isSame(asProvedBy response: RangeResponse) -> Bool {
         guard !self.storage.keepsFiles, let resource = response.resource,
-            case .same = self.header.resource.validator.compare(with: resource.validator)
+            case .same(.etag) = self.header.resource.validator.compare(with: resource.validator)
         else { return false }
         return true
     }

@@ -138,8 +138,9 @@ package struct Surveyor: Sendable {
     /// Which of the request's sources the resource was learnt from. A URL that was not among the manifest's is a new one
     /// for the same file, and held to the same validators.
     private func reference(of header: Manifest.Header) -> SourceID? {
-        if let index = header.sources.first.flatMap({ self.sources.firstIndex(of: $0) }) { return SourceID(index) }
-        return self.sources.contains { header.sources.contains($0) } ? nil : .first
+        let recorded = header.recordedSources
+        if let index = recorded.reference.flatMap({ self.sources.firstIndex(of: $0) }) { return SourceID(index) }
+        return self.sources.contains { source in recorded.contains { $0.url == source } } ? nil : .first
     }
 
     /// Believes durable claims if the part is the file they were made of and was left alone since a clean pause; reads

@@ -24,6 +24,13 @@ extension Fetching {
                 index, "its answer ends before byte \(segment.position), which was asked for", now: now)
         case .partial(let range, _):
             return self.accept(index, segment, responseEnd: range.upperBound, now: now)
+        case .whole(let found)
+        where self.isSingleStream && self.plan.completeLength == nil && found.endsWithConnection
+            && !self.resource.endsWithConnection:
+            // Where it ends says nothing, and the one before would have said.
+            let reason = "it does not say how long the file is, and how it said so before"
+            return self.refuse(
+                index, Failure(.protocol, "\(self.host(index)): \(reason)", isTransient: true), now: now)
         case .whole where self.isSingleStream:
             let end = self.plan.completeLength ?? self.settings.streamLengthMaximum
             return self.accept(index, segment, responseEnd: end, now: now)
@@ -210,7 +217,9 @@ extension Fetching {
         case .differs(let offset):
             actions += self.differs(offset, at: lease.order.source)
         }
-        if self.outcome == nil { actions += self.done(lease) }
+        // What is corrupt is withdrawn.
+        let isCorrupt = if case .corrupt = end { true } else { false }
+        if self.outcome == nil, !isCorrupt { actions += self.done(lease) }
         return actions + self.settleAfterEnd()
     }
 

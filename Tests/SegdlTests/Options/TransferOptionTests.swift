@@ -44,7 +44,7 @@ struct TransferOptionTests {
             let link = "%3C/4M/mirror.bin%3E%3B%20rel%3Dduplicate"
             // Of all requests but those that ask what there is and begin nothing comes.
             let url = origin.url(
-                "/4M/f.bin?close-after=1M&fail=404:all:\(isUsed ? 2 : 1)&field=Digest:SHA-256%3D\(digest)&field=Link:\(link)"
+                "/4M/f.bin?close-after=1M:2&fail=404:all:\(isUsed ? 2 : 1)&field=Digest:SHA-256%3D\(digest)&field=Link:\(link)"
             )
             let outcome = try await command.run(["-s", "1"] + option + [url])
             #expect(outcome.status == (isUsed ? 0 : 8), "\(outcome)")

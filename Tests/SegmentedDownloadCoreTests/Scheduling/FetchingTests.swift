@@ -379,6 +379,22 @@ struct FetchingTests {
         #expect(!script.take().contains { $0.isPlace })
     }
 
+    @Test("A stream that said where it ends is not taken for complete where a connection ends that says nothing")
+    func unframedStream() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .whole(RemoteResource(completeLength: nil)))
+        script.tell(.prepared())
+        script.progress(0, to: 1000)
+        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.wait(.seconds(1))
+        script.respond(1, .whole(RemoteResource(completeLength: nil, endsWithConnection: true)))
+        let answer = script.take().compactMap { action in
+            if case .answer(LeaseID(1), let decision) = action { decision } else { nil }
+        }
+        #expect(answer == [.stop])
+    }
+
     @Test("A stream that says no length and goes on behind the end is of another file")
     func overrunningStream() {
         var script = Script(.exactly(1))

@@ -78,11 +78,46 @@ import Testing
     func failsOver() async throws {
         try await Harness.run { harness in
             let mirror = harness.origin.url("/8M/mirror.bin")
-            let resource = try Self.resource("close-after=2M&fail=404:all:2", mirrors: [mirror])
+            let resource = try Self.resource("close-after=2M:2&fail=404:all:2", mirrors: [mirror])
             let request = try await Self.request(harness, resource) { $0.segments = .exactly(1) }
             #expect(request.digests == [Self.sha256(seed: 1)])
             let result = try await Self.fetch(request)
             #expect(result.verifiedBy == .digest && harness.contains(seed: 1, length: Self.length))
+        }
+    }
+
+    @Test("Whoever resumes a download names the same source first, also where a mirror has taken its place")
+    func resumes() async throws {
+        try await Harness.run { harness in
+            try await withOrigin { other in
+                let mirror = other.url("/8M/mirror.bin?stall-after=1M:all", host: "localhost")
+                let resource = try Self.resource("close-after=2M:2&fail=404:all:2", mirrors: [mirror])
+                let request = try await Self.request(harness, resource) { $0.segments = .exactly(1) }
+                try await withDownloadClient { client in
+                    try await client.withGroup { group in
+                        let download = try group.add(request)
+                        for await event in download.events {
+                            if case .progress(let progress) = event, progress.bytesDone > 2.mebibytes {
+                                await download.pause()
+                            }
+                        }
+                        #expect(download.state == .paused)
+                    }
+                }
+                let saved = try SavedDownload(at: harness.path)
+                #expect(saved.source == request.source.string && saved.mirrors == [mirror])
+                #expect(saved.foreignSources == [mirror] && saved.digests == [Self.sha256(seed: 1)])
+                var configuration = DownloadConfiguration()
+                configuration.netrc = try Netrc(text: "default login name password secret\n", name: "netrc")
+                let result = try await withDownloadClient(configuration) { client in
+                    try await client.withGroup { group in
+                        let restored = try group.restore(from: harness.directory, .running).downloads
+                        return try await #require(restored.first).result()
+                    }
+                }
+                #expect(result.verifiedBy == .digest && harness.contains(seed: 1, length: Self.length))
+                #expect(other.log.snapshot().requests.allSatisfy { $0["authorization"] == nil })
+            }
         }
     }
 
