@@ -104,7 +104,7 @@ let package = Package(
         ),
         .testTarget(
             name: "SimulationTests",
-            dependencies: ["Simulator"],
+            dependencies: ["Simulator", "TestSupport"],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -152,7 +152,7 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["ChildProcess"], path: "Tests/TestSupport", swiftSettings: strict),
         .testTarget(
             name: "SegmentedDownloadCoreTests",
-            dependencies: ["SegmentedDownloadCore", "Simulator"],
+            dependencies: ["SegmentedDownloadCore", "Simulator", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -1,58 +1,69 @@
 import Simulator
+import TestSupport
 import Testing
 
-/// One after the other and in turns with other tests, which would wait for as long as all of it takes otherwise.
+/// One after the other, beside the other tests.
 @Suite("The whole engine in a simulated world", .serialized)
 struct SimulationTests {
     /// Each argument runs so many seeds: few, for without optimization they are a hundred times slower. `.ci/run` runs thousands.
     private static let seedsPerArgument: UInt64 = 5
 
+    private static func run(_ seed: UInt64) async throws -> Simulation.Report {
+        try await aside {
+            var simulation = try Simulation(seed: seed)
+            return simulation.run()
+        }
+    }
+
     @Test("Whatever happens, no file is wrong, and all come to their end", arguments: UInt64(0)..<8)
     func survives(block: UInt64) async throws {
         for seed in (block * Self.seedsPerArgument)..<((block + 1) * Self.seedsPerArgument) {
-            var simulation = try Simulation(seed: seed)
-            let report = simulation.run()
+            let report = try await Self.run(seed)
             #expect(report.violations.isEmpty, "\(report.replay)")
-            await Task.yield()
         }
     }
 
     @Test(
         "Worlds that once were wrong are not again",
         arguments: [4032, 8574, 59_115, 75_830, 96_541, 106_617, 189_812, 208_476, 216_676, 219_477] as [UInt64])
-    func onceWrong(seed: UInt64) throws {
-        var simulation = try Simulation(seed: seed)
-        let report = simulation.run()
+    func onceWrong(seed: UInt64) async throws {
+        let report = try await Self.run(seed)
         #expect(report.violations.isEmpty, "\(report.replay)")
     }
 
     @Test("Where nothing goes wrong nothing is fetched twice", arguments: UInt64(0)..<12)
-    func faultless(seed: UInt64) throws {
-        var simulation = try Simulation(seed: seed, faults: [])
-        let report = simulation.run()
+    func faultless(seed: UInt64) async throws {
+        let report = try await aside {
+            var simulation = try Simulation(seed: seed, faults: [])
+            return simulation.run()
+        }
         #expect(report.violations.isEmpty, "\(report.replay)")
     }
 
     @Test("The same seed is the same run", arguments: UInt64(1000)..<1006)
-    func replays(seed: UInt64) throws {
-        var first = try Simulation(seed: seed)
-        var second = try Simulation(seed: seed)
-        let (once, again) = (first.run(), second.run())
+    func replays(seed: UInt64) async throws {
+        let (once, again) = (try await Self.run(seed), try await Self.run(seed))
         #expect(once == again)
     }
 
     @Test("Everything that can happen in a small world ends well", arguments: [false, true])
-    func small(resumes: Bool) {
-        let exploration = Exploration(of: SmallWorld(faults: 0, resumes: resumes), statesMax: 1_000_000)
-        #expect(exploration.isComplete)
-        #expect(exploration.violation?.0 == nil)
+    func small(resumes: Bool) async throws {
+        let (isComplete, violation) = try await aside {
+            let exploration = Exploration(of: SmallWorld(faults: 0, resumes: resumes), statesMax: 1_000_000)
+            return (exploration.isComplete, exploration.violation?.0)
+        }
+        #expect(isComplete)
+        #expect(violation == nil)
     }
 
     @Test("After a power cut before any operation, in any state, the same command ends well", arguments: UInt64(0)..<4)
-    func powerCuts(seed: UInt64) throws {
-        var crashes = try CrashStates(seed: seed, statesMax: 60)
-        crashes.run()
-        #expect(crashes.violations == [])
-        #expect(crashes.states > 0)
+    func powerCuts(seed: UInt64) async throws {
+        let (violations, states) = try await aside {
+            var crashes = try CrashStates(seed: seed, statesMax: 60)
+            crashes.run()
+            return (crashes.violations, crashes.states)
+        }
+        #expect(violations == [])
+        #expect(states > 0)
     }
 }
