@@ -161,7 +161,7 @@ public struct FileCheck: Sendable {
                 hint: "Go on with it: segdl resume \(self.path.printable)")
         }
         let file = try storage.open(self.path, .update)
-        guard try file.tryLock() else {
+        guard try file.tryLock() != .busy else {
             file.close()
             throw Failure(.exists, "another process has \(self.path.printable)")
         }

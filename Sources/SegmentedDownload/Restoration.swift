@@ -81,7 +81,7 @@ extension DownloadGroup {
             else { return }
             let file = try self.storage.open(paths.part, .update)
             defer { file.close() }
-            guard try !file.tryLock() else { return }
+            guard try file.tryLock() == .busy else { return }
             throw StorageError(
                 call: "flock", path: paths.part, errno: 0, condition: .exists,
                 text: "process \(holder) is fetching it already")

@@ -156,11 +156,11 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         return self.inode.status
     }
 
-    func tryLock() throws(StorageError) -> Bool {
+    func tryLock() throws(StorageError) -> StorageLock {
         try self.disk.begin("flock", self.path, epoch: self.epoch)
-        guard self.inode.lockHolder == nil || self.inode.lockHolder == self.id else { return false }
+        guard self.inode.lockHolder == nil || self.inode.lockHolder == self.id else { return .busy }
         self.inode.lockHolder = self.id
-        return true
+        return .taken
     }
 
     func attribute(_ name: String) -> [UInt8]? { self.inode.attributes[name] }

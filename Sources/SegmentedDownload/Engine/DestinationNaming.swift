@@ -41,7 +41,10 @@ struct DestinationNaming: Sendable {
     }
 
     /// Makes sure the directory is there, and finds a free name where the policy wants one.
-    func chosenPaths(from paths: DestinationPaths) throws -> DestinationPaths {
+    ///
+    /// - Parameter number: the number of the first name to look at, 0 for the one without.
+    /// - Returns: The name and its number.
+    func chosenPaths(from paths: DestinationPaths, number: Int) throws -> (paths: DestinationPaths, number: Int) {
         guard !paths.name.isEmpty else {
             throw Failure(.usage, "the destination \(paths.destination.printable) names no file")
         }
@@ -50,17 +53,21 @@ struct DestinationNaming: Sendable {
         } else if try self.storage.target(of: paths.directory)?.kind != .directory {
             throw Failure(.file, "the directory \(paths.directory.printable) does not exist")
         }
-        guard self.request.ifExists == .rename else { return paths }
-        var candidate = paths
-        var number = 0
-        while try self.storage.status(of: candidate.destination) != nil {
+        guard self.request.ifExists == .rename else { return (paths, number) }
+        var number = number
+        while let candidate = self.paths(from: paths, number: number) {
+            try self.storage.removeAbandonedClaim(candidate)
+            if try self.storage.status(of: candidate.destination) == nil { return (candidate, number) }
             number += 1
-            guard number <= Self.renameMax else {
-                throw Failure(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names exist")
-            }
-            candidate = DestinationPaths(directory: paths.directory, name: Self.numbered(paths.name, number))
         }
-        return candidate
+        throw Failure(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names exist")
+    }
+
+    /// The destination with a number, 0 for none; absent above the highest.
+    func paths(from paths: DestinationPaths, number: Int) -> DestinationPaths? {
+        guard number <= Self.renameMax else { return nil }
+        guard number > 0 else { return paths }
+        return DestinationPaths(directory: paths.directory, name: Self.numbered(paths.name, number))
     }
 
     /// `name.1.ext`, as aria2 does.

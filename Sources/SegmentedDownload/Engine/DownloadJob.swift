@@ -20,6 +20,8 @@ final class DownloadJob: Sendable {
         var finished: Finisher.Result?
         /// Those the request has, and those the manifest of the same source holds the file to.
         var digests: [ExpectedDigest]
+        /// Whether it was said that the part cannot be locked.
+        var isNotedUnlocked = false
         var interruption = Latch()
         /// Who defines the resource.
         var reference = SourceID.first
@@ -165,8 +167,7 @@ final class DownloadJob: Sendable {
     func survey() async throws -> Surveyor.Finding {
         // A part that was found changed while it was written is still open, and locked by us.
         self.close()
-        let paths = try self.naming.chosenPaths(from: self.firstPaths)
-        let finding = try await self.survey(paths)
+        let (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
         self.shared.withLock { shared in
             shared.paths = paths
             shared.part = finding.part
@@ -182,8 +183,48 @@ final class DownloadJob: Sendable {
         return finding
     }
 
+    /// Looks at the destination; where the policy is to rename, at the first name that no file has and no process fetches for.
+    ///
+    /// - Parameter passesPartials: whether names with an interrupted download are passed over, too.
+    private func surveyChosen(
+        from first: DestinationPaths, passesPartials: Bool = false
+    ) async throws -> (DestinationPaths, Surveyor.Finding) {
+        var number = 0
+        while true {
+            let paths: DestinationPaths
+            (paths, number) = try self.naming.chosenPaths(from: first, number: number)
+            do {
+                let finding = try await self.survey(paths)
+                if finding.isUnlocked { self.noteUnlocked(paths) }
+                switch finding.survey {
+                // Another process may have placed its file since the name was chosen.
+                case .existing where self.request.ifExists == .rename: break
+                case .partial where passesPartials: finding.part?.close()
+                case .existing, .partial, .nothing: return (paths, finding)
+                }
+            } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
+                // Another process has that name's part.
+            }
+            number += 1
+        }
+    }
+
+    /// Says once that nothing keeps another process from the part.
+    private func noteUnlocked(_ paths: DestinationPaths) {
+        let isFirst = self.shared.withLock { shared in
+            defer { shared.isNotedUnlocked = true }
+            return !shared.isNotedUnlocked
+        }
+        guard isFirst else { return }
+        self.broadcaster.send(
+            .note(
+                "the file system of \(paths.part.printable) has no locks: "
+                    + "fetch this file with one process at a time"))
+    }
+
     /// Looks at a destination, and clears away what a crash after its last step left beside it, or brought back.
     private func survey(_ paths: DestinationPaths) async throws -> Surveyor.Finding {
+        try self.storage.removeAbandonedClaim(paths)
         try self.removeSecondName(paths)
         let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
         guard case .existing(let file) = finding.survey, try self.storage.status(of: paths.part) == nil else {
@@ -300,7 +341,7 @@ final class DownloadJob: Sendable {
             throw Failure(.internal, "a part file to be resumed was not surveyed")
         case (.fresh, _):
             let isNew = surveyed == nil
-            let part = try surveyed ?? self.createPart(self.paths)
+            let part = if let surveyed { surveyed } else { try await self.createPart() }
             do {
                 try self.checkSpace(for: preparation.resource, part: part)
                 if isNew {
@@ -346,8 +387,8 @@ final class DownloadJob: Sendable {
         guard let suggested, case .directory = self.request.destination else { return nil }
         let (current, isNamed) = self.shared.withLock { ($0.paths, $0.isNamed) }
         guard !isNamed, let current, current.name != suggested else { return nil }
-        let paths = try self.naming.chosenPaths(from: DestinationPaths(directory: current.directory, name: suggested))
-        let finding = try await self.survey(paths)
+        let (paths, finding) = try await self.surveyChosen(
+            from: DestinationPaths(directory: current.directory, name: suggested))
         self.shared.withLock { shared in
             shared.part?.close()
             shared.part = finding.part
@@ -364,6 +405,20 @@ final class DownloadJob: Sendable {
         return finding.survey == .nothing ? nil : finding
     }
 
+    /// Creates the part; where the policy is to rename and another process was faster, that of the next free name.
+    private func createPart() async throws -> PartialFile {
+        while true {
+            do {
+                return try self.createPart(self.paths)
+            } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
+                // The response was compared with no interrupted download.
+                let (paths, finding) = try await self.surveyChosen(from: self.firstPaths, passesPartials: true)
+                self.shared.withLock { $0.paths = paths }
+                if let part = finding.part { return part }
+            }
+        }
+    }
+
     private func createPart(_ paths: DestinationPaths) throws -> PartialFile {
         let file: any StorageFile
         do throws(StorageError) {
@@ -372,8 +427,10 @@ final class DownloadJob: Sendable {
             guard error.condition == .exists else { throw error }
             throw Failure(.exists, "another process has begun to fetch \(paths.destination.printable)")
         }
-        guard try file.tryLock() else {
-            throw Failure(.exists, "another process has begun to fetch \(paths.destination.printable)")
+        switch try file.tryLock() {
+        case .taken: break
+        case .busy: throw Failure(.exists, "another process has begun to fetch \(paths.destination.printable)")
+        case .unsupported: self.noteUnlocked(paths)
         }
         let header = Manifest.Header(
             id: 0, resource: RemoteResource(completeLength: nil), completeLength: 0, device: 0, inode: 0, bootID: "",
@@ -421,12 +478,23 @@ final class DownloadJob: Sendable {
         let finisher = Finisher(
             storage: self.storage, part: part, resource: resource, digests: digests,
             computedDigests: self.request.computedDigests,
-            replaces: self.request.ifExists == .overwrite, keepsRemoteTime: self.request.keepsRemoteTime)
+            replaces: self.request.ifExists == .overwrite, alternative: self.alternative,
+            keepsRemoteTime: self.request.keepsRemoteTime)
         let result =
             self.output == nil
             ? try await finisher.finish(length: length, unless: flag)
             : try await finisher.handOn(length: length, unless: flag)
-        self.shared.withLock { $0.finished = result }
+        self.shared.withLock { shared in
+            shared.finished = result
+            if let paths = result.paths { shared.paths = paths }
+        }
+    }
+
+    /// The destination's other names, where the policy is to rename.
+    private var alternative: (@Sendable (Int) -> DestinationPaths?)? {
+        guard self.request.ifExists == .rename else { return nil }
+        let (naming, first) = (self.naming, self.firstPaths)
+        return { naming.paths(from: first, number: $0) }
     }
 
     func interruptPlacing() {

@@ -102,7 +102,7 @@ struct Belongings: Sendable {
             if try self.storage.status(of: paths.part) != nil {
                 let part = try self.storage.open(paths.part, .update)
                 defer { part.close() }
-                guard try part.tryLock() else { return false }
+                guard try part.tryLock() == .taken else { return false }
                 // While it is locked: whoever comes next finds neither.
                 try self.storage.remove(paths.part)
             }

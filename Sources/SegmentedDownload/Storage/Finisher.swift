@@ -12,6 +12,8 @@ package struct Finisher: Sendable {
     /// Digests that are wanted whatever they are.
     var computedDigests: [ExpectedDigest.Algorithm] = []
     package let replaces: Bool
+    /// Further names for the destination, by number from 1, where its own may be taken; absent if only its own will do.
+    var alternative: (@Sendable (Int) -> DestinationPaths?)?
     /// Whether the file gets the date that the server says.
     let keepsRemoteTime: Bool
 
@@ -19,6 +21,8 @@ package struct Finisher: Sendable {
     package struct Result: Hashable, Sendable {
         package var length: Int64
         package var crc: CRC32
+        /// Where it was placed; absent if its bytes were handed on.
+        var paths: DestinationPaths?
         /// The digests that were expected or wanted.
         var hexes: [ExpectedDigest.Algorithm: String] = [:]
 
@@ -44,12 +48,12 @@ package struct Finisher: Sendable {
         try self.leaveRecord(claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
         try self.checkIdentity(length: length)
-        try self.rename()
+        let paths = try await self.rename()
         self.part.markPlaced()
-        if self.part.syncPolicy != .none { try await self.synchronizeDirectory() }
+        if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
         try self.part.removeManifest()
         self.part.close()
-        return Result(length: length, crc: crc, hexes: hexes)
+        return Result(length: length, crc: crc, paths: paths, hexes: hexes)
     }
 
     /// Waits until the last byte was handed on, and verifies what was.
@@ -85,6 +89,17 @@ package struct Finisher: Sendable {
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
         }
         try file.removeAttribute(FinishedRecord.attribute)
+        try self.disarmRecord(length: length)
+    }
+
+    /// Makes sure that an attribute which could not be removed is not taken for this file's: a record counts only for a file of its
+    /// length, last changed when it says, or with its CRC-32.
+    private func disarmRecord(length: Int64) throws {
+        let file = self.part.file
+        guard let stale = file.attribute(FinishedRecord.attribute).flatMap({ FinishedRecord(decoding: $0) }),
+            stale.length == length, stale.modified == (try file.status().modified)
+        else { return }
+        try file.setModified(stale.modified / 1_000_000_000 + 1)
     }
 
     /// A file somebody cut grows again under later writes, with zeros where its bytes were: those show as holes.
@@ -98,25 +113,50 @@ package struct Finisher: Sendable {
         }
     }
 
-    private func rename() throws {
+    /// Gives the part its name; returns which.
+    private func rename() async throws -> DestinationPaths {
+        if try await self.tryRename(to: self.part.paths) { return self.part.paths }
+        var number = 1
+        while let paths = self.alternative?(number) {
+            // A name that another process fetches for is left to it.
+            if try self.storage.status(of: paths.part) == nil, try await self.tryRename(to: paths) { return paths }
+            number += 1
+        }
+        throw Failure(
+            .exists, "\(self.part.paths.destination.printable) has come to exist; the part file stays as it is",
+            hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
+    }
+
+    /// Whether the part has that name now; not if something else has it.
+    private func tryRename(to paths: DestinationPaths) async throws(StorageError) -> Bool {
         do throws(StorageError) {
-            try self.storage.rename(self.part.paths.part, to: self.part.paths.destination, replacing: self.replaces)
-        } catch {
-            guard error.condition == .exists else { throw error }
-            throw Failure(
-                .exists, "\(self.part.paths.destination.printable) has come to exist; the part file stays as it is",
-                hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
+            try self.storage.rename(self.part.paths.part, to: paths.destination, replacing: self.replaces)
+            return true
+        } catch  where error.condition == .exists {
+            return false
+        } catch  where error.condition == .unsupported {
+            return try await self.tryClaim(paths)
         }
     }
 
-    private func synchronizeDirectory() async throws {
+    private func tryClaim(_ paths: DestinationPaths) async throws(StorageError) -> Bool {
         do throws(StorageError) {
-            try await self.storage.synchronize(directory: self.part.paths.directory)
+            try await self.storage.place(
+                self.part.paths, claiming: paths, isDurable: self.part.syncPolicy != .none)
+            return true
+        } catch  where error.condition == .exists {
+            return false
+        }
+    }
+
+    private func synchronizeDirectory(of paths: DestinationPaths) async throws {
+        do throws(StorageError) {
+            try await self.storage.synchronize(directory: paths.directory)
         } catch {
             let failure = error.failure
             throw Failure(
                 failure.code,
-                "\(self.part.paths.destination.printable) is whole and in place, but its name may not outlive a crash: "
+                "\(paths.destination.printable) is whole and in place, but its name may not outlive a crash: "
                     + failure.message,
                 hint: "Run the same command again, which makes sure of it", errno: failure.errno)
         }

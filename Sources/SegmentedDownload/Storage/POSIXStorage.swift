@@ -99,8 +99,18 @@ package struct POSIXStorage: Storage {
             }
         } catch  where error.errno == EINVAL || error.errno == ENOSYS {
             // A file system without it: a hard link does not replace either.
-            _ = try Self.check("link", target) { link(path, target) }
+            try self.link(path, to: target)
             try self.remove(path)
+        }
+    }
+
+    /// FAT, exFAT and many FUSE file systems have no hard links: `EPERM` says so, also where links need a privilege.
+    private func link(_ path: String, to target: String) throws(StorageError) {
+        do throws(StorageError) {
+            _ = try Self.check("link", target) { Glibc.link(path, target) }
+        } catch  where [EPERM, EOPNOTSUPP, ENOSYS, EINVAL, EMLINK].contains(error.errno) {
+            throw StorageError(
+                call: error.call, path: error.path, errno: error.errno, condition: .unsupported, text: error.text)
         }
     }
 
@@ -119,14 +129,22 @@ package struct POSIXStorage: Storage {
     }
 
     private static func synchronizeNow(_ directory: String) async throws(StorageError) {
-        let descriptor = try Self.check("open", directory) { Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        let descriptor: CInt
+        do throws(StorageError) {
+            descriptor = try Self.check("open", directory) {
+                Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            }
+        } catch  where error.errno == EACCES {
+            // Files may be created in a directory that may not be read, but nothing can sync it.
+            return
+        }
         let file = POSIXFile(descriptor: descriptor, path: directory)
+        defer { file.close() }
         do throws(StorageError) {
             try await file.synchronize(metadata: true)
-        } catch  where error.errno == EINVAL {
+        } catch  where [EINVAL, EOPNOTSUPP, ENOSYS, ENOTTY].contains(error.errno) {
             // A file system whose directories cannot be synced.
         }
-        file.close()
     }
 
     package func lockHolder(of status: StorageStatus) -> Int32? {
@@ -242,12 +260,14 @@ final class POSIXFile: StorageFile {
         return StorageStatus(buffer)
     }
 
-    func tryLock() throws(StorageError) -> Bool {
+    func tryLock() throws(StorageError) -> StorageLock {
         do throws(StorageError) {
             try POSIXStorage.check("flock", self.path) { flock(self.descriptor, LOCK_EX | LOCK_NB) }
-            return true
+            return .taken
         } catch  where error.errno == EWOULDBLOCK {
-            return false
+            return .busy
+        } catch  where [ENOSYS, ENOLCK, EOPNOTSUPP].contains(error.errno) {
+            return .unsupported
         }
     }
 
@@ -257,26 +277,15 @@ final class POSIXFile: StorageFile {
         return count < 0 ? nil : Array(value.prefix(count))
     }
 
-    func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool {
-        do throws(StorageError) {
-            try POSIXStorage.check("fsetxattr", self.path) {
-                fsetxattr(self.descriptor, name, value, value.count, 0)
-            }
-            return true
-        } catch
-            where error.errno == EOPNOTSUPP || error.errno == ENOSPC || error.errno == EDQUOT
-            || error.errno == E2BIG || error.errno == EPERM
-        {
-            return false
-        }
+    func setAttribute(_ name: String, _ value: [UInt8]) -> Bool {
+        // A signal is the only reason to try again.
+        (try? POSIXStorage.check("fsetxattr", self.path) {
+            fsetxattr(self.descriptor, name, value, value.count, 0)
+        }) != nil
     }
 
-    func removeAttribute(_ name: String) throws(StorageError) {
-        do throws(StorageError) {
-            try POSIXStorage.check("fremovexattr", self.path) { fremovexattr(self.descriptor, name) }
-        } catch {
-            guard error.errno == ENODATA || error.errno == EOPNOTSUPP else { throw error }
-        }
+    func removeAttribute(_ name: String) {
+        _ = try? POSIXStorage.check("fremovexattr", self.path) { fremovexattr(self.descriptor, name) }
     }
 
     func setModified(_ seconds: Int64) throws(StorageError) {

@@ -26,7 +26,8 @@ package protocol Storage: Sendable {
     /// Bytes this process may still write to the file system of a directory (`statvfs`).
     func freeSpace(in directory: String) throws(StorageError) -> Int64
 
-    /// Renames; without `replacing` an existing target is an error (`renameat2` with `RENAME_NOREPLACE`).
+    /// Renames; without `replacing` an existing target is an error (`renameat2` with `RENAME_NOREPLACE`, or `link`). Fails as
+    /// `unsupported` where the file system has no call that does not replace.
     func rename(_ path: String, to target: String, replacing: Bool) throws(StorageError)
 
     /// Removes a file; one that is not there is no error (`unlink`).
@@ -67,16 +68,16 @@ package protocol StorageFile: Sendable {
 
     func status() throws(StorageError) -> StorageStatus
 
-    /// Takes the file's exclusive lock, or says that another has it (`flock`).
-    func tryLock() throws(StorageError) -> Bool
+    /// Takes the file's exclusive lock if it is free (`flock`).
+    func tryLock() throws(StorageError) -> StorageLock
 
     /// An extended attribute's value, absent if there is none or the file system has none.
     func attribute(_ name: String) -> [UInt8]?
 
-    /// Sets an extended attribute; false where the file system has none.
+    /// Sets an extended attribute; false where that fails, for whatever reason: no file depends on its attributes.
     func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool
 
-    /// Takes an extended attribute away, if it has it.
+    /// Takes an extended attribute away, as far as the file system does that.
     func removeAttribute(_ name: String) throws(StorageError)
 
     /// Has the content last changed so many seconds after 1970 (`futimens`).
@@ -84,6 +85,16 @@ package protocol StorageFile: Sendable {
 
     /// Closes the file. Closing twice is no error.
     func close()
+}
+
+/// What came of trying to lock a file.
+package enum StorageLock: Hashable, Sendable {
+    /// This process holds the lock.
+    case taken
+    /// Another process holds it.
+    case busy
+    /// The file system has no locks.
+    case unsupported
 }
 
 package enum StorageOpenMode: Hashable, Sendable {
@@ -126,7 +137,10 @@ package struct StorageStatus: Hashable, Sendable {
 /// A system call that failed.
 package struct StorageError: Error, Hashable, Sendable {
     package enum Condition: Hashable, Sendable {
-        case notFound, exists, permission, readOnly, noSpace, isLink, isDirectory, nameTooLong, tooManyFiles, other
+        case notFound, exists, permission, readOnly, noSpace, isLink, isDirectory, nameTooLong, tooManyFiles
+        /// The file system has no such call.
+        case unsupported
+        case other
     }
 
     package let call: String
@@ -150,7 +164,7 @@ package struct StorageError: Error, Hashable, Sendable {
             switch self.condition {
             case .noSpace: .space
             case .exists, .isLink, .isDirectory: .exists
-            case .notFound, .permission, .readOnly, .nameTooLong, .tooManyFiles, .other: .file
+            case .notFound, .permission, .readOnly, .nameTooLong, .tooManyFiles, .unsupported, .other: .file
             }
         let hint: String? =
             switch self.condition {
@@ -158,7 +172,7 @@ package struct StorageError: Error, Hashable, Sendable {
             case .permission, .readOnly: "Choose another directory with -d"
             case .nameTooLong: "Choose a shorter name with -o"
             case .tooManyFiles: "Raise the limit with ulimit -n, or use fewer segments"
-            case .notFound, .exists, .isLink, .isDirectory, .other: nil
+            case .notFound, .exists, .isLink, .isDirectory, .unsupported, .other: nil
             }
         return Failure(
             code, "\(self.call) \(self.path.printable): \(self.text)", hint: hint, errno: self.errno)

@@ -45,7 +45,7 @@ private struct StreamFile: StorageFile {
     func status() -> StorageStatus {
         StorageStatus(kind: .other, length: 0, device: 0, inode: 0, linkCount: 1, allocated: 0, modified: 0)
     }
-    func tryLock() -> Bool { true }
+    func tryLock() -> StorageLock { .taken }
     func attribute(_ name: String) -> [UInt8]? { nil }
     func setAttribute(_ name: String, _ value: [UInt8]) -> Bool { false }
     func removeAttribute(_ name: String) {}

@@ -19,6 +19,8 @@ package struct Surveyor: Sendable {
         package var part: PartialFile?
         /// What the user should know of it.
         package var note: String?
+        /// Whether the part could not be locked, because its file system has no locks.
+        package var isUnlocked = false
     }
 
     /// - Throws: ``Failure`` where the destination cannot be used, ``StorageError`` where the disk fails.
@@ -80,7 +82,8 @@ package struct Surveyor: Sendable {
         }
         let file = try self.storage.open(paths.part, .update)
         do {
-            guard try file.tryLock() else {
+            let lock = try file.tryLock()
+            guard lock != .busy else {
                 let holder = self.storage.lockHolder(of: status).map { "process \($0)" } ?? "another process"
                 throw Failure(.exists, "\(holder) is fetching \(paths.destination.printable) already")
             }
@@ -90,7 +93,9 @@ package struct Surveyor: Sendable {
             else {
                 throw Failure(.exists, "another process has just finished \(paths.destination.printable)")
             }
-            return try self.part(file, paths)
+            var finding = try self.part(file, paths)
+            finding.isUnlocked = lock == .unsupported
+            return finding
         } catch {
             file.close()
             throw error

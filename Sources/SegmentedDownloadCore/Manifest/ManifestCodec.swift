@@ -18,7 +18,8 @@ package enum ManifestCodec {
     /// 256 KiB: many times what sources and validators need; a longer header is damage.
     static let headerLengthMaximum = 256 << 10
 
-    private static let magic = Array("SEGDLMAN".utf8)
+    /// What a manifest begins with.
+    package static let magic = Array("SEGDLMAN".utf8)
     private static let prefixLength = 8 + 2 + 4
 
     // MARK: Writing

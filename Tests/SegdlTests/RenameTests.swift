@@ -1,0 +1,67 @@
+import Foundation
+import Origin
+import Testing
+
+/// Several processes at once that want the same name and, with `--if-exists rename`, take the next.
+@Suite struct RenameTests {
+    /// Six at once; the status of the last that failed.
+    private static let shell = """
+        for i in 1 2 3 4 5 6; do "$0" "$@" & p[i]=$!; done
+        for i in 1 2 3 4 5 6; do wait "${p[i]}" || s=$?; done; exit ${s:-0}
+        """
+
+    private static let names = ["f.bin"] + (1...5).map { "f.\($0).bin" }
+
+    /// - Parameter settings: what the origin does: nothing, so that they collide at every step as it comes; answers late, so that all have
+    ///   looked at the name before any begins; sends slowly, so that the first are not done when the last begin.
+    @Test(
+        "All end well, each with a file of its own", arguments: ["", "latency=300ms", "rate=4M"],
+        [["-o", "f.bin"], ["-d", "."]])
+    func sixAtOnce(settings: String, destination: [String]) async throws {
+        try await withOptionScene { origin, command in
+            for size: Int64 in [1, 9 << 20] {
+                let url = origin.url("/\(size)/f.bin?\(settings)")
+                let arguments = ["--if-exists", "rename"] + destination + [url]
+                let outcome = try await command.run(arguments, shell: Self.shell)
+                #expect(outcome.status == 0, "\(outcome)")
+                let names = try FileManager.default.contentsOfDirectory(atPath: command.directory).sorted()
+                #expect(names == Self.names.sorted())
+                for name in Self.names {
+                    #expect(command.holds(name, size))
+                    try FileManager.default.removeItem(atPath: command.path(name))
+                }
+            }
+        }
+    }
+
+    @Test("A name that a response suggests is the next one, too")
+    func suggested() async throws {
+        try await withOptionScene { origin, command in
+            let disposition = "attachment%3b%20filename%3d%22f.bin%22"
+            let url = origin.url("/4M/u?rate=4M&disposition=\(disposition)")
+            let outcome = try await command.run(["--if-exists", "rename", url], shell: Self.shell)
+            #expect(outcome.status == 0, "\(outcome)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: command.directory).sorted()
+            #expect(names == Self.names.sorted())
+            for name in Self.names { #expect(command.holds(name, 4 << 20)) }
+        }
+    }
+
+    @Test("A file that comes to exist before the end takes the name, and the download the next")
+    func atTheEnd() async throws {
+        try await withOptionScene { origin, command in
+            let arguments = ["--json", "-s", "4", "--if-exists", "rename", "-o", "f.bin"]
+            let outcome = try await command.run(arguments + [origin.url("/4M/f.bin?stall-after=600000:4")]) { _ in
+                await origin.log.waitForBytes(sent: 600_000)
+                try? command.write("mine", to: "f.bin")
+                try? command.write("mine", to: "f.1.bin")
+                try? await origin.disconnect()
+            }
+            #expect(outcome.status == 0, "\(outcome)")
+            #expect(outcome.event("completed")?["path"] as? String == "f.2.bin", "\(outcome)")
+            #expect(command.holds("f.2.bin", 4 << 20))
+            let names = try FileManager.default.contentsOfDirectory(atPath: command.directory).sorted()
+            #expect(names == ["f.1.bin", "f.2.bin", "f.bin"])
+        }
+    }
+}
