@@ -16,19 +16,24 @@ public struct DiskUsage: Hashable, Sendable {
     public var manifests: Int64 = 0
     /// Finished files and interrupted downloads.
     public var files = 0
+    /// What could not be looked at, or not be deleted: the figures are without it.
+    public var problems: [DownloadError] = []
 
     public init() {}
 
     /// All of it, in bytes.
     public var total: Int64 { self.finished + self.parts + self.manifests }
 
-    /// What a directory holds, and those within it; symbolic links are not followed.
+    /// What a directory holds, and those within it; symbolic links are not followed. What cannot be looked at is passed over, see
+    /// ``problems``.
     ///
-    /// - Throws: ``DownloadError`` with code `file` if it cannot be read.
+    /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
     public init(of directory: String) throws(DownloadError) {
         self.init()
         do throws(StorageError) {
-            for item in try Belongings(storage: POSIXStorage()).items(in: directory) { self.count(item) }
+            let listing = try Belongings(storage: POSIXStorage()).listing(of: directory)
+            for item in listing.items { self.count(item) }
+            self.problems = listing.problems.map { DownloadError($0.failure) }
         } catch {
             throw DownloadError(error.failure)
         }
@@ -41,8 +46,8 @@ public struct DiskUsage: Hashable, Sendable {
     /// - Parameters:
     ///   - isTrial: Whether nothing is deleted, and what would be is only told.
     ///   - note: Called for each, with its destination.
-    /// - Returns: What was deleted, or would be.
-    /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read, or something could not be deleted.
+    /// - Returns: What was deleted, or would be, and in ``problems`` what could not be looked at or deleted.
+    /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
     public static func deleteInterrupted(
         in directory: String, olderThan age: Duration, isTrial: Bool = false,
         _ note: (String, DiskUsage) -> Void = { _, _ in }
@@ -52,11 +57,17 @@ public struct DiskUsage: Hashable, Sendable {
         let latest = Int64(max(Date().timeIntervalSince1970 - age / .seconds(1), 0) * 1e9)
         var deleted = DiskUsage()
         do throws(StorageError) {
-            for item in try belongings.items(in: directory) {
-                guard case .interrupted(let paths, _, _) = item, try belongings.lastWritten(paths) < latest else {
+            let listing = try belongings.listing(of: directory)
+            deleted.problems = listing.problems.map { DownloadError($0.failure) }
+            for case .interrupted(let paths, let part, let manifest) in listing.items {
+                let item = Belongings.Item.interrupted(paths, part: part, manifest: manifest)
+                do throws(StorageError) {
+                    guard try belongings.lastWritten(paths) < latest else { continue }
+                    if !isTrial { guard try belongings.delete(item) else { continue } }
+                } catch {
+                    deleted.problems.append(DownloadError(error.failure))
                     continue
                 }
-                if !isTrial { guard try belongings.delete(item) else { continue } }
                 var one = DiskUsage()
                 one.count(item)
                 deleted.count(item)
@@ -109,7 +120,12 @@ extension DownloadGroup {
         do throws(StorageError) {
             // Before they are cancelled: that deletes the parts of those under way.
             await self.pauseAll()
-            var items = self.name == nil ? [] : try belongings.items(in: self.directory)
+            var items: [Belongings.Item] = []
+            if self.name != nil {
+                let listing = try belongings.listing(of: self.directory)
+                items = listing.items
+                deleted.problems = listing.problems.map { DownloadError($0.failure) }
+            }
             for download in downloads { items += try belongings.items(at: download.path) }
             var seen: Set<Belongings.Item> = []
             for item in items where seen.insert(item).inserted {

@@ -15,7 +15,8 @@ struct UsageCommand: SegdlSubcommand {
         usage: "segdl du [--json] [DIR…]",
         discussion: """
             Only what is provably this program's counts: finished files that are unaltered, and parts with their manifests. \
-            Without a directory: the current one. Directories within are looked at, too.
+            Without a directory: the current one. Directories within are looked at, too. What cannot be read is passed over \
+            with a warning, and the exit status is 16.
 
               segdl du isos
               segdl du --json /srv | jq .bytes
@@ -35,6 +36,7 @@ struct UsageCommand: SegdlSubcommand {
                 self.json
                     ? UsageRecord(usage, path: directory).jsonLine
                     : "\(directory.shown): \(DirectoryReport.text(usage))")
+            return usage.problems
         }
     }
 }
@@ -47,7 +49,8 @@ struct CleanCommand: SegdlSubcommand {
         usage: "segdl gc [--older-than TIME] [--dry-run] [--json] [DIR…]",
         discussion: """
             Parts and manifests go, finished files stay, and so does what another process is at or is not provably this \
-            program's. Without a directory: the current one. Directories within are looked at, too.
+            program's. Without a directory: the current one. Directories within are looked at, too. What cannot be read or \
+            deleted is passed over with a warning, and the exit status is 16.
 
               segdl gc --dry-run isos
               segdl gc --older-than 48h isos
@@ -78,30 +81,41 @@ struct CleanCommand: SegdlSubcommand {
                         : "\(verb) \(path.shown): \(ByteCount(usage.total))")
             }
             if !self.json { write("\(directory.shown): \(verb) \(DirectoryReport.text(deleted))") }
+            return deleted.problems
         }
     }
 }
 
 /// What is said of directories, one after another.
 private enum DirectoryReport {
-    /// Has `look` look at each directory and write lines about it; the current one where there is none.
+    /// Has `look` look at each directory and write lines about it, and return what it had to pass over; the current one where there is
+    /// none.
     static func run(
-        _ directories: [String], _ look: (String, (String) -> Void) throws(DownloadError) -> Void
+        _ directories: [String], _ look: (String, (String) -> Void) throws(DownloadError) -> [DownloadError]
     ) -> ExitCode {
         let output = LineSink(descriptor: STDOUT_FILENO)
         let errors = LineSink(descriptor: STDERR_FILENO)
         var failures: [DownloadError] = []
+        var problemCount = 0
         for directory in directories.isEmpty ? ["."] : directories {
             do throws(DownloadError) {
-                try look(directory) { output.send($0 + "\n") }
+                let problems = try look(directory) { output.send($0 + "\n") }
+                problemCount += problems.count
+                for problem in problems { errors.send("segdl: warning: \(problem.message)\n") }
             } catch {
                 failures.append(error)
                 errors.send(FailureLine(error, of: nil).text + "\n")
             }
         }
+        if problemCount > 0 {
+            let what = problemCount == 1 ? "1 file or directory was" : "\(problemCount) files or directories were"
+            errors.send(
+                FailureLine(.partial, "\(what) passed over", hint: "Put that right, then run the same command again")
+                    .text + "\n")
+        }
         output.drain()
         errors.drain()
-        guard let first = failures.first else { return .ok }
+        guard let first = failures.first else { return problemCount > 0 ? .partial : .ok }
         return directories.count <= 1 ? ExitCode(first.code) : .partial
     }
 
@@ -122,6 +136,7 @@ private struct UsageRecord: Encodable {
     let bytesFinished: Int64
     let bytesParts: Int64
     let bytesManifests: Int64
+    let problems: Int
 
     init(_ usage: DiskUsage, path: String) {
         self.path = path
@@ -130,5 +145,6 @@ private struct UsageRecord: Encodable {
         self.bytesFinished = usage.finished
         self.bytesParts = usage.parts
         self.bytesManifests = usage.manifests
+        self.problems = usage.problems.count
     }
 }

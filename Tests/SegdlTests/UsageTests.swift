@@ -41,14 +41,68 @@ import Testing
         }
     }
 
+    /// Has part and manifest last written three hours ago.
+    private static func age(_ command: Segdl) throws {
+        let old = [FileAttributeKey.modificationDate: Date(timeIntervalSinceNow: -3 * 3600)]
+        for name in ["b.bin.segdl", "b.bin.segdl-part"] {
+            try FileManager.default.setAttributes(old, ofItemAtPath: command.path("done/more/" + name))
+        }
+    }
+
+    /// Makes what is there another user's where the tests run as root, who may read everything; runs the command as that user.
+    private static let asOther = """
+        chmod 000 done/closed done/d.bin.segdl
+        if [ "$(id -u)" = 0 ]; then chown -R 65534 .; exec setpriv --reuid 65534 --clear-groups "$0" "$@"; fi
+        exec "$0" "$@"
+        """
+
+    @Test("What cannot be read is passed over and said, and the rest is counted, or deleted", arguments: ["du", "gc"])
+    func unreadable(subcommand: String) async throws {
+        try await Self.withFiles { command in
+            try FileManager.default.createDirectory(
+                atPath: command.path("done/closed"), withIntermediateDirectories: false)
+            try Data(count: 5000).write(to: URL(fileURLWithPath: command.path("done/d.bin.segdl")))
+            try Self.age(command)
+            let options = subcommand == "gc" ? ["--older-than", "2h"] : []
+            let outcome = try await command.run([subcommand, "--json"] + options + ["done"], shell: Self.asOther)
+            let known = outcome.events.first
+            #expect(outcome.status == 16, "\(outcome)")
+            #expect((known?["bytes_parts"] as? Int ?? 0) >= 16 << 20, "\(outcome)")
+            for path in ["done/closed", "done/d.bin.segdl"] {
+                #expect(
+                    outcome.errors.contains("warning: open\(path.hasSuffix("d") ? "dir" : "") \(path)"), "\(outcome)")
+            }
+            #expect(
+                outcome.errors.hasSuffix(
+                    "2 files or directories were passed over. Put that right, then run the same command again.\n"))
+            if subcommand == "du" { #expect(known?["problems"] as? Int == 2) }
+            #expect(command.exists("done/more/b.bin.segdl") == (subcommand == "du"))
+            #expect(command.exists("done/more/b.bin.segdl-part") == (subcommand == "du"))
+        }
+    }
+
+    @Test(
+        "A part that has become another file once it is locked stays, and so does the manifest",
+        .enabled(if: FaultyDisk.compiler != nil, "a disk that fails needs a C compiler"))
+    func swapped() async throws {
+        try await Self.withFiles { command in
+            try Self.age(command)
+            let environment = ["LD_PRELOAD": try await FaultyDisk.library.value, "FAULTY_DISK": "flock:swap"]
+            let outcome = try await command.run(["gc", "--older-than", "2h", "done"], environment: environment)
+            #expect(outcome.status == 0 && outcome.output == "done: deleted 0 downloads, 0 B\n", "\(outcome)")
+            for name in ["b.bin.segdl", "b.bin.segdl-part", "b.bin.segdl-part.moved"] {
+                #expect(command.exists("done/more/\(name)"), "\(name)")
+            }
+        }
+    }
+
     @Test("Interrupted downloads are deleted once they are old, and nothing else ever is")
     func clean() async throws {
         try await Self.withFiles { command in
             let paths = ["done/more/b.bin.segdl", "done/more/b.bin.segdl-part"]
             let young = try await command.run("gc", "done")
             #expect(young.status == 0 && young.output == "done: deleted 0 downloads, 0 B\n", "\(young)")
-            let old = [FileAttributeKey.modificationDate: Date(timeIntervalSinceNow: -3 * 3600)]
-            for path in paths { try FileManager.default.setAttributes(old, ofItemAtPath: command.path(path)) }
+            try Self.age(command)
             let kept = try await command.run("gc", "--older-than", "4h", "done")
             #expect(kept.output == "done: deleted 0 downloads, 0 B\n")
             let trial = try await command.run("gc", "--older-than", "2h", "--dry-run", "done")

@@ -9,34 +9,52 @@ struct Belongings: Sendable {
         case interrupted(DestinationPaths, part: Int64, manifest: Int64)
     }
 
+    /// What was found, and what kept more from being found.
+    struct Listing: Sendable {
+        var items: [Item] = []
+        var problems: [StorageError] = []
+    }
+
     let storage: any Storage
 
     /// Deeper directories than any download makes by itself are somebody's own affair.
     private static let depthMaximum = 32
 
-    /// Everything in a directory and those within it, by name.
-    func items(in directory: String) throws(StorageError) -> [Item] {
-        try self.items(in: directory, depth: 0)
+    /// Everything in a directory and those within it, by name. What cannot be looked at is passed over and said.
+    ///
+    /// - Throws: if the directory itself cannot be read.
+    func listing(of directory: String) throws(StorageError) -> Listing {
+        var listing = Listing()
+        try self.list(directory, depth: 0, into: &listing)
+        return listing
     }
 
-    private func items(in directory: String, depth: Int) throws(StorageError) -> [Item] {
-        guard depth < Self.depthMaximum else { return [] }
-        var items: [Item] = []
+    private func list(_ directory: String, depth: Int, into listing: inout Listing) throws(StorageError) {
+        guard depth < Self.depthMaximum else { return }
         for name in try self.storage.names(in: directory).sorted() where name != "." && name != ".." {
-            let paths = DestinationPaths(directory: directory, name: name)
-            switch try self.storage.status(of: paths.destination)?.kind {
-            case .directory: items += try self.items(in: paths.destination, depth: depth + 1)
-            case .file:
-                if let stem = name.stem(before: DestinationPaths.manifestSuffix) {
-                    let own = DestinationPaths(directory: directory, name: stem)
-                    if let item = try self.interrupted(own) { items.append(item) }
-                } else if let item = try self.finished(paths.destination) {
-                    items.append(item)
-                }
-            case .link, .other, nil: break
+            do throws(StorageError) {
+                try self.look(at: name, in: directory, depth: depth, into: &listing)
+            } catch {
+                listing.problems.append(error)
             }
         }
-        return items
+    }
+
+    private func look(
+        at name: String, in directory: String, depth: Int, into listing: inout Listing
+    ) throws(StorageError) {
+        let paths = DestinationPaths(directory: directory, name: name)
+        switch try self.storage.status(of: paths.destination)?.kind {
+        case .directory: try self.list(paths.destination, depth: depth + 1, into: &listing)
+        case .file:
+            if let stem = name.stem(before: DestinationPaths.manifestSuffix) {
+                let own = DestinationPaths(directory: directory, name: stem)
+                if let item = try self.interrupted(own) { listing.items.append(item) }
+            } else if let item = try self.finished(paths.destination) {
+                listing.items.append(item)
+            }
+        case .link, .other, nil: break
+        }
     }
 
     /// What stands at a destination and beside it.
@@ -98,17 +116,49 @@ struct Belongings: Sendable {
             guard try self.finished(path) == item else { return false }
             try self.storage.remove(path)
         case .interrupted(let paths, _, _):
-            guard try self.interrupted(paths) != nil else { return false }
-            if try self.storage.status(of: paths.part) != nil {
-                let part = try self.storage.open(paths.part, .update)
-                defer { part.close() }
-                guard try part.tryLock() == .taken else { return false }
-                // While it is locked: whoever comes next finds neither.
-                try self.storage.remove(paths.part)
+            guard try self.storage.status(of: paths.part) != nil else { return try self.deleteManifest(of: paths) }
+            let part = try self.storage.open(paths.part, .update)
+            defer { part.close() }
+            switch try part.tryLock() {
+            case .taken: break
+            case .busy: return false
+            case .unsupported:
+                throw StorageError(
+                    call: "flock", path: paths.part, errno: 0, condition: .unsupported,
+                    text: "the file system has no locks, so another process may be at it")
             }
-            try self.storage.remove(paths.manifest)
+            // Under the lock: another process may have finished the part, and begun another of that name, since it was found.
+            guard try self.interrupted(paths) != nil, try self.storage.status(of: paths.part, isOf: part) else {
+                return false
+            }
+            let manifest = try self.storage.open(paths.manifest, .read)
+            defer { manifest.close() }
+            try self.storage.remove(paths.part)
+            // From here on another process may write a manifest of its own.
+            if try self.storage.status(of: paths.manifest, isOf: manifest) { try self.storage.remove(paths.manifest) }
         }
         return true
+    }
+
+    /// A manifest whose part is gone.
+    private func deleteManifest(of paths: DestinationPaths) throws(StorageError) -> Bool {
+        guard try self.interrupted(paths) != nil else { return false }
+        let manifest = try self.storage.open(paths.manifest, .read)
+        defer { manifest.close() }
+        guard try self.storage.status(of: paths.part) == nil,
+            try self.storage.status(of: paths.manifest, isOf: manifest)
+        else { return false }
+        try self.storage.remove(paths.manifest)
+        return true
+    }
+}
+
+extension Storage {
+    /// Whether a path names the file that is open.
+    fileprivate func status(of path: String, isOf file: any StorageFile) throws(StorageError) -> Bool {
+        let own = try file.status()
+        guard let named = try self.status(of: path) else { return false }
+        return named.device == own.device && named.inode == own.inode
     }
 }
 
