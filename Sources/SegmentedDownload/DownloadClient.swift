@@ -132,16 +132,19 @@ public struct DownloadClient: Sendable {
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
             threads: self.threads)
+        let log = history.log(clock: self.clock)
         let group = DownloadGroup(
             engine: engine, transport: self.transport, storage: self.storage,
-            access: Access(self.configuration), name: name, directory: directory, history: history,
+            access: Access(self.configuration), name: name, directory: directory, history: history, historyLog: log,
             servers: self.servers)
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 await engine.run()
                 // Also where the task was cancelled: nobody may wait for what cannot come.
                 group.close()
+                log?.finish()
             }
+            if let log { tasks.addTask { await self.threads.run(.stepping) { await log.run() } } }
             let answer: Result<Answer, any Error>
             do {
                 answer = .success(try await body(group))

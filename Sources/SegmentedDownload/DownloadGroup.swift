@@ -23,15 +23,17 @@ public final class DownloadGroup: Sendable {
     let storage: any Storage
     private let access: Access
     private let servers: ServerBook?
+    let historyLog: HistoryLog?
     private let state = Mutex(State())
     let hub = GroupHub()
 
     init(
         engine: DownloadEngine, transport: any HTTPTransport, storage: any Storage, access: Access,
         name: String? = nil, directory: String = ".", history: HistoryPolicy = HistoryPolicy(),
-        servers: ServerBook? = nil
+        historyLog: HistoryLog? = nil, servers: ServerBook? = nil
     ) {
         self.servers = servers
+        self.historyLog = historyLog
         self.engine = engine
         self.transport = transport
         self.storage = storage
@@ -171,7 +173,7 @@ public final class DownloadGroup: Sendable {
         switch signal {
         case .reopened: self.hub.reopened(download)
         case .happened(let event):
-            self.history.note(event, of: download)
+            self.historyLog?.note(event, of: download)
             // Beside others a file has what they leave it.
             if case .completed = event, let connections = job.connectionsLearned, !self.isBusy(beside: job) {
                 self.servers?.learn(connections, to: job.request.source.origin)

@@ -3,7 +3,8 @@ public struct HistoryPolicy: Hashable, Sendable {
     /// Whether completed and cancelled downloads stay in ``DownloadGroup/downloads`` until they are removed. A group that fetches
     /// for weeks wants them to leave; whoever holds a ``Download`` still reads its end from it.
     public var listsFinished = true
-    /// A file that gets a line for every download that completes, fails or is cancelled; absent for none.
+    /// A file that gets a line for every download that completes, fails or is cancelled, at the end of the group at the latest; absent
+    /// for none. Where another process holds the file's lock for longer than a moment, lines are lost.
     public var path: String?
     /// The file is begun anew when it would grow longer, in bytes, and the one before is kept with `.1` behind its name. 1 MiB: some
     /// four thousand downloads.
@@ -51,16 +52,21 @@ extension DownloadGroup {
     ///
     /// - Throws: ``DownloadError`` with code `file` if there is a history that cannot be opened.
     public func historyEntries() throws(DownloadError) -> [HistoryEntry] {
-        guard let path = self.history.path else { return [] }
-        return try HistoryFile(path: path, lengthMaximum: self.history.lengthMaximum).entries()
+        try self.historyLog?.entries() ?? []
     }
 }
 
 extension HistoryPolicy {
-    /// Writes a line if an event ends a download. History is a convenience: what goes wrong with it fails no download.
+    /// What keeps the history, if there is one.
+    func log(clock: any EngineClock) -> HistoryLog? {
+        self.path.map { HistoryLog(HistoryFile(path: $0, lengthMaximum: self.lengthMaximum), clock: clock) }
+    }
+}
+
+extension HistoryLog {
+    /// Has a line written if an event ends a download. History is a convenience: what goes wrong with it fails no download.
     func note(_ event: DownloadEvent, of download: Download) {
-        guard let path, let entry = HistoryEntry(event, of: download) else { return }
-        try? HistoryFile(path: path, lengthMaximum: self.lengthMaximum).append(entry)
+        if let entry = HistoryEntry(event, of: download) { self.note(entry) }
     }
 }
 

@@ -18,18 +18,25 @@ package struct EngineThreads: Sendable {
     /// Every task runs where its parent does: for doors that never block.
     package static let inherited = EngineThreads(fetching: nil, stepping: nil, reading: nil)
 
+    private func executor(for work: Work) -> (any TaskExecutor)? {
+        switch work {
+        case .fetching: self.fetching
+        case .stepping: self.stepping
+        case .reading: self.reading
+        }
+    }
+
+    /// Runs `body` on the threads for its kind of work.
+    func run(_ work: Work, _ body: @Sendable () async -> Void) async {
+        await withTaskExecutorPreference(self.executor(for: work), operation: body)
+    }
+
     /// Adds a child that runs on the threads for its kind of work.
     func run(
         _ work: Work, in group: inout DiscardingTaskGroup, _ body: sending @escaping @isolated(any) () async -> Void
     ) {
-        let executor =
-            switch work {
-            case .fetching: self.fetching
-            case .stepping: self.stepping
-            case .reading: self.reading
-            }
         // Not the same as a preference for nil, which is one for the system's pool.
-        guard let executor else {
+        guard let executor = self.executor(for: work) else {
             group.addTask(operation: body)
             return
         }

@@ -28,38 +28,60 @@ struct HistoryFile: Sendable {
     /// Seconds since 1970.
     static var now: Int64 { Int64(time(nil)) }
 
-    func append(_ entry: HistoryEntry) throws {
+    /// Whether the line is written, or the file is begun anew too often to write it; not if another process holds the lock.
+    @discardableResult
+    func append(_ entry: HistoryEntry) throws -> Bool {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let line = Array(try encoder.encode(entry)) + [UInt8(ascii: "\n")]
-        for _ in 0..<Self.attemptsMax where try self.tryAppend(line) { return }
+        for _ in 0..<Self.attemptsMax {
+            switch try self.tryAppend(line) {
+            case .written: return true
+            case .locked: return false
+            case .replaced: break
+            }
+        }
+        return true
     }
 
-    /// Whether the line is written; if not, the file has just been begun anew.
-    private func tryAppend(_ line: [UInt8]) throws(StorageError) -> Bool {
+    private enum Attempt {
+        case written
+        /// Another process holds the lock.
+        case locked
+        /// The file has just been begun anew.
+        case replaced
+    }
+
+    private func tryAppend(_ line: [UInt8]) throws(StorageError) -> Attempt {
         let descriptor = try POSIXStorage.check("open", self.path) {
             open(self.path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
         }
         defer { close(descriptor) }
-        try POSIXStorage.check("flock", self.path) { flock(descriptor, LOCK_EX) }
+        do throws(StorageError) {
+            try POSIXStorage.check("flock", self.path) { flock(descriptor, LOCK_EX | LOCK_NB) }
+        } catch  where error.errno == EWOULDBLOCK {
+            return .locked
+        } catch  where [ENOSYS, ENOLCK, EOPNOTSUPP].contains(error.errno) {
+            // Without locks: appended lines are whole all the same.
+        }
         var status = stat()
         try POSIXStorage.check("fstat", self.path) { fstat(descriptor, &status) }
-        guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 0 else { return false }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 0 else { return .replaced }
         var named = stat()
         guard lstat(self.path, &named) == 0, named.st_ino == status.st_ino, named.st_dev == status.st_dev else {
-            return false
+            return .replaced
         }
         let length = Int64(status.st_size)
         if length > 0, length + Int64(line.count) > self.lengthMaximum {
             try POSIXStorage.check("rename", self.olderPath) { rename(self.path, self.olderPath) }
-            return false
+            return .replaced
         }
         // A line torn by a full disk or a crash ends where the next begins.
         var last: UInt8 = UInt8(ascii: "\n")
         if length > 0 { _ = pread(descriptor, &last, 1, off_t(length - 1)) }
         let bytes = last == UInt8(ascii: "\n") ? line : [UInt8(ascii: "\n")] + line
         try POSIXStorage.check("write", self.path) { write(descriptor, bytes, bytes.count) }
-        return true
+        return .written
     }
 
     /// Oldest first; lines that are not entries are passed over.

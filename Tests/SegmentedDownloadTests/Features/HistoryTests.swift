@@ -90,7 +90,9 @@ import Testing
             await withTaskGroup(of: Void.self) { tasks in
                 for writer in 0..<8 {
                     tasks.addTask {
-                        for number in 0..<40 { try? file.append(Self.entry(writer * 100 + number)) }
+                        for number in 0..<40 {
+                            while (try? file.append(Self.entry(writer * 100 + number))) == false { await Task.yield() }
+                        }
                     }
                 }
             }
@@ -104,6 +106,28 @@ import Testing
                 let own = ids.filter { $0 / 100 == writer }
                 #expect(own == own.sorted(), "each writer's lines are in its order")
             }
+        }
+    }
+
+    @Test("A lock that another program holds for ever holds up no download and no end of a group")
+    func locked() async throws {
+        try await Harness.run { harness in
+            let path = harness.directory + "/history"
+            let holder = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            defer { close(holder) }
+            #expect(flock(holder, LOCK_EX) == 0)
+            var configuration = DownloadConfiguration()
+            configuration.history = HistoryPolicy(path: path)
+            try await harness.withGroup(configuration) { group in
+                _ = try await group.add(harness.request("/1M/file.bin")).result()
+                let second = try harness.request("/1M/b") { $0.destination = .file(harness.directory + "/b") }
+                _ = try await group.add(second).result()
+            }
+            #expect(try harness.bytes(path).isEmpty)
+            flock(holder, LOCK_UN)
+            let result = await harness.fetch("/1M/c.bin", configuration: configuration)
+            #expect(result.code == nil)
+            #expect(try !harness.bytes(path).isEmpty, "a lock that is free again is taken")
         }
     }
 
