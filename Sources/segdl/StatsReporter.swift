@@ -1,10 +1,10 @@
 import SegmentedDownload
 import Synchronization
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
 #endif
 
 /// Writes a run's figures to a file at its end.
@@ -37,11 +37,34 @@ final class StatsReporter: ProgressReporter {
             rate: seconds > 0 ? (Double(summary.bytesFetched) / seconds).rounded() : 0, requests: sums.requests,
             connectionsPeak: sums.connectionsPeak,
             cpuSeconds: processor.thousandths, memoryPeak: peak)
-        do {
-            try Data((record.jsonLine + "\n").utf8).write(to: URL(fileURLWithPath: self.path))
-        } catch {
-            self.console.write("segdl: the figures were not written to \(self.path.shown)")
+        if let number = self.write(record.jsonLine + "\n") {
+            let why = number == ENXIO ? "no program reads from it" : String(cString: strerror(number))
+            self.console.write("segdl: the figures were not written to \(self.path.shown): \(why)")
         }
+    }
+
+    /// A second, in milliseconds: what the reader of a pipe has to make room.
+    private static let patience: CInt = 1000
+
+    /// Nil once all is written, else the system's error number. A pipe without a reader is one: the run's end waits for nobody.
+    private func write(_ text: String) -> CInt? {
+        let descriptor = SystemCalls.openFile(
+            self.path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0o666)
+        guard descriptor >= 0 else { return errno }
+        defer { SystemCalls.closeFile(descriptor) }
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { SystemCalls.writeBytes(descriptor, $0) }
+            if count >= 0 {
+                bytes = bytes.dropFirst(count)
+            } else if errno == EAGAIN {
+                var descriptor = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                guard poll(&descriptor, 1, Self.patience) > 0 else { return EAGAIN }
+            } else if errno != EINTR {
+                return errno
+            }
+        }
+        return nil
     }
 }
 

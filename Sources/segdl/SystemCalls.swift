@@ -6,7 +6,9 @@
 
 /// Calls whose own names are also those of methods here, which would hide them.
 enum SystemCalls {
-    static func openFile(_ path: String, _ flags: CInt) -> CInt { open(path, flags) }
+    static func openFile(_ path: String, _ flags: CInt, _ mode: mode_t = 0) -> CInt { open(path, flags, mode) }
+
+    static func closeFile(_ descriptor: CInt) { _ = close(descriptor) }
 
     static func readBytes(_ descriptor: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
         read(descriptor, buffer.baseAddress, buffer.count)
