@@ -108,6 +108,21 @@ enum Reference {
 
     // MARK: What may be shown
 
+    /// Whether a scalar is a space of some kind, as PropList.txt of Unicode lists them (`White_Space`), or Braille's empty pattern.
+    static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x09...0x0D, 0x20, 0x85, 0xA0, 0x1680, 0x2000...0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x2800, 0x3000:
+            true
+        default: false
+        }
+    }
+
+    /// Whether a scalar leaves something to be seen, alone: neither variation selectors nor the marks of annotations do.
+    static func isSeen(_ scalar: Unicode.Scalar) -> Bool {
+        Self.isShowable(scalar) && !(0xFE00...0xFE0F).contains(scalar.value)
+            && scalar.properties.generalCategory != .format
+    }
+
     /// Whether a scalar moves no cursor, turns no line around and is there to be seen, by its properties in Unicode.
     static func isShowable(_ scalar: Unicode.Scalar) -> Bool {
         Self.showable[Int(scalar.value)]

@@ -7,7 +7,12 @@ enum SafeFilenameProperties {
         let text = String(decoding: bytes.dropFirst(), as: UTF8.self)
         switch (bytes.first ?? 0) % 3 {
         case 0:
-            if let name = SafeFilename(untrusted: text) { try Self.check(name) }
+            let name = SafeFilename(untrusted: text)
+            if let name { try Self.check(name) }
+            let component =
+                text.utf8.split(omittingEmptySubsequences: false) { $0 == 0x2F || $0 == 0x5C }.last ?? ""[...].utf8
+            let isSeen = Substring(component).unicodeScalars.contains { !Reference.isBlank($0) && Reference.isSeen($0) }
+            try require(isSeen || name == nil, "\(text.debugDescription) has nothing to be seen, and is a name")
         case 1:
             if let name = SafeFilename.fromURLPath(text) { try Self.check(name) }
         default:
@@ -28,7 +33,10 @@ enum SafeFilenameProperties {
             text.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(text.debugDescription) hides something")
         try require(
             !".-~".utf8.contains(text.utf8.first ?? 0), "\(text.debugDescription) is hidden, an option or a home")
-        try require(text.utf8.last != 0x20, "\(text.debugDescription) ends in a space")
+        for (scalar, place) in [(text.unicodeScalars.first, "begins with"), (text.unicodeScalars.last, "ends in")] {
+            let isBlank = scalar.map { Reference.isBlank($0) } ?? true
+            try require(!isBlank, "\(text.debugDescription) \(place) a space")
+        }
         let lowercased = Reference.lowercased(text.utf8)
         for suffix in [".segdl", ".segdl-part", ".segdl-new"] {
             try require(

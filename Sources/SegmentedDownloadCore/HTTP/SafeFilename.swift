@@ -10,20 +10,22 @@ package struct SafeFilename: Hashable, Sendable, CustomStringConvertible {
     /// temporary suffix behind that.
     package static let lengthMax = 240
 
-    /// The last component after `/` and `\`, made safe; nil where nothing is left of it, or `.` or `..`.
+    /// The last component after `/` and `\`, made safe; nil where nothing of it is to be seen, or it is `.` or `..`.
     ///
-    /// Control, bidirectional and invisible characters become `_`; a leading `.` gets a `_` before it; a leading `-` or
-    /// `~` is replaced by `_`; spaces at the end go; a name like one of our own files gets a `_` behind it; a long name
-    /// is cut.
+    /// Spaces of all kinds at both ends go; control, bidirectional and invisible characters become `_`; a leading `.` gets a `_`
+    /// before it; a leading `-` or `~` is replaced by `_`; a name like one of our own files gets a `_` behind it; a long name is
+    /// cut.
     package init?(untrusted: String) {
         let scalars = untrusted.unicodeScalars
         let separator = scalars.lastIndex { $0 == "/" || $0 == "\\" }
         let start = separator.map { scalars.index(after: $0) } ?? scalars.startIndex
-        var name = String.UnicodeScalarView(scalars[start...].map { $0.isPrintable ? $0 : "_" })
+        let component = scalars[start...]
+        guard component.contains(where: { !$0.isBlank && !$0.isInvisible }),
+            let last = component.lastIndex(where: { !$0.isBlank })
+        else { return nil }
+        let trimmed = component[...last].drop { $0.isBlank }
+        var name = String.UnicodeScalarView(trimmed.map { $0.isPrintable ? $0 : "_" })
 
-        while name.last == " " {
-            name.removeLast()
-        }
         guard let first = name.first, String(name) != ".", String(name) != ".." else { return nil }
         if first == "." {
             name.insert("_", at: name.startIndex)
@@ -121,5 +123,18 @@ extension SafeFilename {
         }
         let digits = String(UInt32(truncatingIfNeeded: hash ^ hash >> 32), radix: 16)
         return String(repeating: "0", count: max(0, 8 - digits.utf8.count)) + digits
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether it is a space of some kind. The empty pattern of Braille is drawn as one.
+    fileprivate var isBlank: Bool { self.properties.isWhitespace || self.value == 0x2800 }
+
+    /// Whether it is there for a program, and not to be seen.
+    fileprivate var isInvisible: Bool {
+        switch self.properties.generalCategory {
+        case .control, .format: true
+        default: self.properties.isDefaultIgnorableCodePoint
+        }
     }
 }

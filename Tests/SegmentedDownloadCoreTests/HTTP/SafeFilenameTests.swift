@@ -8,7 +8,7 @@ struct SafeFilenameTests {
         arguments: [
             "a", "a.txt", "archive.tar.gz", "grün €.txt", "日本語.zip", "name with spaces.iso", "a..b", "a-b~c",
             "=?UTF-8?Q?a?=",
-            "%2e%2e", "😀.png", "e\u{301}.txt", " a", "CON.txt", "a.segdl.txt", "segdl", "a.segdl-partial",
+            "%2e%2e", "😀.png", "e\u{301}.txt", "CON.txt", "a.segdl.txt", "segdl", "a.segdl-partial",
         ]
     )
     func unchanged(name: String) {
@@ -29,7 +29,13 @@ struct SafeFilenameTests {
 
     @Test(
         "A name of nothing is none",
-        arguments: ["", ".", "..", "/", "\\", "a/", "a\\", "../..", "a/..", "a\\.", " ", "   ", ". ", "..  ", "a/ "]
+        arguments: [
+            "", ".", "..", "/", "\\", "a/", "a\\", "../..", "a/..", "a\\.", " ", "   ", ". ", "..  ", "a/ ", "\n",
+            "\u{1}\u{2}", "\u{A0}", "\u{2003}", "\u{2800}", "\u{FFF9}", "\u{200B}", "\u{3164}", "\u{115F}", "\u{FEFF}",
+            "\u{202E}", "\u{E0041}",
+            "\u{FE0F}",
+            " \u{200B}\u{A0}\u{2800} ", "a/\u{3000}", "\u{A0}..\u{A0}", ".\u{2003}",
+        ]
     )
     func nothing(untrusted: String) {
         #expect(SafeFilename(untrusted: untrusted) == nil)
@@ -39,7 +45,9 @@ struct SafeFilenameTests {
         "What would hide, be an option, be a home directory or end in spaces is defused",
         arguments: [
             (".bashrc", "_.bashrc"), ("...", "_..."), ("..a", "_..a"), ("-rf", "_rf"), ("--help", "_-help"), ("-", "_"),
-            ("~root", "_root"), ("~", "_"), ("a.txt  ", "a.txt"), (".a ", "_.a"), (".-", "_.-"),
+            ("~root", "_root"), ("~", "_"), ("a.txt  ", "a.txt"), (".a ", "_.a"), (".-", "_.-"), (" a", "a"),
+            ("\u{A0}a\u{2003}b.txt\u{3000}\u{A0}", "a\u{2003}b.txt"), ("a\r\n", "a"), ("\u{2800}-rf", "_rf"),
+            (" .bashrc", "_.bashrc"), ("x.segdl\u{A0}", "x.segdl_"),
         ]
     )
     func defused(untrusted: String, value: String) {
@@ -53,7 +61,8 @@ struct SafeFilenameTests {
             ("a\u{9B}b", "a_b"), ("a\u{85}b", "a_b"), ("photo\u{202E}gpj.exe", "photo_gpj.exe"), ("a\u{2066}b", "a_b"),
             ("a\u{200B}b", "a_b"), ("a\u{200D}b", "a_b"), ("a\u{FEFF}b", "a_b"), ("a\u{2060}b", "a_b"),
             ("a\u{61C}b", "a_b"),
-            ("a\u{2028}b", "a_b"), ("a\u{2029}b", "a_b"), ("\u{200E}.x", "_.x"), ("\n", "_"), (".\u{200B}.", "_._."),
+            ("a\u{2028}b", "a_b"), ("a\u{2029}b", "a_b"), ("\u{200E}.x", "_.x"), ("\u{1}.", "_."),
+            (".\u{200B}.", "_._."),
             ("a\u{200B}\u{301}", "a_\u{301}"),
         ]
     )
@@ -149,6 +158,8 @@ struct SafeFilenameTests {
             ("garbage?", "/b.txt", "host", "b.txt"), ("inline", "/b.txt", "host", "b.txt"),
             ("attachment; filename=..", "/b.txt", "host", "b.txt"),
             ("attachment; filename=\"\"", "/b.txt", "host", "b.txt"),
+            ("attachment; filename*=UTF-8''%C2%A0%E2%80%8B", "/b.txt", "host", "b.txt"),
+            (nil, "/%E2%A0%80", "host", "host"),
             ("attachment; filename=\"../../x\"", "/b.txt", "host", "x"),
             ("attachment; filename=\"/abs\"", "/b.txt", "host", "abs"),
             ("attachment; filename*=UTF-8''..%2F..%5Cx", "/b.txt", "host", "x"),
