@@ -64,6 +64,13 @@ struct BenchCommand: SegdlSubcommand {
             output.drain()
             errors.drain()
         }
+        do {
+            try DescriptorLimit.check(others: SignalSource.descriptorCount)
+        } catch {
+            let error = DownloadError(wrapping: error)
+            errors.send(FailureLine(error, of: nil).text + "\n")
+            return ExitCode(error.code)
+        }
         let signals = SignalSource()
         defer { signals.cancel() }
         var report = BenchReport()

@@ -20,6 +20,9 @@ struct SignalSource {
     }
 
     private let listener = Listener()
+    /// Descriptors that it and its queue open, in their own time; without them the process ends.
+    static let descriptorCount = 8
+
     private let sources: [any DispatchSourceSignal]
     private let numbers: [CInt]
     private let isStopping = Latch()

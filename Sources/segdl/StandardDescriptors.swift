@@ -20,5 +20,23 @@ enum StandardDescriptors {
             // The lowest free number is this one.
             _ = SystemCalls.openFile("/dev/null", O_RDWR)
         }
+        Self.raiseLimit()
+    }
+
+    /// 256: what five files and 64 connections need. Where a user's own limit is lower, as far as it may be raised.
+    private static let limitLeast: rlim_t = 256
+
+    private static func raiseLimit() {
+        var limit = rlimit()
+        #if canImport(Musl)
+            let resource = RLIMIT_NOFILE
+        #else
+            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #endif
+        guard getrlimit(resource, &limit) == 0, limit.rlim_cur < Self.limitLeast, limit.rlim_cur < limit.rlim_max else {
+            return
+        }
+        limit.rlim_cur = min(limit.rlim_max, Self.limitLeast)
+        _ = setrlimit(resource, &limit)
     }
 }

@@ -42,6 +42,11 @@ struct Transfer {
             for reporter in reporters { reporter.report(.failed(error, DownloadProgress()), of: file) }
             summary.note(.failed(error), of: file, number: number)
         }
+        do {
+            try DescriptorLimit.check(others: SignalSource.descriptorCount)
+        } catch {
+            return self.refuse(error)
+        }
         let signals = SignalSource()
         defer { signals.cancel() }
         do {

@@ -44,6 +44,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         _ configuration: Configuration = Configuration(),
         _ body: (AsyncHTTPClientTransport) async throws -> Answer
     ) async throws -> Answer {
+        try DescriptorLimit.check()
         let tls = try configuration.trust.tlsConfiguration()
         let buffers = ReceiveBuffers()
         let connections = ConnectionRegister()
