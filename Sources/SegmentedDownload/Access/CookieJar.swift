@@ -11,7 +11,9 @@ import Synchronization
 ///
 /// What a file holds is the user's, and goes to sources he named only. What a server sets goes back to where it came from, and to the
 /// hosts of its `Domain`; without one also not to another port or scheme, as browsers are about to have it
-/// (draft-ietf-httpbis-layered-cookies).
+/// (draft-ietf-httpbis-layered-cookies). A `Domain` below which anybody may register, such as `co.uk`, is refused by the system's list
+/// of those (`/usr/share/publicsuffix/public_suffix_list.dat`, Debian's package publicsuffix). Where there is no list, one of a single
+/// label is.
 public final class CookieJar: Sendable {
     private struct Cookie: Hashable {
         var name: String
@@ -38,13 +40,19 @@ public final class CookieJar: Sendable {
 
     private let cookies = Mutex<[Cookie]>([])
     private let now: @Sendable () -> Double
+    private let suffixes: @Sendable () -> PublicSuffixList?
 
     public convenience init() {
         self.init { Date().timeIntervalSince1970 }
     }
 
-    /// - Parameter now: seconds since 1970.
-    init(now: @escaping @Sendable () -> Double) {
+    /// - Parameters:
+    ///   - suffixes: asked for a domain that is wider than a host; absent where the system has no list.
+    ///   - now: seconds since 1970.
+    init(
+        suffixes: @escaping @Sendable () -> PublicSuffixList? = { .system }, now: @escaping @Sendable () -> Double
+    ) {
+        self.suffixes = suffixes
         self.now = now
     }
 
@@ -76,7 +84,7 @@ public final class CookieJar: Sendable {
                     .usage, "\(name), line \(number + 1): it is no cookie in Netscape's form (seven columns, with tabs)"
                 )
             }
-            let domain = columns[0].lowercased()
+            let domain = Self.withoutDot(columns[0].lowercased())
             found.append(
                 Cookie(
                     name: columns[5], value: columns.count == 7 ? columns[6] : "",
@@ -114,20 +122,22 @@ public final class CookieJar: Sendable {
         guard let (name, value) = Self.pair(parts[0]), !name.isEmpty, Self.isFit(name), Self.isFit(value) else {
             return nil
         }
+        let host = Self.withoutDot(url.origin.host)
         var cookie = Cookie(
-            name: name, value: value, domain: url.origin.host, isHostOnly: true, path: Self.defaultPath(of: url),
+            name: name, value: value, domain: host, isHostOnly: true, path: Self.defaultPath(of: url),
             isSecure: false, setter: url.origin)
         var age: Double?
         for attribute in parts.dropFirst() {
             let (key, value) = Self.pair(attribute) ?? (attribute, "")
             switch key.lowercased() {
             case "domain" where !value.isEmpty:
-                let domain = (value.hasPrefix(".") ? String(value.dropFirst()) : value).lowercased()
-                guard domain != url.origin.host else { break }
-                // Without a list of the suffixes that anybody may register below, one label is all that is known to be one.
-                guard Self.isBelow(url.origin.host, domain), domain.contains(".") else { return nil }
+                let domain = Self.withoutDot(value.hasPrefix(".") ? String(value.dropFirst()) : value).lowercased()
+                // The last one counts (RFC 6265 §5.3).
                 cookie.domain = domain
-                cookie.isHostOnly = false
+                cookie.isHostOnly = domain == host
+                guard cookie.isHostOnly || Self.isBelow(host, domain) && !self.isPublicSuffix(domain) else {
+                    return nil
+                }
             case "path" where value.hasPrefix("/"): cookie.path = value
             case "secure": cookie.isSecure = true
             case "max-age": age = Double(value).map { self.now() + $0 } ?? age
@@ -150,6 +160,7 @@ public final class CookieJar: Sendable {
     /// - Parameter isNamed: whether the user named that origin himself.
     func fieldValue(for url: SourceURL, isNamed: Bool) -> String? {
         let now = self.now()
+        let host = Self.withoutDot(url.origin.host)
         let fitting = self.cookies.withLock { cookies in
             cookies.filter { cookie in
                 guard cookie.expires.map({ $0 > now }) ?? true else { return false }
@@ -157,11 +168,12 @@ public final class CookieJar: Sendable {
                 guard Self.isWithin(url.path, cookie.path) else { return false }
                 guard let setter = cookie.setter else {
                     return isNamed
-                        && (cookie.domain == url.origin.host
-                            || !cookie.isHostOnly && Self.isBelow(url.origin.host, cookie.domain))
+                        && (cookie.domain == host
+                            || !cookie.isHostOnly && Self.isBelow(host, cookie.domain)
+                                && !self.isPublicSuffix(cookie.domain))
                 }
                 guard !cookie.isHostOnly else { return url.origin == setter }
-                return cookie.domain == url.origin.host || Self.isBelow(url.origin.host, cookie.domain)
+                return cookie.domain == host || Self.isBelow(host, cookie.domain)
             }
         }
         guard !fitting.isEmpty else { return nil }
@@ -174,9 +186,21 @@ public final class CookieJar: Sendable {
 
     // MARK: Matching
 
+    /// A name without the dot at its end that says it is complete: it is the same host.
+    private static func withoutDot(_ name: String) -> String {
+        guard let last = name.lastIndex(where: { $0 != "." }) else { return "" }
+        return String(name[...last])
+    }
+
+    /// Whether anybody may register a name below a domain. Without a list, one label is all that is known to be such.
+    private func isPublicSuffix(_ domain: String) -> Bool {
+        guard domain.contains(".") else { return true }
+        return self.suffixes()?.contains(domain) ?? false
+    }
+
     /// Whether a host is below a domain, neither being an address.
     private static func isBelow(_ host: String, _ domain: String) -> Bool {
-        guard host.hasSuffix(".\(domain)"), !host.hasPrefix("[") else { return false }
+        guard !domain.isEmpty, host.hasSuffix(".\(domain)"), !host.hasPrefix("[") else { return false }
         return !host.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: ".") }
     }
 

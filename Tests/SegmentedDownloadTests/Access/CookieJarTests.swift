@@ -48,6 +48,100 @@ struct CookieJarTests {
         }
     }
 
+    /// A list as the system's, with a rule of each kind.
+    private static let suffixes = PublicSuffixList(
+        """
+        // ===BEGIN ICANN DOMAINS===
+        com
+        uk
+        co.uk
+        *.ck
+        !www.ck
+        公司.cn // behind white space: a comment
+        // ===BEGIN PRIVATE DOMAINS===
+        github.io
+
+        """)
+
+    @Test("A domain below which anybody may register gets no cookie, by the rules of the list")
+    func publicSuffixes() throws {
+        #expect(Self.suffixes.contains("xn--55qx5d.cn") && !Self.suffixes.contains("b.xn--55qx5d.cn"))
+        let refused = [
+            ("foo.com", "com"), ("a.co.uk", "co.uk"), ("a.co.uk", "uk"), ("me.github.io", "github.io"),
+            ("a.b.ck", "b.ck"),
+            ("a.b.ck", "ck"), ("a.unknown", "unknown"), ("a.www.ck", "ck"),
+        ]
+        let accepted = [
+            ("a.foo.com", "foo.com"), ("a.b.co.uk", "b.co.uk"), ("x.me.github.io", "me.github.io"),
+            ("a.www.ck", "www.ck"), ("a.c.b.ck", "c.b.ck"),
+            ("x.b.unknown", "b.unknown"),
+        ]
+        for (isAccepted, cases) in [(false, refused), (true, accepted)] {
+            for (host, domain) in cases {
+                for (setter, attribute) in [
+                    (host, domain), ("\(host).", domain), (host, ".\(domain)."), ("\(host).", "\(domain)."),
+                ] {
+                    let jar = CookieJar(suffixes: { Self.suffixes }, now: { 0 })
+                    jar.note(["a=1; Path=/; Domain=\(attribute)"], from: try SourceURL("http://\(setter)/"))
+                    for beside in ["http://other.\(domain)/", "http://other.\(domain)./"] {
+                        let sent = try Self.sent(jar, beside)
+                        #expect(sent == (isAccepted ? "a=1" : nil), "\(setter) \(attribute) \(beside)")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("Without a list one label is refused; a host that is a suffix itself has cookies of its own")
+    func withoutList() throws {
+        let jar = CookieJar(suffixes: { nil }, now: { 0 })
+        jar.note(["a=1; Domain=com.", "b=1; Domain=com", "c=1; Domain=."], from: try SourceURL("http://foo.com./"))
+        #expect(try Self.sent(jar, "http://bar.com./") == nil && Self.sent(jar, "http://bar.com/") == nil)
+        jar.note(["a=1; Domain=co.uk"], from: try SourceURL("http://foo.co.uk/"))
+        #expect(try Self.sent(jar, "http://bar.co.uk/") == "a=1", "nothing says what co.uk is")
+        let own = CookieJar(suffixes: { Self.suffixes }, now: { 0 })
+        own.note(["a=1; Path=/; Domain=github.io"], from: try SourceURL("http://github.io/"))
+        #expect(try Self.sent(own, "http://github.io/") == "a=1")
+        #expect(try Self.sent(own, "http://me.github.io/") == nil)
+        // The last of several counts.
+        own.note(["b=1; Path=/; Domain=foo.com; Domain=a.foo.com"], from: try SourceURL("http://a.foo.com/"))
+        #expect(try Self.sent(own, "http://foo.com/") == nil)
+    }
+
+    @Test("What a file says of all hosts below a suffix is for none of them")
+    func fileOfSuffix() throws {
+        let jar = CookieJar(suffixes: { Self.suffixes }, now: { 0 })
+        let lines = [".co.uk\tTRUE\t/\tFALSE\t0\tall\t1", ".b.co.uk.\tTRUE\t/\tFALSE\t0\town\t1"]
+        try jar.load(text: lines.joined(separator: "\n"), name: "cookies")
+        #expect(try Self.sent(jar, "http://a.b.co.uk/") == "own=1")
+        #expect(try Self.sent(jar, "http://b.co.uk./") == "own=1")
+        #expect(try Self.sent(jar, "http://c.co.uk/") == nil)
+    }
+
+    @Test(
+        "The system's own list",
+        .enabled(if: PublicSuffixList.system != nil, "the package publicsuffix is not installed"),
+        arguments: [
+            ("com", true), ("co.uk", true), ("github.io", true), ("foo.ck", true), ("www.ck", false),
+            ("example.com", false),
+            ("xn--55qx5d.cn", true), ("xn--aroport-bya.ci", true), ("city.kobe.jp", false), ("other.kobe.jp", true),
+        ])
+    func systemList(domain: String, isSuffix: Bool) {
+        #expect(PublicSuffixList.system?.contains(domain) == isSuffix)
+    }
+
+    @Test(
+        "Names of other scripts, as RFC 3492 and the name system have them",
+        arguments: [
+            ("bücher", "xn--bcher-kva"), ("münchen.de", "xn--mnchen-3ya.de"),
+            ("他们为什么不说中文", "xn--ihqwcrb4cv8a8dqg056pqjye"),
+            ("ليهمابتكلموشعربي؟", "xn--egbpdaj6bu4bxfgehfvwxn"), ("3年b組金八先生", "xn--3b-ww4c5e180e575a65lsy2b"),
+            ("a.b", "a.b"),
+        ])
+    func punycode(name: String, encoded: String) {
+        #expect(Punycode.encoded(Substring(name)) == encoded)
+    }
+
     @Test(
         "A later one takes an earlier one's place, and one that has expired is gone; the age counts more than the date")
     func expiry() throws {
