@@ -34,7 +34,7 @@ let package = Package(
         .systemLibrary(name: "CLinux"),
         .target(
             name: "SegmentedDownloadCore",
-            dependencies: ["CDeflate", "CZlib", .product(name: "HTTPTypes", package: "swift-http-types")],
+            dependencies: ["CDeflate", "CNettle", "CZlib", .product(name: "HTTPTypes", package: "swift-http-types")],
             swiftSettings: strict
         ),
         .target(

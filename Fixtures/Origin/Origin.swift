@@ -96,6 +96,15 @@ public struct Origin: Sendable {
         return "\(self.configuration.tls ? "https" : "http")://\(authority):\(self.port)\(pathAndQuery)"
     }
 
+    /// The URL of a resource without its query, which the origin keeps and may be told another: so one URL can behave in one
+    /// way now and in another later.
+    public func plainURL(_ resource: String) -> String {
+        let mark = resource.firstIndex(of: "?") ?? resource.endIndex
+        let path = String(resource[..<mark])
+        self.server.resources.remember(query: String(resource[mark...].dropFirst()), of: path)
+        return self.url(path)
+    }
+
     /// Serves other content at a path, whatever its query, from the next request on.
     ///
     /// No size keeps the size, and no entity tag gives the default one of the new content.

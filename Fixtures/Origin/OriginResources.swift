@@ -19,6 +19,8 @@ final class OriginResources: Sendable {
     private struct State {
         var resources: [String: Resource] = [:]
         var replacements: [String: Moment.Replacement] = [:]
+        /// What a path is asked for with where a request has no query.
+        var queries: [String: String] = [:]
     }
 
     private let log: OriginLog
@@ -27,6 +29,10 @@ final class OriginResources: Sendable {
 
     init(log: OriginLog) {
         self.log = log
+    }
+
+    func remember(query: String, of path: String) {
+        self.state.withLock { $0.queries[path] = query }
     }
 
     func replace(_ path: String, seed: UInt64, size: Int64?, entityTag: Behaviour.EntityTag) {
@@ -41,13 +47,14 @@ final class OriginResources: Sendable {
     }
 
     /// Decides the answer to a request and counts it.
-    func answer(_ request: OriginRequest, connection: Int, peer: String, unixSeconds: Int64) -> (Answer, OriginExchange)
-    {
+    func answer(_ given: OriginRequest, connection: Int, peer: String, unixSeconds: Int64) -> (Answer, OriginExchange) {
         let now = NIODeadline.now()
-        let (resource, replacement) = self.state.withLock { state in
+        let (request, resource, replacement) = self.state.withLock { state in
+            var request = given
+            if let query = state.queries[given.path], !given.target.contains("?") { request.target += "?" + query }
             let resource = state.resources[request.stateKey] ?? Resource()
             state.resources[request.stateKey] = resource
-            return (resource, state.replacements[request.path])
+            return (request, resource, state.replacements[request.path])
         }
         let elapsed = Duration.nanoseconds((now - self.start).nanoseconds)
         let nonce = UInt64.random(in: .min ... .max)

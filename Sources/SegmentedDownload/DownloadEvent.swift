@@ -111,6 +111,9 @@ public struct DownloadResult: Hashable, Sendable {
         case etag
         /// The same Last-Modified on every response.
         case lastModified = "last_modified"
+        /// Parts of it were kept from another resource or without a validator, or came from a mirror: bytes at their ends and at
+        /// random places agreed with those of the origin.
+        case comparison
         /// Nothing but the length, if even that.
         case none
     }

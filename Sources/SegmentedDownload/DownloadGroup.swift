@@ -21,6 +21,7 @@ public final class DownloadGroup: Sendable {
     let engine: DownloadEngine
     private let transport: any HTTPTransport
     let storage: any Storage
+    private let placed = PlacedFiles()
     private let access: Access
     private let servers: ServerBook?
     let historyLog: HistoryLog?
@@ -92,7 +93,7 @@ public final class DownloadGroup: Sendable {
                         access: self.access, transport: self.transport,
                         isNamed: self.access.isNamed(source, of: request))
                 },
-                storage: self.storage)
+                storage: self.storage, placed: self.placed)
             if let progress { job.rest(as: progress) }
             job.broadcaster.relay { [weak self, weak job] signal in
                 if let job { self?.hear(signal, of: job) }

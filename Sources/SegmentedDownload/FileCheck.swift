@@ -60,6 +60,7 @@ public struct FileCheck: Sendable {
         guard status.kind == .file else { throw Failure(.file, "\(path.printable) is no regular file") }
         let length = status.length
         let record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
+        if record != nil, digests.isEmpty, pieces == nil { try POSIXStorage().checkTrust(status, path) }
         guard record != nil || !digests.isEmpty || pieces != nil else {
             throw Failure(
                 .state, "\(path.printable) does not say what it should be: segdl has not fetched it, or it was copied",
@@ -145,7 +146,9 @@ public struct FileCheck: Sendable {
                 hint: "Fetch it anew with --if-exists overwrite")
         }
         do {
-            try await self.beginRepair(length, sources, remote.resource, POSIXStorage())
+            // What is right in the file is of the resource that it was fetched from, which the source need not be.
+            let resource = self.knowsPieces ? remote.resource : self.record?.resource ?? remote.resource
+            try await self.beginRepair(length, sources, resource, POSIXStorage())
         } catch {
             throw DownloadError(wrapping: error)
         }
@@ -165,7 +168,6 @@ public struct FileCheck: Sendable {
             file.close()
             throw Failure(.exists, "another process has \(self.path.printable)")
         }
-        // Its own tag is the source's, which another one than the file came from may have, or have another of.
         let header = Manifest.Header(
             id: 0, resource: resource, completeLength: length, device: 0, inode: 0, bootID: "", sources: [],
             digests: [])
@@ -222,13 +224,5 @@ private struct BlockChecksums {
         var closed = self
         closed.close()
         return closed.finished
-    }
-}
-
-extension StorageStatus {
-    /// Whether it is the same file with the same content. Where its blocks are may be decided later.
-    fileprivate func isSame(as other: StorageStatus) -> Bool {
-        self.device == other.device && self.inode == other.inode && self.length == other.length
-            && self.modified == other.modified
     }
 }

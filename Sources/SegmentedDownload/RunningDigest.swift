@@ -150,10 +150,6 @@ extension RunningDigest {
     }
 }
 
-extension Sequence<UInt8> {
-    /// Two hexadecimal digits for each byte.
-    var hex: String { self.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
-}
 
 extension StorageFile {
     /// Hands the file's bytes up to `length` to `body`, piece by piece in order; returns how many there were.

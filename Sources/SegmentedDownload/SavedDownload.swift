@@ -40,8 +40,10 @@ public struct SavedDownload: Hashable, Sendable {
                     .state, "there is no interrupted download of \(destination.printable)",
                     hint: "Give the path of the file, and run in the directory it was begun in")
             }
+            try storage.checkTrust(status, paths.manifest)
             let file = try storage.open(paths.manifest, .read)
             defer { file.close() }
+            try storage.checkTrust(file.status(), paths.manifest)
             self.init(path: destination, try ManifestCodec.decode(try file.contents(limit: 1 << 30)))
             // A crash after its last step may leave the manifest, whose part is the finished file by then.
             if try storage.status(of: paths.part) == nil { self.bytesDone = 0 }
@@ -49,6 +51,10 @@ public struct SavedDownload: Hashable, Sendable {
             throw error
         } catch let error as StorageError {
             throw DownloadError(error.failure)
+        } catch let failure as Failure {
+            throw DownloadError(failure)
+        } catch ManifestCodec.Damage.versionUnknown(let version) {
+            throw DownloadError(Surveyor.laterVersion(version, paths))
         } catch {
             throw DownloadError(
                 .state, "the manifest \(paths.manifest.printable) is damaged",

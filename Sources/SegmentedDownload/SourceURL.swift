@@ -116,6 +116,12 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     /// Path and query, as they are asked for (RFC 9112 §3.2.1).
     var target: String { self.path + (self.query.map { "?\($0)" } ?? "") }
 
+    /// What names the resource: the URL without the query items that only sign it or limit its time.
+    package var resourceText: String {
+        let query = self.query.map { "?" + QuerySignature.removed(from: $0) } ?? ""
+        return self.origin.text + self.path + query
+    }
+
     /// The host as it is named in messages, with its port where that is not the scheme's own.
     package var host: String {
         let isDefault = self.origin.port == (self.origin.scheme == "https" ? 443 : 80)

@@ -83,6 +83,7 @@ struct MessageReporter: ProgressReporter {
         case .digest: "verified by \(result.digests.map(\.algorithm.rawValue).joined(separator: " and "))"
         case .etag: "verified by etag"
         case .lastModified: "verified by last-modified"
+        case .comparison: "verified by comparing parts of it"
         case .none: "not verified"
         }
     }

@@ -37,7 +37,7 @@ struct ManifestModel {
             return
         }
         guard !self.isEnded, let first = Int64(exactly: record.first), let second = Int64(exactly: record.second),
-            (1...5).contains(record.kind), record.kind != 1 || Self.isPossible(first, second, self.completeLength)
+            (1...5).contains(record.kind) || record.kind == 7, record.kind != 1 || Self.isPossible(first, second, self.completeLength)
         else {
             self.isEnded = true
             return
@@ -54,6 +54,8 @@ struct ManifestModel {
                 self.everDurable.insert(self.claims[index].claim)
             }
         case 4: self.claims.removeAll { !$0.isDurable }
+        // A digest that was wrong takes no claim away.
+        case 7: break
         default: self.claims.removeAll { $0.claim.range.upperBound > first }
         }
     }

@@ -112,13 +112,8 @@ enum RangeResponseProperties {
     /// Validator and coding; lengths are the caller's.
     private static func isSame(_ recorded: Fields?, _ current: Fields) -> Bool {
         guard let recorded else { return true }
-        func validator(_ fields: Fields) -> (tag: Reference.Tag?, date: HTTPDate?) {
-            let tags = Self.values("etag", fields)
-            let dates = Self.values("last-modified", fields)
-            return (
-                tags.count == 1 ? Reference.entityTag(tags[0]) : nil,
-                dates.count == 1 ? HTTPDate(fieldValue: dates[0]) : nil
-            )
+        func validator(_ fields: Fields) -> (tags: [String], dates: [String]) {
+            (Self.values("etag", fields), Self.values("last-modified", fields))
         }
         return ValidatorProperties.expected(validator(recorded), validator(current)) != .changed
             && Self.codings(recorded) == Self.codings(current)

@@ -14,12 +14,17 @@ package final class SimulatedDisk: @unchecked Sendable {
         case attribute(String, [UInt8])
     }
 
+    /// The user as whom the program runs.
+    package static let user: UInt32 = 1000
+
     package final class Inode {
         package let number: UInt64
         package var bytes: [UInt8] = []
         package var attributes: [String: [UInt8]] = [:]
         package var modified: Int64
         package var linkCount: UInt64 = 1
+        /// Who owns it and who may write to it.
+        package var ownership = Ownership(owner: SimulatedDisk.user, permissions: 0o644)
         /// The open file that holds the lock.
         var lockHolder: Int?
         // What a power cut leaves for sure, and what it may leave.

@@ -69,6 +69,9 @@ package struct SimulatedStorage: Storage {
         try await self.disk.synchronizeNames(epoch: self.epoch)
     }
 
+    package var user: UInt32 { SimulatedDisk.user }
+    package var permissionsForFiles: UInt32 { 0o644 }
+
     package func lockHolder(of status: StorageStatus) -> Int32? { nil }
 }
 
@@ -76,7 +79,7 @@ extension SimulatedDisk.Inode {
     fileprivate var status: StorageStatus {
         StorageStatus(
             kind: .file, length: Int64(self.bytes.count), device: 1, inode: self.number, linkCount: self.linkCount,
-            allocated: Int64(self.bytes.count), modified: self.modified)
+            allocated: Int64(self.bytes.count), modified: self.modified, ownership: self.ownership)
     }
 }
 
@@ -179,6 +182,11 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         guard self.inode.attributes[name] != nil else { return }
         try self.disk.begin("fremovexattr", self.path, epoch: self.epoch)
         self.inode.attributes[name] = nil
+    }
+
+    func setPermissions(_ permissions: UInt32) throws(StorageError) {
+        try self.disk.begin("fchmod", self.path, epoch: self.epoch)
+        self.inode.ownership = Ownership(owner: self.inode.ownership.owner, permissions: permissions)
     }
 
     func setModified(_ seconds: Int64) throws(StorageError) {

@@ -270,6 +270,7 @@ package struct SmallWorld: Hashable, Sendable {
         case .place:
             if self.written != (1 << UInt32(Self.length)) - 1 { self.violate("a file with holes is placed") }
             self.steps.append(.placed)
+        case .replaceExisting: self.violate("it replaces a file, and there is none")
         case .interruptPlacing: break
         case .discard: self.steps.append(.discarded)
         case .report: break

@@ -215,11 +215,13 @@ final class DownloadEngine: Sendable {
             if desk.begin(.revision(revision), of: job.id) {
                 self.perform(.revision(revision), of: job, in: &group)
             }
-        case .place(let length):
+        case .replaceExisting:
+            job.replaceExisting()
+        case .place(let length, let isCompared):
             job.update(state: .verifying)
             job.beginPlacing()
             self.spawn(job, in: &group) {
-                try await job.place(length: length)
+                try await job.place(length: length, isCompared: isCompared)
                 return .placed
             }
         case .interruptPlacing:

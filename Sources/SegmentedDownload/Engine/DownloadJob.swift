@@ -25,6 +25,11 @@ final class DownloadJob: Sendable {
         var interruption = Latch()
         /// Who defines the resource.
         var reference = SourceID.first
+        /// Whether a finished file at the destination is overlooked, and the one to be replaced.
+        var replacesExisting = false
+        var replaceable: StorageStatus?
+        /// Whether parts of the file were only compared.
+        var isCompared = false
         var progress = DownloadProgress()
         var state = DownloadState.queued
         var requests = 0
@@ -51,11 +56,15 @@ final class DownloadJob: Sendable {
     /// Where the bytes are handed on to, if they are not kept.
     private let output: OutputDescriptor?
     private let naming: DestinationNaming
+    /// What the downloads of the group have put in place.
+    private let placed: PlacedFiles
     private let shared: Mutex<Shared>
 
     init(
-        id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage
+        id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage,
+        placed: PlacedFiles
     ) {
+        self.placed = placed
         self.id = id
         self.request = request
         self.followers = followers
@@ -143,13 +152,18 @@ final class DownloadJob: Sendable {
                 duration: duration, crc32: shared.finished?.crc.hex,
                 digests: shared.expected + (shared.finished?.computed(besides: shared.expected) ?? []),
                 verifiedBy: wasAlreadyComplete && self.request.ifExists == .skip
-                    ? .none : self.verification(shared.resource, hasDigests: !shared.expected.isEmpty),
+                    ? .none
+                    : self.verification(
+                        shared.resource, hasDigests: !shared.expected.isEmpty, isCompared: shared.isCompared),
                 wasAlreadyComplete: wasAlreadyComplete)
         }
     }
 
-    private func verification(_ resource: RemoteResource?, hasDigests: Bool) -> DownloadResult.Verification {
+    private func verification(
+        _ resource: RemoteResource?, hasDigests: Bool, isCompared: Bool
+    ) -> DownloadResult.Verification {
         if hasDigests { return .digest }
+        if isCompared { return .comparison }
         guard let resource, !resource.endsWithConnection else { return .none }
         let validator = resource.validator
         guard case .same(let proof) = validator.compare(with: validator) else {
@@ -167,13 +181,19 @@ final class DownloadJob: Sendable {
     func survey() async throws -> Surveyor.Finding {
         // A part that was found changed while it was written is still open, and locked by us.
         self.close()
-        let (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
+        var (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
         self.shared.withLock { shared in
             shared.paths = paths
             shared.part = finding.part
             // Remains of an earlier run fix the name: that is the file to go on with.
             if finding.survey != .nothing { shared.isNamed = true }
-            if case .partial = finding.survey, let header = finding.part?.header { self.inherit(header, into: &shared) }
+            if case .partial(var saved) = finding.survey, let header = finding.part?.header {
+                self.inherit(header, into: &shared)
+                saved.hasDigests = !shared.digests.isEmpty
+                let known = Set(header.digests)
+                saved.isPinned = !known.isEmpty && known.isSubset(of: shared.digests.map(\.description))
+                finding.survey = .partial(saved)
+            }
             if case .existing(let file) = finding.survey {
                 shared.resource = file.record
                 shared.progress.bytesDone = file.length
@@ -222,11 +242,28 @@ final class DownloadJob: Sendable {
                     + "fetch this file with one process at a time"))
     }
 
+    /// From now on a finished file at the destination is overlooked, and replaced in the end.
+    func replaceExisting() {
+        self.shared.withLock { $0.replacesExisting = true }
+    }
+
+    private var replacesExisting: Bool { self.shared.withLock { $0.replacesExisting } }
+
     /// Looks at a destination, and clears away what a crash after its last step left beside it, or brought back.
     private func survey(_ paths: DestinationPaths) async throws -> Surveyor.Finding {
         try self.storage.removeAbandonedClaim(paths)
         try self.removeSecondName(paths)
-        let finding = try self.surveyor.survey(paths, policy: self.request.settings.ifExists)
+        if self.replacesExisting {
+            let found = try self.storage.status(of: paths.destination)
+            if let found, self.placed.contains(found) {
+                throw Failure(
+                    .exists, "another URL of this run has the same file name, \(paths.destination.printable)",
+                    hint: "Keep both with --if-exists rename, or choose another name with -o")
+            }
+            self.shared.withLock { $0.replaceable = found }
+        }
+        let finding = try self.surveyor.survey(
+            paths, policy: self.replacesExisting ? .overwrite : self.request.settings.ifExists)
         guard case .existing(let file) = finding.survey, try self.storage.status(of: paths.part) == nil else {
             return finding
         }
@@ -258,7 +295,8 @@ final class DownloadJob: Sendable {
 
     /// A download that is gone on with is held to the digests it was begun with, unless the request names others.
     private func inherit(_ header: Manifest.Header, into shared: inout Shared) {
-        guard header.recordedSources.contains(where: { $0.url == self.request.source.string }),
+        let text = self.request.source.resourceText
+        guard header.recordedSources.contains(where: { RecordedSource.resourceText(of: $0.url) == text }),
             self.request.continuation != .no
         else { return }
         for digest in header.digests.compactMap({ ExpectedDigest($0) })
@@ -269,7 +307,7 @@ final class DownloadJob: Sendable {
 
     private var surveyor: Surveyor {
         Surveyor(
-            storage: self.storage, digests: self.request.digests, sources: self.request.sources.map(\.string))
+            storage: self.storage, digests: self.request.digests, sources: self.request.sources)
     }
 
     /// The destination as far as it is known.
@@ -317,13 +355,14 @@ final class DownloadJob: Sendable {
         if let finding = try await self.rename(to: preparation.suggestedName) {
             return finding
         }
-        let surveyed = self.shared.withLock { shared in
+        let found = self.shared.withLock { shared in
             shared.resource = preparation.resource
             shared.reference = preparation.source
             shared.announced = shared.lastAnnounced
             shared.isNamed = true
             return shared.part
         }
+        let (surveyed, hasSetAside) = try self.setAside(found, preparation)
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
         surveyed?.keep(self.request.syncPolicy)
         let source = self.recorded(preparation.source)
@@ -348,6 +387,7 @@ final class DownloadJob: Sendable {
                     part.describe(self.request.label(inheriting: nil))
                     part.keep(self.request.syncPolicy)
                 }
+                if hasSetAside { part.noteSetAside() }
                 try await part.begin(
                     preparation.resource, id: id, sources: source, digests: digests, allocates: self.request.allocates)
             } catch {
@@ -358,6 +398,17 @@ final class DownloadJob: Sendable {
         }
         self.readAlong(id: id, length: preparation.resource.completeLength)
         return nil
+    }
+
+    /// Sets the surveyed part aside, if it is of another file.
+    ///
+    /// - Returns: The part to go on with, and whether another one is kept beside it.
+    private func setAside(
+        _ part: PartialFile?, _ preparation: Preparation
+    ) throws(StorageError) -> (PartialFile?, hasSetAside: Bool) {
+        guard preparation.setsAside, let part, try self.storage.setAside(part.paths) else { return (part, false) }
+        self.close()
+        return (nil, true)
     }
 
     /// Has somebody read the file while it is fetched, if it is handed on or has digests.
@@ -435,7 +486,9 @@ final class DownloadJob: Sendable {
         let header = Manifest.Header(
             id: 0, resource: RemoteResource(completeLength: nil), completeLength: 0, device: 0, inode: 0, bootID: "",
             sources: [], digests: [])
-        return PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
+        let part = PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
+        try part.protect()
+        return part
     }
 
     private func checkSpace(for resource: RemoteResource, part: PartialFile) throws {
@@ -470,16 +523,18 @@ final class DownloadJob: Sendable {
     }
 
     /// Verifies and moves into place.
-    func place(length: Int64) async throws {
-        let (part, resource, flag, digests) = self.shared.withLock { shared in
-            (shared.part, shared.resource, shared.interruption, shared.expected)
+    func place(length: Int64, isCompared: Bool) async throws {
+        let (part, resource, flag, digests, replaceable) = self.shared.withLock { shared in
+            shared.isCompared = isCompared
+            return (shared.part, shared.resource, shared.interruption, shared.expected, shared.replaceable)
         }
         guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }
-        let finisher = Finisher(
+        var finisher = Finisher(
             storage: self.storage, part: part, resource: resource, digests: digests,
             computedDigests: self.request.computedDigests,
-            replaces: self.request.ifExists == .overwrite, alternative: self.alternative,
+            replaces: self.request.ifExists == .overwrite || self.replacesExisting, alternative: self.alternative,
             keepsRemoteTime: self.request.keepsRemoteTime)
+        finisher.replaceable = replaceable
         let result =
             self.output == nil
             ? try await finisher.finish(length: length, unless: flag)
@@ -488,6 +543,7 @@ final class DownloadJob: Sendable {
             shared.finished = result
             if let paths = result.paths { shared.paths = paths }
         }
+        if self.output == nil, let status = try self.storage.status(of: self.path) { self.placed.insert(status) }
     }
 
     /// The destination's other names, where the policy is to rename.

@@ -304,6 +304,11 @@ struct EngineDesk {
         case .note(let text): job.broadcaster.send(.note(text))
         case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))
         case .learned(let connections): job.learn(connections: connections)
+        case .setAside(let difference):
+            job.broadcaster.send(
+                .note(
+                    "the partial file is of another file (\(difference)); it is kept beside the new one until that is complete"
+                ))
         case .restarted(let difference):
             // What was done is of another version; as long as its part is kept, that tells how much there is.
             var progress = job.progress

@@ -14,6 +14,8 @@ package struct Finisher: Sendable {
     package let replaces: Bool
     /// Further names for the destination, by number from 1, where its own may be taken; absent if only its own will do.
     var alternative: (@Sendable (Int) -> DestinationPaths?)?
+    /// What the destination must still be for it to be replaced, if that matters.
+    var replaceable: StorageStatus?
     /// Whether the file gets the date that the server says.
     let keepsRemoteTime: Bool
 
@@ -47,11 +49,14 @@ package struct Finisher: Sendable {
         }
         try self.leaveRecord(claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
+        try self.part.restorePermissions()
         try self.checkIdentity(length: length)
         let paths = try await self.rename()
         self.part.markPlaced()
         if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
         try self.part.removeManifest()
+        // The file is whole and in place: what cannot be deleted is no failure.
+        if self.part.header.hasSetAside { try? self.storage.removeSetAside(of: self.part.paths) }
         self.part.close()
         return Result(length: length, crc: crc, paths: paths, hexes: hexes)
     }
@@ -83,7 +88,8 @@ package struct Finisher: Sendable {
         if !self.resource.endsWithConnection {
             var record = FinishedRecord(
                 resource: self.resource, length: length, crc: crc, modified: try file.status().modified,
-                pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [])
+                pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
+                salt: self.part.header.id)
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
             record.pieces = []
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
@@ -115,6 +121,25 @@ package struct Finisher: Sendable {
 
     /// Gives the part its name; returns which.
     private func rename() async throws -> DestinationPaths {
+        if let replaceable, let found = try self.storage.status(of: self.part.paths.destination),
+            !found.isSame(as: replaceable)
+        {
+            throw Failure(
+                .exists,
+                "\(self.part.paths.destination.printable) was changed while the file was fetched; the part stays as it is",
+                hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
+        }
+        let own = try self.part.file.status()
+        let paths = try await self.place()
+        // In a directory that others may write to, the part's name may have been another file's for a moment.
+        guard try self.storage.status(of: paths.destination)?.isSameFile(as: own) == true else {
+            throw Failure(
+                .file, "\(paths.destination.printable) was replaced by another program while it was put in place")
+        }
+        return paths
+    }
+
+    private func place() async throws -> DestinationPaths {
         if try await self.tryRename(to: self.part.paths) { return self.part.paths }
         var number = 1
         while let paths = self.alternative?(number) {
@@ -200,6 +225,7 @@ package struct Finisher: Sendable {
 
     private func check(_ digest: ExpectedDigest, _ hex: String) throws {
         guard digest.hex == hex else {
+            try self.part.reject()
             throw Failure(
                 .integrity, "the file's \(digest.algorithm.rawValue) is \(hex), not \(digest.hex)",
                 hint: "Start anew with --continue no")

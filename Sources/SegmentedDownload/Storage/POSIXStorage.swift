@@ -1,4 +1,5 @@
 import CLinux
+import SegmentedDownloadCore
 
 #if canImport(Glibc)
     import Glibc
@@ -147,6 +148,16 @@ package struct POSIXStorage: Storage {
         }
     }
 
+    package var user: UInt32 { geteuid() }
+
+    /// From `/proc`, for `umask(2)` itself would change it for a moment in all threads.
+    package var permissionsForFiles: UInt32 {
+        let lines = Self.readSmallFile("/proc/self/status")?.split(separator: UInt8(ascii: "\n")) ?? []
+        let digits = lines.first { $0.starts(with: "Umask:".utf8) }?.drop { !(UInt8(ascii: "0")...UInt8(ascii: "7") ~= $0) }
+        let mask = digits.flatMap { UInt32(String(decoding: $0, as: UTF8.self), radix: 8) } ?? 0o022
+        return 0o666 & ~mask
+    }
+
     package func lockHolder(of status: StorageStatus) -> Int32? {
         // The list is read page by page, and loses lines to locks that come and go in between.
         for _ in 0..<Self.lockListReadsMax {
@@ -288,6 +299,10 @@ final class POSIXFile: StorageFile {
         _ = try? POSIXStorage.check("fremovexattr", self.path) { fremovexattr(self.descriptor, name) }
     }
 
+    func setPermissions(_ permissions: UInt32) throws(StorageError) {
+        try POSIXStorage.check("fchmod", self.path) { fchmod(self.descriptor, mode_t(permissions)) }
+    }
+
     func setModified(_ seconds: Int64) throws(StorageError) {
         // UTIME_OMIT, a macro that is not imported: the time of the last access stays.
         let times = [
@@ -315,7 +330,8 @@ extension StorageStatus {
         self.init(
             kind: kind, length: Int64(buffer.st_size), device: UInt64(buffer.st_dev), inode: UInt64(buffer.st_ino),
             linkCount: UInt64(buffer.st_nlink), allocated: Int64(buffer.st_blocks) * 512,
-            modified: Int64(buffer.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(buffer.st_mtim.tv_nsec)
+            modified: Int64(buffer.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(buffer.st_mtim.tv_nsec),
+            ownership: Ownership(owner: buffer.st_uid, permissions: UInt32(buffer.st_mode & 0o7777))
         )
     }
 }

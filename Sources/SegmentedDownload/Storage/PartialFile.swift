@@ -24,6 +24,8 @@ package final class PartialFile: Sendable {
         var syncHasFailed = false
         /// Whether others were seen to have changed the part: then the next run reads everything back.
         var isDistrusted = false
+        /// Whether the whole had another digest than it should.
+        var isRejected: Bool
         /// A stream without a known length cannot be resumed, an empty file need not be: they keep no manifest. Nor does what is the
         /// destination by now.
         var isRecorded: Bool
@@ -52,15 +54,15 @@ package final class PartialFile: Sendable {
 
     package init(
         paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim],
-        durableCount: Int = 0, digestStates: [DigestState] = []
+        durableCount: Int = 0, digestStates: [DigestState] = [], isRejected: Bool = false
     ) {
         self.paths = paths
         self.file = file
         self.storage = storage
         self.journal = Mutex(
             Journal(
-                header: header, claims: claims, durableCount: durableCount, isRecorded: true, digestStates: digestStates
-            ))
+                header: header, claims: claims, durableCount: durableCount, isRejected: isRejected, isRecorded: true,
+                digestStates: digestStates))
     }
 
     package func close() {
@@ -95,7 +97,7 @@ package final class PartialFile: Sendable {
     /// compare with, and no need to.
     package func isSame(asProvedBy response: RangeResponse) -> Bool {
         guard !self.storage.keepsFiles, let resource = response.resource,
-            case .same(.etag) = self.header.resource.validator.compare(with: resource.validator)
+            case .same(.etag) = self.header.resource.verdict(on: resource)
         else { return false }
         return true
     }
@@ -131,6 +133,7 @@ package final class PartialFile: Sendable {
             journal.durableCount = 0
             journal.syncHasFailed = false
             journal.isDistrusted = false
+            journal.isRejected = false
             journal.isRecorded = resource.completeLength ?? 0 > 0 && self.storage.keepsFiles
             journal.digestStates = []
         }
@@ -151,7 +154,7 @@ package final class PartialFile: Sendable {
             journal.header = Manifest.Header(
                 id: id, resource: resource, completeLength: resource.completeLength ?? 0, device: status.device,
                 inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
-                label: journal.header.label)
+                label: journal.header.label, hasSetAside: journal.header.hasSetAside)
         }
         if let length = resource.completeLength, length > Self.immediateManifestLength, self.storage.keepsFiles {
             try await self.writeManifest(durableCount: 0)
@@ -179,7 +182,8 @@ package final class PartialFile: Sendable {
             journal.header = Manifest.Header(
                 id: id, resource: keepsRecord ? journal.header.resource : resource, completeLength: length,
                 device: status.device, inode: status.inode, bootID: self.storage.bootID,
-                sources: keepsRecord ? journal.header.sources : sources, digests: digests, label: journal.header.label)
+                sources: keepsRecord ? journal.header.sources : sources, digests: digests, label: journal.header.label,
+                hasSetAside: journal.header.hasSetAside)
             return journal.claims.count
         }
         guard self.syncPolicy == .checkpoint else {
@@ -238,11 +242,11 @@ package final class PartialFile: Sendable {
     }
 
     private func tryWriteManifest(durableCount: Int) async throws(StorageError) -> Bool {
-        let (header, claims, generation, states) = self.journal.withLock {
-            ($0.header, $0.claims, $0.generation, $0.digestStates)
+        let (header, claims, generation, states, isRejected) = self.journal.withLock {
+            ($0.header, $0.claims, $0.generation, $0.digestStates, $0.isRejected)
         }
         let durableCount = min(durableCount, claims.count)
-        let (bytes, records) = Self.encode(header, claims, states, durableCount: durableCount)
+        let (bytes, records) = Self.encode(header, claims, states, durableCount: durableCount, isRejected: isRejected)
         try self.storage.removeManifest(self.paths.manifestDraft)
         let draft = try self.storage.open(self.paths.manifestDraft, .createPrivate)
         try Self.write(bytes, to: draft, at: 0)
@@ -275,10 +279,10 @@ package final class PartialFile: Sendable {
 
     /// A manifest's bytes, and how many records they are.
     private static func encode(
-        _ header: Manifest.Header, _ claims: [Claim], _ states: [DigestState], durableCount: Int
+        _ header: Manifest.Header, _ claims: [Claim], _ states: [DigestState], durableCount: Int, isRejected: Bool
     ) -> (bytes: [UInt8], records: Int) {
         let records =
-            claims.map { Manifest.Record.claim($0) } + states.flatMap(\.pieces).map { .digest($0) }
+            (isRejected ? [.rejected] : []) + claims.map { Manifest.Record.claim($0) } + states.flatMap(\.pieces).map { .digest($0) }
             + [.checkpoint(claims: Int64(durableCount))]
         var bytes = ManifestCodec.encode(header)
         for (sequence, record) in records.enumerated() {
@@ -392,9 +396,41 @@ package final class PartialFile: Sendable {
         return self.journal.withLock { $0.claims[..<$0.durableCount].reduce(0) { $0 + $1.length } }
     }
 
+    /// Records that the whole had another digest than it should: no later run believes it without a digest.
+    func reject() throws(StorageError) {
+        try self.withJournal { (journal) throws(StorageError) in
+            journal.isRejected = true
+            try Self.append(.rejected, to: &journal)
+        }
+    }
+
+    /// Records that the part of another file was set aside, to be deleted once this one is complete.
+    func noteSetAside() {
+        self.journal.withLock { $0.header.hasSetAside = true }
+    }
+
     /// Somebody else has changed the part: no claim is believed by the next run without being read back.
     func distrust() {
         self.journal.withLock { $0.isDistrusted = true }
+    }
+
+    // MARK: Permissions
+
+    /// Takes the permission to write from all but the owner while the file is a part: it is believed because only its owner
+    /// can have written it.
+    func protect() throws(StorageError) {
+        let permissions = try self.file.status().ownership.permissions
+        guard permissions & Ownership.foreignWrite != 0 else { return }
+        try self.file.setPermissions(permissions & ~Ownership.foreignWrite)
+    }
+
+    /// Gives the finished file the permissions that the user's mask grants.
+    func restorePermissions() throws(StorageError) {
+        let granted = self.storage.permissionsForFiles
+        guard granted & Ownership.foreignWrite != 0,
+            try self.file.status().ownership.permissions == granted & ~Ownership.foreignWrite
+        else { return }
+        try self.file.setPermissions(granted)
     }
 
     // MARK: At the end

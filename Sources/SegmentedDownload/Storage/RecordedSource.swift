@@ -28,6 +28,9 @@ struct RecordedSource: Hashable {
         self.url = String(rest)
     }
 
+    /// What names the resource of a recorded URL, see ``SourceURL/resourceText``.
+    static func resourceText(of url: String) -> String? { (try? SourceURL(url))?.resourceText }
+
     var text: String { (self.isReference ? "*" : "") + (self.isForeign ? "~" : "") + self.url }
 }
 

@@ -42,6 +42,12 @@ package protocol Storage: Sendable {
     /// Names the current boot, as far as the system does.
     var bootID: String { get }
 
+    /// The user as whom this process makes files (`geteuid`).
+    var user: UInt32 { get }
+
+    /// The permissions of files that anybody may read and write as far as the user's mask allows (`umask`).
+    var permissionsForFiles: UInt32 { get }
+
     /// The process that holds a file's lock, where the system tells (`/proc/locks`).
     func lockHolder(of status: StorageStatus) -> Int32?
 }
@@ -79,6 +85,9 @@ package protocol StorageFile: Sendable {
 
     /// Takes an extended attribute away, as far as the file system does that.
     func removeAttribute(_ name: String) throws(StorageError)
+
+    /// Sets who may read and write it (`fchmod`).
+    func setPermissions(_ permissions: UInt32) throws(StorageError)
 
     /// Has the content last changed so many seconds after 1970 (`futimens`).
     func setModified(_ seconds: Int64) throws(StorageError)
@@ -120,10 +129,13 @@ package struct StorageStatus: Hashable, Sendable {
     package var allocated: Int64
     /// When the content was last changed, in nanoseconds since 1970.
     package var modified: Int64
+    package var ownership: Ownership
 
     package init(
-        kind: Kind, length: Int64, device: UInt64, inode: UInt64, linkCount: UInt64, allocated: Int64, modified: Int64
+        kind: Kind, length: Int64, device: UInt64, inode: UInt64, linkCount: UInt64, allocated: Int64, modified: Int64,
+        ownership: Ownership = Ownership(owner: 0, permissions: 0o600)
     ) {
+        self.ownership = ownership
         self.kind = kind
         self.length = length
         self.device = device
@@ -131,6 +143,15 @@ package struct StorageStatus: Hashable, Sendable {
         self.linkCount = linkCount
         self.allocated = allocated
         self.modified = modified
+    }
+
+    /// Whether it is the same file with the same content. Where its blocks are may be decided later.
+    package func isSame(as other: StorageStatus) -> Bool {
+        self.isSameFile(as: other) && self.length == other.length && self.modified == other.modified
+    }
+
+    package func isSameFile(as other: StorageStatus) -> Bool {
+        self.device == other.device && self.inode == other.inode
     }
 }
 
@@ -181,6 +202,11 @@ package struct StorageError: Error, Hashable, Sendable {
 
 extension Storage {
     package var keepsFiles: Bool { true }
+
+    /// Fails unless the file is the user's own and nobody else may write to it.
+    func checkTrust(_ status: StorageStatus, _ path: String) throws(Failure) {
+        if let failure = status.ownership.failure(user: self.user, path: path) { throw failure }
+    }
 }
 
 extension StorageFile {

@@ -24,6 +24,8 @@ struct StreamStorage: Storage {
     func synchronize(directory: String) async {}
     var keepsFiles: Bool { false }
     var bootID: String { "" }
+    var user: UInt32 { 0 }
+    var permissionsForFiles: UInt32 { 0o600 }
     func lockHolder(of status: StorageStatus) -> Int32? { nil }
 }
 
@@ -49,6 +51,7 @@ private struct StreamFile: StorageFile {
     func attribute(_ name: String) -> [UInt8]? { nil }
     func setAttribute(_ name: String, _ value: [UInt8]) -> Bool { false }
     func removeAttribute(_ name: String) {}
+    func setPermissions(_ permissions: UInt32) {}
     func setModified(_ seconds: Int64) {}
     func close() {}
 }

@@ -5,9 +5,9 @@ package struct Surveyor: Sendable {
     package let storage: any Storage
     package let digests: [ExpectedDigest]
     /// The request's sources, to find the one again that a manifest's validators are from.
-    package let sources: [String]
+    package let sources: [SourceURL]
 
-    package init(storage: any Storage, digests: [ExpectedDigest] = [], sources: [String] = []) {
+    package init(storage: any Storage, digests: [ExpectedDigest] = [], sources: [SourceURL] = []) {
         self.storage = storage
         self.digests = digests
         self.sources = sources
@@ -28,7 +28,7 @@ package struct Surveyor: Sendable {
         try self.storage.checkWritable(directory: paths.directory)
         let found = try self.storage.status(of: paths.destination)
         if let found, policy != .overwrite {
-            return Finding(survey: .existing(try self.existing(found, paths)), part: nil, note: nil)
+            return Finding(survey: .existing(try self.existing(found, paths, policy)), part: nil, note: nil)
         }
         if found?.kind == .directory {
             throw Failure(.exists, "\(paths.destination.printable) is a directory", hint: "Name a file with -o")
@@ -38,7 +38,9 @@ package struct Surveyor: Sendable {
 
     // MARK: A finished file
 
-    private func existing(_ status: StorageStatus, _ paths: DestinationPaths) throws -> ExistingFile {
+    private func existing(
+        _ status: StorageStatus, _ paths: DestinationPaths, _ policy: DownloadSettings.ExistingFilePolicy
+    ) throws -> ExistingFile {
         guard status.kind == .file else {
             let what = status.kind == .directory ? "is a directory" : "is not a regular file"
             throw Failure(.exists, "\(paths.destination.printable) \(what)", hint: "Name a file with -o")
@@ -54,6 +56,8 @@ package struct Surveyor: Sendable {
         if let known = record, try known.length != status.length || !self.isUnchanged(file, status, known) {
             record = nil
         }
+        // What others may have written proves nothing; a digest proves the bytes, whoever wrote them.
+        if record != nil, agrees == nil, policy == .verify { try self.storage.checkTrust(file.status(), paths.destination) }
         return ExistingFile(length: status.length, record: record?.resource, agreesWithDigests: agrees)
     }
 
@@ -74,14 +78,18 @@ package struct Surveyor: Sendable {
                     .exists, "\(paths.manifest.printable) stands where the manifest would be, and is none",
                     hint: "Move it away, or choose another name with -o")
             }
+            try self.checkManifest(paths)
             return Finding(survey: .nothing, part: nil, note: nil)
         }
         guard status.kind == .file, status.linkCount == 1 else {
             throw Failure(
                 .exists, "\(paths.part.printable) is not a part file of ours", hint: "Move it away, or choose -o")
         }
+        // Before it is opened: that takes permissions which a file of another user may not grant.
+        try self.storage.checkTrust(status, paths.part)
         let file = try self.storage.open(paths.part, .update)
         do {
+            try self.storage.checkTrust(file.status(), paths.part)
             let lock = try file.tryLock()
             guard lock != .busy else {
                 let holder = self.storage.lockHolder(of: status).map { "process \($0)" } ?? "another process"
@@ -110,14 +118,32 @@ package struct Surveyor: Sendable {
             }
             note = "a part file without a manifest is begun anew"
         } catch let damage as ManifestCodec.Damage {
-            note =
-                switch damage {
-                case .versionUnknown(let version):
-                    "the manifest is of a later version (\(version)) than this program knows; begun anew"
-                case .notAManifest, .headerDamaged: "the manifest is damaged; begun anew"
-                }
+            switch damage {
+            case .versionUnknown(let version): throw Self.laterVersion(version, paths)
+            case .notAManifest, .headerDamaged: note = "the manifest is damaged; begun anew"
+            }
         }
         return Finding(survey: .nothing, part: self.emptyPart(file, paths), note: note)
+    }
+
+    /// Fails for a manifest without a part that must stay as it is: another user's, or one of a later version.
+    private func checkManifest(_ paths: DestinationPaths) throws {
+        do {
+            _ = try self.manifest(paths)
+        } catch ManifestCodec.Damage.versionUnknown(let version) {
+            throw Self.laterVersion(version, paths)
+        } catch is ManifestCodec.Damage {
+            // It is replaced.
+        }
+    }
+
+    /// A manifest of a later version of segdl is neither read nor replaced.
+    static func laterVersion(_ version: UInt16, _ paths: DestinationPaths) -> Failure {
+        Failure(
+            .state,
+            "\(paths.manifest.printable) has version \(version), and this segdl reads up to \(ManifestCodec.version). "
+                + "Nothing was changed",
+            hint: "Resume with the newer segdl, or delete \(paths.manifest.printable) and \(paths.part.printable)")
     }
 
     private func manifest(_ paths: DestinationPaths) throws -> Manifest? {
@@ -125,8 +151,10 @@ package struct Surveyor: Sendable {
         guard status.kind == .file else {
             throw Failure(.exists, "\(paths.manifest.printable) is not a manifest of ours", hint: "Move it away")
         }
+        try self.storage.checkTrust(status, paths.manifest)
         let file = try self.storage.open(paths.manifest, .read)
         defer { file.close() }
+        try self.storage.checkTrust(file.status(), paths.manifest)
         return try ManifestCodec.decode(try file.contents(limit: Self.manifestLengthMaximum))
     }
 
@@ -140,12 +168,11 @@ package struct Surveyor: Sendable {
         return PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
     }
 
-    /// Which of the request's sources the resource was learnt from. A URL that was not among the manifest's is a new one
-    /// for the same file, and held to the same validators.
+    /// Which of the request's sources the resource was learnt from, if it is one of them.
     private func reference(of header: Manifest.Header) -> SourceID? {
-        let recorded = header.recordedSources
-        if let index = recorded.reference.flatMap({ self.sources.firstIndex(of: $0) }) { return SourceID(index) }
-        return self.sources.contains { source in recorded.contains { $0.url == source } } ? nil : .first
+        guard let reference = header.recordedSources.reference else { return nil }
+        let text = RecordedSource.resourceText(of: reference)
+        return self.sources.firstIndex { $0.resourceText == text }.map { SourceID($0) }
     }
 
     /// Believes durable claims if the part is the file they were made of and was left alone since a clean pause; reads
@@ -171,13 +198,15 @@ package struct Surveyor: Sendable {
         // What was lost may come again as other bytes, and no state is of those.
         let frontier = missing.first?.lowerBound ?? header.completeLength
         let states = manifest.digestStates.filter { $0.offset <= frontier }
-        let saved = SavedPartial(
+        var saved = SavedPartial(
             resource: header.resource, completeLength: header.completeLength,
             missing: missing, reference: self.reference(of: header),
             marked: claims.marked)
+        saved.isRejected = manifest.isRejected
         let part = PartialFile(
             paths: paths, file: file, storage: self.storage, header: header,
-            claims: durable + unsynced, durableCount: durable.count, digestStates: states)
+            claims: durable + unsynced, durableCount: durable.count, digestStates: states,
+            isRejected: manifest.isRejected)
         return Finding(survey: .partial(saved), part: part, note: note)
     }
 }

@@ -24,8 +24,8 @@ package final class RedirectFollower: Sendable {
         var pinned: Target?
         /// Where the last request was redirected to, in order.
         var hops: [SourceURL] = []
-        /// Where the first accepted response came from: the one that defines the resource.
-        var first: SourceURL?
+        /// Whether a response with bytes has ever come.
+        var hasWorked = false
     }
 
     private let route = Mutex(Route())
@@ -47,7 +47,7 @@ package final class RedirectFollower: Sendable {
     /// accident.
     private static let renewalsMax = 1
 
-    private var hasWorked: Bool { self.route.withLock { $0.first != nil } }
+    private var hasWorked: Bool { self.route.withLock { $0.hasWorked } }
 
     /// Where the bytes come from: the last redirect's target, or the source itself.
     package var current: SourceURL { self.route.withLock { $0.pinned?.url } ?? self.source }
@@ -84,7 +84,7 @@ package final class RedirectFollower: Sendable {
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in
-                    let response = RangeResponse(request: range, head: head)
+                    let response = RangeResponse(request: range, head: head, locator: self.locator(of: url))
                     self.access.cookies.note(head.fields[values: .setCookie], from: url)
                     if mayExpire, [401, 403, 404, 410].contains(head.status) {
                         return .expired
@@ -93,7 +93,7 @@ package final class RedirectFollower: Sendable {
                         return .redirected(
                             try self.target(location, from: url, redirects: redirects), LinkedFile(head.fields))
                     }
-                    try self.arrive(at: Target(url: url, linked: linked), with: response, for: range)
+                    self.arrive(at: Target(url: url, linked: linked), with: response)
                     let announced = AnnouncedDigests(head, of: response, linked: linked)
                     return .done(try await consume(head, response, announced, body))
                 }
@@ -120,23 +120,17 @@ package final class RedirectFollower: Sendable {
         }
     }
 
-    /// Remembers where a response came from. Another place than the first one must be proved to hold the same resource:
-    /// where there is nothing to prove it by, the bytes may be another file's.
-    private func arrive(at target: Target, with response: RangeResponse, for range: RangeRequest) throws {
-        let url = target.url
-        let first = self.route.withLock { route in
-            route.pinned = url == self.source ? nil : target
-            // Asked without an identity, the answer defines the resource, and with it the place.
-            if response.hasBytes { route.first = range.identity == nil ? url : route.first ?? url }
-            return route.first
+    /// Remembers where a response came from.
+    private func arrive(at target: Target, with response: RangeResponse) {
+        self.route.withLock { route in
+            route.pinned = target.url == self.source ? nil : target
+            route.hasWorked = route.hasWorked || response.hasBytes
         }
-        guard let first, first != url, let validator = range.identity?.validator,
-            validator.compare(with: validator) == .unproven
-        else { return }
-        throw Failure(
-            .changed,
-            "\(self.source.host) leads to another place than before, and nothing proves the file there the same",
-            hint: "Start anew with --on-change restart")
+    }
+
+    /// The resource that a URL answers for.
+    private func locator(of target: SourceURL) -> ResourceLocator {
+        .named(ResourceName(requested: self.source.resourceText, target: target.resourceText))
     }
 
     private func target(_ location: String, from url: SourceURL, redirects: Int) throws -> SourceURL {
@@ -179,6 +173,7 @@ package final class RedirectFollower: Sendable {
         fields[.range] = range.rangeFieldValue
         fields[.ifRange] = range.ifRangeFieldValue
         fields[.ifNoneMatch] = range.ifNoneMatchFieldValue
+        if range.closesConnection { fields[.connection] = "close" }
         return fields
     }
 }

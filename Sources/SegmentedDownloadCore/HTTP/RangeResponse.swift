@@ -16,6 +16,8 @@ package struct RangeRequest: Hashable, Sendable {
     package let sendsIfRange: Bool
     /// Whether the identity's entity tag is sent as `If-None-Match`: asks whether a finished file is still current.
     package let sendsIfNoneMatch: Bool
+    /// Whether the connection is not to be used again: the next request then may reach another node of a server farm.
+    package var closesConnection = false
 
     package init(
         lowerBound: Int64 = 0,
@@ -45,9 +47,25 @@ package struct RangeRequest: Hashable, Sendable {
         return ByteRange(self.lowerBound..<upperBound).fieldValue
     }
 
-    /// How a response's resource differs from what it must be.
-    fileprivate func difference(from resource: RemoteResource) -> String? {
-        self.identity?.difference(from: resource, comparingValidators: self.comparesValidator)
+    /// Why a response does not have bytes of the resource that it must be of; nil if it may have them.
+    fileprivate func objection(to resource: RemoteResource) -> RangeResponse? {
+        guard let identity = self.identity else { return nil }
+        guard self.comparesValidator else {
+            return identity.differenceInContent(from: resource).map { .changed($0) }
+        }
+        return switch identity.verdict(on: resource) {
+        case .same, .unproven: nil
+        case .changed(let difference): .changed(difference)
+        case .elsewhere(let difference): .moved(difference)
+        }
+    }
+
+    /// As ``objection(to:)``, for a response that says nothing of the resource but where it is.
+    fileprivate func objection(to locator: ResourceLocator?, saying difference: String? = nil) -> RangeResponse? {
+        guard self.comparesValidator, let identity = self.identity,
+            !identity.isSameResource(as: RemoteResource(completeLength: nil, locator: locator))
+        else { return nil }
+        return .moved(difference)
     }
 
     package var ifRangeFieldValue: String? {
@@ -72,8 +90,10 @@ package enum RangeResponse: Hashable, Sendable {
     case notModified
     /// 416: nothing lies in the range; the complete length where the origin says so.
     case unsatisfiable(completeLength: Int64?)
-    /// The origin now holds another resource; the clause says how it differs.
+    /// The origin now holds another version of the resource; the clause says how it differs.
     case changed(String)
+    /// The answer is another resource's; the clause says how that differs, if it does for certain.
+    case moved(String?)
     /// The answer is no usable answer to a range: this origin serves one stream at best. The clause says why.
     case ignoresRanges(String)
     case redirected(status: Int, location: String)
@@ -87,18 +107,20 @@ package enum RangeResponse: Hashable, Sendable {
     case malformed(String)
 
     /// Judges the head of the response to `request`.
-    package init(request: RangeRequest, head: ResponseHead) {
+    ///
+    /// - Parameter locator: where it came from; absent where only one resource exists.
+    package init(request: RangeRequest, head: ResponseHead, locator: ResourceLocator? = nil) {
         switch head.status {
-        case 200: self = Self.whole(request, head)
-        case 206: self = Self.partial(request, head)
-        case 304 where request.sendsIfNoneMatch: self = .notModified
+        case 200: self = Self.whole(request, head, locator)
+        case 206: self = Self.partial(request, head, locator)
+        case 304 where request.sendsIfNoneMatch: self = request.objection(to: locator) ?? .notModified
         case 301, 302, 303, 307, 308: self = Self.redirect(head)
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
             self = .unauthorized(status: head.status, challenge: head.values(name).first)
         case 408, 421, 425, 429, 500, 502, 503, 504:
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
-        case 416: self = Self.unsatisfiable(head)
+        case 416: self = Self.unsatisfiable(request, head, locator)
         case 400...599: self = .rejected(status: head.status)
         default: self = .malformed("status \(head.status) answers no request for a file")
         }
@@ -109,7 +131,7 @@ package enum RangeResponse: Hashable, Sendable {
         switch self {
         case .partial(let range, _): range.upperBound
         case .whole(let resource): resource.completeLength
-        case .notModified, .unsatisfiable, .changed, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
+        case .notModified, .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
             .malformed:
             nil
         }
@@ -119,7 +141,7 @@ package enum RangeResponse: Hashable, Sendable {
     package var resource: RemoteResource? {
         switch self {
         case .partial(_, let resource), .whole(let resource): resource
-        case .notModified, .unsatisfiable, .changed, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
+        case .notModified, .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
             .malformed:
             nil
         }
@@ -140,7 +162,9 @@ package enum RangeResponse: Hashable, Sendable {
         return 0
     }
 
-    private static func whole(_ request: RangeRequest, _ head: ResponseHead) -> RangeResponse {
+    private static func whole(
+        _ request: RangeRequest, _ head: ResponseHead, _ locator: ResourceLocator?
+    ) -> RangeResponse {
         guard head.values(.contentRange).isEmpty else {
             return .malformed("a 200 response has a Content-Range field")
         }
@@ -151,15 +175,15 @@ package enum RangeResponse: Hashable, Sendable {
         case .absent: length = nil
         case .exact(let value): length = value
         }
-        var resource = Self.resource(head, completeLength: length)
+        var resource = Self.resource(head, completeLength: length, locator)
         resource.endsWithConnection = length == nil && head.values(.transferEncoding).isEmpty
-        if let difference = request.difference(from: resource) {
-            return .changed(difference)
-        }
+        if let objection = request.objection(to: resource) { return objection }
         return .whole(resource)
     }
 
-    private static func partial(_ request: RangeRequest, _ head: ResponseHead) -> RangeResponse {
+    private static func partial(
+        _ request: RangeRequest, _ head: ResponseHead, _ locator: ResourceLocator?
+    ) -> RangeResponse {
         let isMultipart = head.values(.contentType).contains {
             $0.asciiLowercased.starts(with: "multipart/byteranges".utf8)
         }
@@ -176,10 +200,8 @@ package enum RangeResponse: Hashable, Sendable {
         guard case .satisfied(let range, let completeLength) = ContentRange(fieldValue: value) else {
             return .ignoresRanges("its Content-Range \"\(value.printable)\" is malformed")
         }
-        let resource = Self.resource(head, completeLength: completeLength ?? request.identity?.completeLength)
-        if let difference = request.difference(from: resource) {
-            return .changed(difference)
-        }
+        let resource = Self.resource(head, completeLength: completeLength ?? request.identity?.completeLength, locator)
+        if let objection = request.objection(to: resource) { return objection }
         guard range.lowerBound == request.lowerBound else {
             return .ignoresRanges("byte \(request.lowerBound) was asked for and byte \(range.lowerBound) came")
         }
@@ -201,11 +223,16 @@ package enum RangeResponse: Hashable, Sendable {
         return .partial(range, resource)
     }
 
-    private static func unsatisfiable(_ head: ResponseHead) -> RangeResponse {
-        guard let value = head.single(.contentRange),
-            case .unsatisfied(let completeLength) = ContentRange(fieldValue: value)
-        else { return .unsatisfiable(completeLength: nil) }
-        return .unsatisfiable(completeLength: completeLength)
+    private static func unsatisfiable(
+        _ request: RangeRequest, _ head: ResponseHead, _ locator: ResourceLocator?
+    ) -> RangeResponse {
+        var length: Int64?
+        if let value = head.single(.contentRange), case .unsatisfied(let said) = ContentRange(fieldValue: value) {
+            length = said
+        }
+        let difference = request.identity?.differenceInContent(
+            from: RemoteResource(completeLength: length, contentEncoding: request.identity?.contentEncoding))
+        return request.objection(to: locator, saying: difference) ?? .unsatisfiable(completeLength: length)
     }
 
     private static func redirect(_ head: ResponseHead) -> RangeResponse {
@@ -229,19 +256,18 @@ package enum RangeResponse: Hashable, Sendable {
         return "its Transfer-Encoding \"\(codings.joined(separator: ", ").printable)\" is not understood"
     }
 
-    private static func resource(_ head: ResponseHead, completeLength: Int64?) -> RemoteResource {
+    private static func resource(
+        _ head: ResponseHead, completeLength: Int64?, _ locator: ResourceLocator?
+    ) -> RemoteResource {
         let codings = head.values(.contentEncoding)
             .flatMap { $0.asciiLowercased.split(separator: UInt8(ascii: ",")) }
             .map { String(decoding: $0.trimmingFieldWhitespace, as: UTF8.self) }
             .filter { !$0.isEmpty && $0 != "identity" }
-        let validator = Validator(
-            entityTag: head.single(.eTag).flatMap { EntityTag(fieldValue: $0) },
-            lastModified: head.single(.lastModified).flatMap { HTTPDate(fieldValue: $0) }
-        )
         return RemoteResource(
             completeLength: completeLength,
-            validator: validator,
-            contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ",")
+            validator: Validator(tagFields: head.values(.eTag), dateFields: head.values(.lastModified)),
+            contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ","),
+            locator: locator
         )
     }
 

@@ -11,8 +11,14 @@ package struct FinishedRecord: Hashable, Sendable {
     /// The CRC-32 of each of its pieces, by which damage is found where it is; none if there was no room for them.
     package var pieces: [CRC32]
 
-    package init(resource: RemoteResource, length: Int64, crc: CRC32, modified: Int64, pieces: [CRC32] = []) {
+    /// - Parameter salt: Random, for the fingerprint of the resource.
+    package init(
+        resource: RemoteResource, length: Int64, crc: CRC32, modified: Int64, pieces: [CRC32] = [], salt: UInt64 = 0
+    ) {
         self.resource = resource
+        self.resource.validator = Validator(
+            entityTag: resource.validator.entityTag, lastModified: resource.validator.lastModified)
+        self.resource.locator = resource.locator?.fingerprint(salt: salt).map { .recorded($0) } ?? .unrecorded
         self.length = length
         self.crc = crc
         self.modified = modified
@@ -35,7 +41,8 @@ package struct FinishedRecord: Hashable, Sendable {
         return stride(from: 0, to: length, by: Int64.Stride(pieceLength)).map { $0..<min($0 + pieceLength, length) }
     }
 
-    /// Lines of `name value`, as the attribute holds them.
+    /// Lines of `name value`, as the attribute holds them. Of validators only those are stored that can prove sameness,
+    /// and of the resource's name only its fingerprint.
     package var encoded: [UInt8] {
         var lines = [
             "segdl 1", "length \(self.length)", "crc32 \(self.crc.value)", "modified \(self.modified)",
@@ -45,6 +52,9 @@ package struct FinishedRecord: Hashable, Sendable {
         }
         if let tag = self.resource.validator.entityTag { lines.append("etag \(tag.fieldValue)") }
         if let date = self.resource.validator.lastModified { lines.append("last-modified \(date.secondsSinceEpoch)") }
+        if case .recorded(let fingerprint)? = self.resource.locator {
+            lines.append("resource \(fingerprint.text)")
+        }
         if let coding = self.resource.contentEncoding { lines.append("content-encoding \(coding)") }
         return Array(lines.joined(separator: "\n").utf8)
     }
@@ -68,7 +78,8 @@ package struct FinishedRecord: Hashable, Sendable {
             lastModified: values["last-modified"].flatMap { Int64($0) }.flatMap { HTTPDate(secondsSinceEpoch: $0) }
         )
         self.resource = RemoteResource(
-            completeLength: length, validator: validator, contentEncoding: values["content-encoding"].map { String($0) }
+            completeLength: length, validator: validator, contentEncoding: values["content-encoding"].map { String($0) },
+            locator: values["resource"].flatMap { ResourceFingerprint(text: $0) }.map { .recorded($0) } ?? .unrecorded
         )
         self.length = length
         self.crc = CRC32(value: crc)

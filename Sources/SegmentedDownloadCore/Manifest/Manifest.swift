@@ -16,11 +16,14 @@ package struct Manifest: Hashable, Sendable {
         package var digests: [String]
         /// What the caller wants to find again.
         package var label: Label
+        /// Whether the part of another file is kept beside this one until this one is complete.
+        package var hasSetAside: Bool
 
         package init(
             id: UInt64, resource: RemoteResource, completeLength: Int64, device: UInt64, inode: UInt64, bootID: String,
-            sources: [String], digests: [String], label: Label = Label()
+            sources: [String], digests: [String], label: Label = Label(), hasSetAside: Bool = false
         ) {
+            self.hasSetAside = hasSetAside
             self.id = id
             self.resource = resource
             self.completeLength = completeLength
@@ -70,6 +73,8 @@ package struct Manifest: Hashable, Sendable {
         case digest(DigestState.Piece)
         /// Syncing failed: what was not durable before is lost, whatever the page cache says.
         case syncFailed
+        /// The complete file had another digest than it should: without a digest its bytes prove nothing any more.
+        case rejected
     }
 
     package let header: Header
@@ -81,6 +86,8 @@ package struct Manifest: Hashable, Sendable {
     package internal(set) var pausedModified: Int64?
     /// How far digests had come over bytes that have not been withdrawn since.
     package internal(set) var digestStates: [DigestState] = []
+    /// Whether the bytes were once complete and had another digest than they should.
+    package internal(set) var isRejected = false
     /// Whether a record speaks of more claims than there are: who wrote it has miscounted.
     package internal(set) var isOverstated = false
 }

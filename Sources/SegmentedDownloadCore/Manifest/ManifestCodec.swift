@@ -11,8 +11,8 @@ package enum ManifestCodec {
         case headerDamaged
     }
 
-    /// What is written. Version 1, which had no label, is read too.
-    package static let version: UInt16 = 2
+    /// What is written. Version 1, which had no label, and 2, which had no fingerprint of the resource, are read too.
+    package static let version: UInt16 = 3
     package static let recordLength = 32
 
     /// 256 KiB: many times what sources and validators need; a longer header is damage.
@@ -32,12 +32,15 @@ package enum ManifestCodec {
         body.write(header.device)
         body.write(header.inode)
         body.write(header.bootID)
-        body.write(header.resource.validator.entityTag?.fieldValue)
-        body.write(header.resource.validator.lastModified?.fieldValue)
+        let validator = header.resource.validator
+        body.write(validator.entityTag?.fieldValue ?? validator.malformedTag?.stored)
+        body.write(validator.lastModified?.fieldValue ?? validator.malformedDate?.stored)
         body.write(header.resource.contentEncoding)
         body.write(header.sources)
         body.write(header.digests)
         body.write(header.label)
+        body.write(header.resource.locator, salt: header.id)
+        body.write(UInt8(header.hasSetAside ? 1 : 0))
         var bytes = ByteWriter()
         bytes.bytes = Self.magic
         bytes.write(Self.version)
@@ -57,6 +60,7 @@ package enum ManifestCodec {
             case .pause(let claims, let modified): (3, claims, modified, 0)
             case .syncFailed: (4, 0, 0, 0)
             case .forget(let offset): (5, offset, 0, 0)
+            case .rejected: (7, 0, 0, 0)
             case .digest(let piece):
                 (
                     6 | UInt32(piece.algorithm) << 8 | UInt32(piece.index) << 16, Int64(bitPattern: piece.words.0),
@@ -113,17 +117,21 @@ package enum ManifestCodec {
             let entityTag = reader.readOptionalString(), let lastModified = reader.readOptionalString(),
             let contentEncoding = reader.readOptionalString(), let sources = reader.readStrings(),
             let digests = reader.readStrings(),
-            let label = version == 1 ? Manifest.Label() : reader.readLabel(), reader.isAtEnd
+            let label = version == 1 ? Manifest.Label() : reader.readLabel(),
+            let locator = version <= 2 ? .some(.unrecorded) : reader.readLocator(),
+            let setAside: UInt8 = version <= 2 ? 0 : reader.read(), setAside <= 1, reader.isAtEnd
         else { return nil }
+        let (tag, date) = (entityTag.flatMap { EntityTag(fieldValue: $0) }, lastModified.flatMap { HTTPDate(fieldValue: $0) })
         let validator = Validator(
-            entityTag: entityTag.flatMap { EntityTag(fieldValue: $0) },
-            lastModified: lastModified.flatMap { HTTPDate(fieldValue: $0) }
-        )
+            entityTag: tag, lastModified: date,
+            malformedTag: tag == nil ? entityTag.map { MalformedFields(stored: $0) } : nil,
+            malformedDate: date == nil ? lastModified.map { MalformedFields(stored: $0) } : nil)
         return Manifest.Header(
             id: id,
-            resource: RemoteResource(completeLength: length, validator: validator, contentEncoding: contentEncoding),
+            resource: RemoteResource(
+                completeLength: length, validator: validator, contentEncoding: contentEncoding, locator: locator),
             completeLength: length, device: device, inode: inode, bootID: bootID, sources: sources, digests: digests,
-            label: label
+            label: label, hasSetAside: setAside == 1
         )
     }
 
@@ -152,6 +160,7 @@ package enum ManifestCodec {
             case .syncFailed:
                 claims.removeSubrange(durableCount...)
                 states.forget(from: -1)
+            case .rejected: manifest.isRejected = true
             case .forget(let offset):
                 durableCount = claims.forget(from: offset, durableCount: durableCount)
                 states.forget(from: offset)
@@ -189,6 +198,7 @@ package enum ManifestCodec {
         case 3: return .pause(claims: offset, modified: length)
         case 4: return .syncFailed
         case 5: return .forget(from: offset)
+        case 7: return .rejected
         default: return nil
         }
     }

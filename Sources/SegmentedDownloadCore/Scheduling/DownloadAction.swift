@@ -2,6 +2,8 @@
 package enum DownloadAction: Hashable, Sendable {
     /// Look at the destination and what an earlier run left beside it.
     case survey
+    /// From now on overlook a file at the destination, and replace it by the finished one: it came from another resource.
+    case replaceExisting
     /// Create the part file, or adopt the one that was surveyed. Answered by `prepared` or `storageFailed`.
     case prepare(Preparation)
     /// Tell a waiting fetch whether its body may be written.
@@ -15,8 +17,9 @@ package enum DownloadAction: Hashable, Sendable {
     /// Withdraw what a source brought that is not believed any more, and record who is. Answered by `revised` or
     /// `checkpointFailed`.
     case revise(Revision)
-    /// Verify the file of so many bytes and move it into place. Answered by `placed` or `storageFailed`.
-    case place(length: Int64)
+    /// Verify the file of so many bytes and move it into place. Answered by `placed` or `storageFailed`. Where parts of it
+    /// were only compared, that is all that validators prove of it.
+    case place(length: Int64, isCompared: Bool = false)
     /// Give up verifying; `storageFailed` with code `cancelled` follows, unless the file is in place already.
     case interruptPlacing
     /// Close and delete what was fetched so far.
@@ -49,6 +52,8 @@ package struct Preparation: Hashable, Sendable {
     /// Whether the manifest keeps saying what it said of resource and sources: nothing proves yet that another source than
     /// the recorded one has the same bytes.
     package var keepsRecord = false
+    /// Whether the part that was surveyed is kept under another name until this download is complete.
+    package var setsAside = false
 }
 
 /// A change of mind about the sources.
@@ -112,6 +117,8 @@ package enum DownloadReport: Hashable, Sendable {
     /// So many connections to the only source paid; a later download may begin with them.
     case learned(connections: Int)
     case restarted(String)
+    /// The partial file is of another file, and set aside until this download is complete. The clause says how it differs.
+    case setAside(String)
 }
 
 /// How a download ended, or stopped for now.

@@ -73,6 +73,8 @@ extension DownloadStateMachine {
         let stop = lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []
         switch verdict {
         case .accepted(let resource, let isSegmented, let responseEnd):
+            let comparesFirst = isSegmented && probing.comparesFirst
+            if comparesFirst { probing.lease = nil }
             var plan = SegmentPlan(completeLength: resource.completeLength)
             var mode = Preparation.Mode.fresh
             if case .resume(let saved) = probing.purpose {
@@ -83,9 +85,10 @@ extension DownloadStateMachine {
                     mode = .adoptedUp(to: plan.frontier)
                 }
             }
-            return self.prepare(
-                probing, resource, plan, isSegmented: isSegmented, responseEnd: responseEnd, mode: mode,
-                suggestedName: suggestedName)
+            return (comparesFirst ? stop : [])
+                + self.prepare(
+                    probing, resource, plan, isSegmented: isSegmented, responseEnd: responseEnd, mode: mode,
+                    suggestedName: suggestedName)
         case .empty(let resource):
             probing.lease = nil
             return stop
@@ -112,9 +115,51 @@ extension DownloadStateMachine {
                                 hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")))
             }
             return stop + self.settled(self.stop(forChange: difference), hasPart: false)
+        case .elsewhere(let difference):
+            probing.lease = nil
+            return stop + self.elsewhere(probing, difference)
         case .failed(let failure):
             return stop + self.probeElsewhere(probing, failure, now: now)
         }
+    }
+
+    /// What is on disk came from another resource than the one that answered.
+    private mutating func elsewhere(_ probing: Probing, _ difference: String?) -> [DownloadAction] {
+        switch probing.purpose {
+        case .fresh:
+            return self.rest(.failed(Failure(.internal, "a first answer was compared with another")))
+        case .compare:
+            guard difference == nil else {
+                return self.rest(.failed(Self.exists(", came from another URL and has another length or coding")))
+            }
+            self.state = .surveying
+            return [
+                .report(
+                    .note("the destination came from another URL; it is kept until the file is fetched, then replaced")),
+                .replaceExisting, .survey,
+            ]
+        case .resume(let saved), .confirm(let saved):
+            guard let difference else { return self.compare(saved, with: probing.source) }
+            return self.settled(self.stop(forOtherFile: difference), hasPart: false)
+        }
+    }
+
+    /// Resumes what came from another resource: nothing but its bytes can prove it to be the same.
+    private mutating func compare(_ saved: SavedPartial, with source: SourceID) -> [DownloadAction] {
+        let purpose = saved.missing.isEmpty ? self.lastBlock(of: saved) : .resume(saved)
+        var probing = Probing(purpose, replaces: false, source: source)
+        probing.hasMoved = true
+        self.state = .probing(probing)
+        return [.report(.note("the partial file came from another URL; its bytes are compared before it is resumed"))]
+    }
+
+    /// What to do about a part that is of another file than the one the URL leads to now.
+    mutating func stop(forOtherFile difference: String) -> Stop {
+        // Within a run, or where only this part will do, that is a change.
+        guard self.relocations == 0, self.settings.continuation != .must, !self.isPinned else {
+            return self.stop(forChange: difference)
+        }
+        return .beginAnew(difference)
     }
 
     /// Asks the next source what the last one did not answer; gives up once none is left.
@@ -151,7 +196,7 @@ extension DownloadStateMachine {
             .prepare(
                 Preparation(
                     resource: resource, mode: mode, replaces: probing.replaces, suggestedName: suggestedName,
-                    source: probing.source, keepsRecord: probing.isElsewhere))
+                    source: probing.source, keepsRecord: probing.isElsewhere, setsAside: probing.setsAside))
         ]
     }
 

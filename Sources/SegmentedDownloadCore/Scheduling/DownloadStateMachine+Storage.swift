@@ -23,6 +23,18 @@ extension DownloadStateMachine {
                 self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
                 return []
             }
+            self.isPinned = saved.isPinned
+            if saved.isRejected, !saved.hasDigests {
+                guard self.settings.continuation != .must else {
+                    return self.rest(
+                        .failed(
+                            Failure(
+                                .integrity, "the partial file once had another digest than it should",
+                                hint: "Give its digest with --checksum, or start anew with --continue no")))
+                }
+                return self.settled(
+                    .beginAnew("it had another digest than it should, and no digest is given now"), hasPart: false)
+            }
             guard !saved.missing.isEmpty else {
                 self.state = .probing(
                     Probing(
@@ -31,18 +43,6 @@ extension DownloadStateMachine {
                 return []
             }
             let source = saved.reference.flatMap { self.sources[$0].isGone ? nil : $0 } ?? self.sources.firstAsked
-            guard saved.isComparable(with: source) else {
-                guard self.settings.continuation != .must else {
-                    return self.rest(
-                        .failed(
-                            Failure(
-                                .state, "nothing proves that the remote file is the one begun before",
-                                hint: "Start anew with --continue auto")))
-                }
-                self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
-                return saved.bytesKept > 0
-                    ? [.report(.note("nothing proves the remote file to be the one begun before; beginning anew"))] : []
-            }
             self.state = .probing(Probing(.resume(saved), replaces: false, source: source))
             return []
         case .existing(let file):
@@ -52,8 +52,14 @@ extension DownloadStateMachine {
 
     /// What to ask before a complete part is taken for the file: the URL may be another one, or hold another version.
     private mutating func confirmation(of saved: SavedPartial) -> Probing.Purpose {
-        guard !saved.resource.isProvable || saved.reference == nil else { return .confirm(saved) }
-        // Nothing proves it but its bytes: the last block is fetched again, and those before it compared.
+        guard
+            !saved.resource.isProvable || saved.reference == nil || saved.resource.locator == .unrecorded
+        else { return .confirm(saved) }
+        return self.lastBlock(of: saved)
+    }
+
+    /// Nothing proves a complete part but its bytes: the last block is fetched again, and those before it compared.
+    mutating func lastBlock(of saved: SavedPartial) -> Probing.Purpose {
         let tail = (saved.completeLength - 1) / BlockLayout.blockLength * BlockLayout.blockLength
         self.adoptsUpTo = tail
         return .resume(
@@ -63,12 +69,7 @@ extension DownloadStateMachine {
     }
 
     mutating func begin(with file: ExistingFile) -> [DownloadAction] {
-        let exists = { (why: String) -> DownloadConclusion in
-            .failed(
-                Failure(
-                    .exists, "the destination exists\(why)",
-                    hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite"))
-        }
+        let exists = { (why: String) -> DownloadConclusion in .failed(Self.exists(why)) }
         switch self.settings.ifExists {
         case .skip: return self.rest(.alreadyComplete)
         case .fail: return self.rest(exists(""))
@@ -88,6 +89,12 @@ extension DownloadStateMachine {
             case (nil, _): return self.rest(exists(" and nothing proves it to be the file asked for"))
             }
         }
+    }
+
+    static func exists(_ why: String) -> Failure {
+        Failure(
+            .exists, "the destination exists\(why)",
+            hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
     }
 
     /// The part file is ready to be written.

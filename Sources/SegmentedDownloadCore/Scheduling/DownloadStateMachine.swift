@@ -49,6 +49,10 @@ package struct DownloadStateMachine: Hashable, Sendable {
         case cancel(keepingPartial: Bool)
         case fail(Failure)
         case restart(String)
+        /// What is on disk came from another resource and is of another file: it is set aside. The clause says how it differs.
+        case beginAnew(String)
+        /// The URL leads to another resource than before: what is on disk is compared with that, as after a pause.
+        case relocate
     }
 
     struct Settling: Hashable {
@@ -81,6 +85,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// Of an adopted part only what lies before this is believed.
     var adoptsUpTo: Int64?
     var restarts = 0
+    var relocations = 0
+    /// Whether the part that was surveyed is of a known file, whatever the URL leads to.
+    var isPinned = false
     var healings = 0
     /// Whether the part is being looked at because others have changed it: then it may have nothing any more.
     var isHealing = false
@@ -94,6 +101,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     /// A changed resource is begun anew this often in one run; one that changes all the time is reported instead.
     package static let restartsMax = 3
+
+    /// A URL that leads to another place this often in one run is reported.
+    package static let relocationsMax = 8
 
     /// A part that others keep changing is reported after so many times.
     package static let healingsMax = 3
@@ -295,14 +305,23 @@ package struct DownloadStateMachine: Hashable, Sendable {
                 return actions + self.leave(fetching, .fail(mismatch), hasPart: true)
             }
             (self.leaseNext, self.generator, self.sources) = fetching.handover
-            self.beforePlacing = self.sources.hasMirrors ? fetching : nil
+            self.beforePlacing = self.sources.hasMirrors || fetching.isCompared ? fetching : nil
             self.state = .placing
             let lesson = self.sources.hasMirrors ? nil : fetching.controller.lesson
-            return actions + (lesson.map { [.report(.learned(connections: $0))] } ?? []) + [.place(length: length)]
+            return actions + (lesson.map { [.report(.learned(connections: $0))] } ?? []) 
+                + [.place(length: length, isCompared: fetching.isCompared)]
         case .failed(let failure):
             return self.leave(fetching, .fail(failure), hasPart: true)
         case .changed(let difference):
             return self.leave(fetching, self.stop(forChange: difference), hasPart: true)
+        case .moved:
+            self.relocations += 1
+            let stop =
+                self.relocations <= Self.relocationsMax
+                ? Stop.relocate : self.stop(forChange: "its URL leads to another place again and again")
+            return self.leave(fetching, stop, hasPart: true)
+        case .otherFile(let difference):
+            return self.leave(fetching, self.stop(forOtherFile: difference), hasPart: true)
         }
     }
 
@@ -339,6 +358,16 @@ package struct DownloadStateMachine: Hashable, Sendable {
             self.sources.pardon()
             self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
             return [.report(.restarted(difference))]
+        case .beginAnew(let difference):
+            self.sources.pardon()
+            var probing = Probing(.fresh, replaces: true, source: self.sources.firstAsked)
+            probing.setsAside = true
+            self.state = .probing(probing)
+            return [.report(.setAside(difference))]
+        case .relocate:
+            self.isHealing = true
+            self.state = .surveying
+            return [.survey]
         case .pause where self.resumesWhenSettled:
             self.resumesWhenSettled = false
             self.startedAt = nil
@@ -351,7 +380,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     static func conclusion(of stop: Stop) -> DownloadConclusion {
         switch stop {
-        case .pause, .restart: .paused
+        case .pause, .restart, .beginAnew, .relocate: .paused
         case .cancel: .cancelled
         case .fail(let failure): .failed(failure)
         }

@@ -25,6 +25,11 @@ extension Fetching {
             self.outcome = .changed("its byte \(offset) is not the one fetched before")
             return []
         }
+        // Nothing was written yet that would be of use: what is on disk is set aside.
+        if self.awaitsProof, !self.sources.hasMirrors {
+            self.outcome = .otherFile("byte \(offset) differs")
+            return []
+        }
         self.disputes.append(Dispute(accuser: source, offset: offset))
         return self.settleDisputes()
     }

@@ -14,7 +14,7 @@ extension Fetching {
         guard lease.phase == .requested, let segment = self.plan[lease.order.segment] else {
             return [.answer(id, .stop)]
         }
-        if let stranger = self.meet(lease.order.source, response, isSample: false) { return stranger + self.end(index) }
+        if let stranger = self.meet(lease, response, now: now) { return stranger + self.end(index) }
         switch response {
         case .partial where self.plan.completeLength == nil:
             // A body of a length nobody knew ends where its stream ends; a part of it would end the file too early.
@@ -39,14 +39,16 @@ extension Fetching {
         case .ignoresRanges(let reason):
             return self.refuseRange(index, reason, now: now)
         case .changed(let difference):
-            return self.changed(difference, at: lease.order.source) + self.end(index)
+            return self.disagrees(difference, lease, now: now) + self.end(index)
+        case .moved(let difference):
+            return self.moved(difference, at: lease.order.source) + self.end(index)
         case .notModified:
             return self.refuse(
                 index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
         case .unsatisfiable(let length?) where length != self.resource.completeLength:
             let was = self.resource.completeLength ?? 0
-            return self.changed("its length was \(was) bytes and is now \(length) bytes", at: lease.order.source)
-                + self.end(index)
+            let difference = "its length was \(was) bytes and is now \(length) bytes"
+            return self.disagrees(difference, lease, now: now) + self.end(index)
         case .unsatisfiable:
             return self.refuseRange(index, "the range is said to be unsatisfiable", now: now)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
@@ -60,6 +62,7 @@ extension Fetching {
         _ index: Int, _ segment: Segment, responseEnd: Int64, now: Duration
     ) -> [DownloadAction] {
         self.noteHead(of: self.leases[index], now: now)
+        self.sources[self.leases[index].order.source].disagreement.resolve()
         self.rangeRefusals = 0
         self.leases[index].phase = .receiving
         self.leases[index].wasAccepted = true

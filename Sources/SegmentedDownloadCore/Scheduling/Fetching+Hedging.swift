@@ -99,7 +99,7 @@ extension Fetching {
             let segment = lease.order.hedged.flatMap({ self.plan[$0] }), !segment.isComplete,
             segment.position >= lease.order.writesFrom
         else { return self.end(index) }
-        if let stranger = self.meet(lease.order.source, response, isSample: false) { return stranger + self.end(index) }
+        if let stranger = self.meet(lease, response, now: now) { return stranger + self.end(index) }
         guard case .partial(let range, _) = response, range.upperBound >= segment.upperBound else {
             // What else it may say is heard where it is asked for what nobody else is at.
             self.hedgeAt = now + Self.hedgePause
@@ -134,6 +134,7 @@ extension Fetching {
         else { return self.end(index) }
         let end = segment.upperBound
         self.noteHead(of: self.leases[index], now: now)
+        self.sources[order.source].disagreement.resolve()
         self.plan.assign(order.segment, to: id)
         self.hedgedLength -= end - offset
         self.leases[index].phase = .receiving

@@ -54,11 +54,12 @@ extension Fetching {
 
     mutating func sample(_ spot: Range<Int64>, from source: SourceID, now: Duration) -> FetchOrder {
         let identity = self.identity(of: source)
+        var request = RangeRequest(
+            lowerBound: spot.lowerBound, upperBound: spot.upperBound, identity: identity.resource,
+            comparesValidator: identity.comparesValidator)
+        request.closesConnection = self.sources[source].disagreement.isOpen
         let order = FetchOrder(
-            lease: LeaseID(self.leaseNext), source: source, segment: .none,
-            request: RangeRequest(
-                lowerBound: spot.lowerBound, upperBound: spot.upperBound, identity: identity.resource,
-                comparesValidator: identity.comparesValidator),
+            lease: LeaseID(self.leaseNext), source: source, segment: .none, request: request,
             writesFrom: spot.upperBound, limit: spot.upperBound)
         self.leaseNext += 1
         self.leases.append(Lease(order: order, now: now))
@@ -101,22 +102,26 @@ extension Fetching {
     mutating func sampleResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         let lease = self.leases[index]
         guard lease.phase == .requested else { return [.answer(lease.id, .stop)] }
-        if let stranger = self.meet(lease.order.source, response, isSample: true) { return stranger + self.end(index) }
+        if let stranger = self.meet(lease, response, now: now) { return stranger + self.end(index) }
         switch response {
         case .partial(let range, _):
+            self.sources[lease.order.source].disagreement.resolve()
             self.leases[index].phase = .receiving
             self.leases[index].wasAccepted = true
             self.leases[index].progressAt = now
             self.leases[index].responseEnd = range.upperBound
             return [.answer(lease.id, .proceed(limit: lease.order.limit))]
         case .changed(let difference):
-            return self.changed(difference, at: lease.order.source) + self.end(index)
+            return self.disagrees(difference, lease, now: now) + self.end(index)
+        case .moved(let difference):
+            return self.moved(difference, at: lease.order.source) + self.end(index)
         case .whole, .ignoresRanges:
             guard self.audits.contains(where: { $0.lease == lease.id }) else { fallthrough }
             // Who does no ranges cannot vouch for others: what they brought comes in one stream, with all before it compared.
             self.rangeRefusals = Self.rangeRefusalsMax
             let contributors = self.audits.reduce(into: [SourceBook.Contributor]()) { all, audit in
-                if !all.contains(audit.contributor) { all.append(audit.contributor) }
+                let isOwn = audit.contributor == .source(self.sources.reference)
+                if !isOwn, !all.contains(audit.contributor) { all.append(audit.contributor) }
             }
             self.audits = []
             let host = self.sources[lease.order.source].host
@@ -156,6 +161,7 @@ extension Fetching {
         let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
         let isAudit = self.audits.contains { $0.lease == lease.id }
         if isAnswered { self.audits.removeAll { $0.lease == lease.id } }
+        if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.awaitsProof = false }
         // A comparison that failed is made again, as long as there is somebody to ask.
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
         let dispute = self.disputes.first.flatMap { $0.lease == lease.id ? $0 : nil }
@@ -218,8 +224,10 @@ extension Fetching {
             self.hasAudited = true
             // One stream was compared with all that was there before it; a digest is compared with everything.
             let isNeeded = !self.settings.hasDigests && !self.isSingleStream
-            self.audits = isNeeded ? self.endAudits() : []
+            self.audits += isNeeded ? self.endAudits() : []
         }
+        // A change that only one answer showed may concern what other connections have just brought.
+        if self.audits.isEmpty, let audit = self.auditOfDisagreement { self.audits = [audit] }
         if self.audits.isEmpty {
             self.outcome = .complete
         } else if !self.hasUsable {
@@ -233,22 +241,70 @@ extension Fetching {
     /// Where each run of bytes begins and ends of which only samples were compared: what differs from some place on shows
     /// at an end.
     private func endAudits() -> [Audit] {
-        let length = Self.sampleLength
         let sampled = self.sources.ids.filter { id in
             id != self.sources.reference && !self.sources[id].contributed.isEmpty
         }
         let groups =
-            sampled.map { SourceBook.Contributor.source($0) } + self.sources.earlier.indices.map { .earlier($0) }
+            sampled.map { SourceBook.Contributor.source($0) }
+            + self.sources.earlier.indices.dropFirst(self.provenGroups).map { .earlier($0) }
         return groups.flatMap { group in
-            let spots = self.sources.contributed(by: group).flatMap { run in
-                [max(run.lowerBound, run.upperBound - length)..<run.upperBound]
-                    + (run.upperBound - run.lowerBound > 2 * length
-                        ? [run.lowerBound..<(run.lowerBound + length)] : [])
-            }
-            // Of too many every n-th is as good as any other choice.
-            let step = max((spots.count + Self.auditsMax - 1) / Self.auditsMax, 1)
-            return stride(from: 0, to: spots.count, by: step).map { Audit(spot: spots[$0], contributor: group) }
+            Self.audits(at: self.sources.contributed(by: group).flatMap { Self.ends(of: $0) }, of: group)
         }
+    }
+
+    /// The last bytes of a run, and the first ones if it is long.
+    private static func ends(of run: Range<Int64>) -> [Range<Int64>] {
+        let last = max(run.lowerBound, run.upperBound - Self.sampleLength)..<run.upperBound
+        guard run.upperBound - run.lowerBound > 2 * Self.sampleLength else { return [last] }
+        return [last, run.lowerBound..<(run.lowerBound + Self.sampleLength)]
+    }
+
+    /// Of too many places every n-th is as good as any other choice.
+    private static func audits(at spots: [Range<Int64>], of contributor: SourceBook.Contributor) -> [Audit] {
+        let step = max((spots.count + Self.auditsMax - 1) / Self.auditsMax, 1)
+        return stride(from: 0, to: spots.count, by: step).map { Audit(spot: spots[$0], contributor: contributor) }
+    }
+
+    // MARK: At the beginning
+
+    /// A run of earlier bytes is compared at so many random places, too, if it is long.
+    private static let randomPlacesMax = 4
+
+    /// What is compared where nothing but its bytes proves what an earlier run left: both sides of every gap, and random places.
+    mutating func proofs() -> [Audit] {
+        var groups: [(SourceBook.Contributor, [Range<Int64>])] = [(.source(self.sources.reference), self.sources.kept)]
+        groups += self.sources.earlier.indices.map { (.earlier($0), self.sources.earlier[$0]) }
+        return groups.flatMap { contributor, runs in
+            let random = runs.flatMap { run in self.randomPlaces(in: run) }
+            return Self.audits(at: runs.flatMap { Self.ends(of: $0) } + random, of: contributor)
+        }
+    }
+
+    /// Places in a run away from its ends: one for each MiB, up to a few.
+    private mutating func randomPlaces(in run: Range<Int64>) -> [Range<Int64>] {
+        let length = run.upperBound - run.lowerBound
+        let count = min(Int(clamping: length >> 20), Self.randomPlacesMax)
+        return (0..<count).map { _ in
+            let room = UInt64(length - Self.sampleLength)
+            let start = run.lowerBound + Int64(self.generator.next() % room)
+            return start..<(start + Self.sampleLength)
+        }
+    }
+
+    /// Whether some of the file is there because a comparison, and no validator, proved it to be the same.
+    var isCompared: Bool {
+        self.beganWithComparison || self.sources.earlier.contains { !$0.isEmpty }
+            || self.sources.ids.contains { $0 != self.sources.reference && !self.sources[$0].contributed.isEmpty }
+    }
+
+    /// One more look at the reference, whose last answer had another validator.
+    private var auditOfDisagreement: Audit? {
+        let reference = self.sources[self.sources.reference]
+        guard reference.isUsable, reference.disagreement.isOpen, !self.isSingleStream,
+            let length = self.plan.completeLength, length > 0
+        else { return nil }
+        let spot = max(0, length - Self.sampleLength)..<length
+        return Audit(spot: spot, contributor: self.contributor(of: spot.lowerBound))
     }
 }
 

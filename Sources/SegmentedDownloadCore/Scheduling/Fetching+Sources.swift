@@ -70,6 +70,39 @@ extension Fetching {
         return [.report(.note("\(failure.message); going on with the other sources"))] + self.replaceReference()
     }
 
+    /// One answer had another validator than the source's earlier ones. Other nodes of a server farm may still have the
+    /// recorded version, and connections on which it comes prove that: it is asked for again, on fresh connections.
+    mutating func disagrees(_ difference: String, _ lease: Lease, now: Duration) -> [DownloadAction] {
+        let source = lease.order.source
+        // Another length or coding than the reference's is no matter of nodes.
+        guard lease.order.request.comparesValidator else { return self.changed(difference, at: source) }
+        self.sources[source].disagreement.note(difference)
+        let disagreement = self.sources[source].disagreement
+        let isServed = self.leases.contains { other in
+            other.id != lease.id && other.order.source == source && other.phase == .receiving && !other.order.isSample
+        }
+        guard !disagreement.isChange || isServed else { return self.changed(difference, at: source) }
+        let next = now + disagreement.delay
+        if lease.order.isSample {
+            self.sources[source].retryAt = next
+        } else {
+            self.plan.postpone(lease.order.segment, until: next)
+        }
+        let host = self.sources[source].host
+        return disagreement.isNew
+            ? [.report(.note("\(host) answers with different validators (\(difference)); asking it again"))] : []
+    }
+
+    /// A source leads to another resource than before, whose validators prove nothing.
+    mutating func moved(_ difference: String?, at source: SourceID) -> [DownloadAction] {
+        let canCompare = self.window?.isStream != true && self.plan.completeLength != nil
+        guard difference == nil, canCompare, !self.sources.hasAlternative(to: source) else {
+            return self.changed(difference ?? "its URL leads to another place now", at: source)
+        }
+        self.outcome = .moved
+        return []
+    }
+
     /// A source's answers are not of the resource they were of before, or have another length than the others'.
     mutating func changed(_ difference: String, at source: SourceID) -> [DownloadAction] {
         guard self.sources.hasAlternative(to: source),
@@ -129,24 +162,29 @@ extension Fetching {
     ///
     /// - Returns: what to do before anything is taken from it, if there is: it has another file, or it must be recorded
     ///   first that it defines the file now.
-    mutating func meet(_ source: SourceID, _ response: RangeResponse, isSample: Bool) -> [DownloadAction]? {
+    mutating func meet(_ lease: Lease, _ response: RangeResponse, now: Duration) -> [DownloadAction]? {
         guard self.sources.hasMirrors else { return nil }
+        let source = lease.order.source
         let resource: RemoteResource
         switch response {
         case .partial(_, let found): resource = found
         case .whole(let found) where self.isSingleStream: resource = found
-        case .whole, .notModified, .unsatisfiable, .changed, .ignoresRanges, .redirected, .refused, .unauthorized,
-            .rejected, .malformed:
+        case .whole, .notModified, .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused,
+            .unauthorized, .rejected, .malformed:
             return nil
         }
-        if let known = self.sources[source].resource, let difference = known.difference(from: resource) {
-            return self.changed(difference, at: source)
+        if let known = self.sources[source].resource {
+            switch known.verdict(on: resource) {
+            case .same, .unproven: break
+            case .changed(let difference): return self.disagrees(difference, lease, now: now)
+            case .elsewhere(let difference): return self.moved(difference, at: source)
+            }
         }
         self.sources[source].resource = resource
         // One that is not known is asked for bytes only where nothing is on disk: it begins anew. An equal tag says nothing
         // of it, however strong: tags are of one resource (RFC 9110 §8.8.3), and nginx's are the length and the second of
         // the last change.
-        if !isSample, !self.isSingleStream, self.sources[source].standing == .unproven {
+        if !lease.order.isSample, !self.isSingleStream, self.sources[source].standing == .unproven {
             // While it was asked another may have begun: then it is held against that one's bytes before it brings any.
             guard !self.hasUsable else { return [] }
             self.sources[source].standing = .proven

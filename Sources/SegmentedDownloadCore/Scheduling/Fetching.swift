@@ -5,6 +5,10 @@ struct Fetching: Hashable, Sendable {
         case complete
         case failed(Failure)
         case changed(String)
+        /// The URL leads to another resource than before.
+        case moved
+        /// What an earlier run left is of another file. The clause says how it differs.
+        case otherFile(String)
     }
 
     /// Answers without the range asked for, before this origin is taken to serve one stream only.
@@ -56,6 +60,10 @@ struct Fetching: Hashable, Sendable {
     /// Whether nothing proves the resource to be the one begun before but its bytes, and none of them has agreed yet. Until
     /// then only segments are asked for that begin with such a comparison: others would write what may be another file's.
     var awaitsProof: Bool
+    /// How many of the groups of earlier bytes were compared before anything was written.
+    let provenGroups: Int
+    /// Whether nothing but a comparison proved what an earlier run left.
+    let beganWithComparison: Bool
     /// How fast the last connections were that are done, in bytes per second.
     var ratesBefore: [Double] = []
     /// Seconds from asking to the head, the best seen.
@@ -97,11 +105,14 @@ struct Fetching: Hashable, Sendable {
         self.beganAt = now
         // Where nothing was kept there is nothing to be proved the same.
         self.awaitsProof = overlap > 0 && plan.bytesDone > 0
+        self.beganWithComparison = self.awaitsProof
+        self.provenGroups = self.awaitsProof && isSegmented ? sources.earlier.count : 0
         self.leaseNext = leaseNext
         self.generator = generator
         self.controller = ConcurrencyController(
             isSegmented ? settings.segments : .exactly(1), known: settings.connectionsKnown)
         self.replaceAt = now + Self.replacementPatience
+        if self.awaitsProof, isSegmented { self.audits = self.proofs() }
         self.finishIfComplete()
     }
 
@@ -188,6 +199,7 @@ struct Fetching: Hashable, Sendable {
             self.isSingleStream = true
             self.forgetsFrom = self.plan.frontier
             self.disputes = []
+            self.audits = []
         }
         // One stream brings everything behind the first hole.
         let first = self.plan.segments.firstIndex { !$0.isComplete }
@@ -220,15 +232,19 @@ struct Fetching: Hashable, Sendable {
 
     func request(for segment: Segment, from source: SourceID) -> RangeRequest {
         let identity = self.identity(of: source)
+        var request: RangeRequest
         if self.isSingleStream {
-            return RangeRequest(
+            request = RangeRequest(
                 isRanged: false, identity: identity.resource, comparesValidator: identity.comparesValidator)
+        } else {
+            let overlap = segment.position == segment.lowerBound ? self.overlapBefore(segment, from: source) : 0
+            request = RangeRequest(
+                lowerBound: segment.position - overlap, upperBound: segment.upperBound, identity: identity.resource,
+                comparesValidator: identity.comparesValidator
+            )
         }
-        let overlap = segment.position == segment.lowerBound ? self.overlapBefore(segment, from: source) : 0
-        return RangeRequest(
-            lowerBound: segment.position - overlap, upperBound: segment.upperBound, identity: identity.resource,
-            comparesValidator: identity.comparesValidator
-        )
+        request.closesConnection = self.sources[source].disagreement.isOpen
+        return request
     }
 
     /// How much of what is on disk before a segment not begun yet is asked for again, to be compared.

@@ -22,7 +22,11 @@ struct Probing: Hashable, Sendable {
         case again([DownloadAction])
         /// The destination's file is current.
         case current
+        /// The resource is not the version that it was.
         case changed(String)
+        /// What is on disk came from another resource. The clause says how that differs, if it does for certain; else the
+        /// bytes must be compared.
+        case elsewhere(String?)
         case failed(Failure)
     }
 
@@ -32,9 +36,14 @@ struct Probing: Hashable, Sendable {
     let purpose: Purpose
     /// Whether this download, begun anew, takes the place of an older part file.
     let replaces: Bool
+    /// Whether an older part file is kept until this download is complete: it is of another file.
+    var setsAside = false
     /// Who is asked.
     let source: SourceID
     var lease: Lease?
+    /// Whether the URL leads to another resource than the one that is resumed.
+    var hasMoved = false
+    private var disagreement = Disagreement()
     private var sendsRange = true
     private var sendsIfRange = true
     private var failures = 0
@@ -58,14 +67,25 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    /// Whether what is resumed was begun from another source: then its validators say nothing of this one's.
-    var isElsewhere: Bool { self.saved.map { $0.reference != self.source } ?? false }
+    /// Whether what is resumed came from another resource: then its validators say nothing about this one.
+    var isElsewhere: Bool {
+        guard let saved = self.saved else { return false }
+        return self.hasMoved || saved.reference != self.source || saved.resource.locator == .unrecorded
+    }
+
+    /// Whether nothing but its bytes can prove what is resumed to be the same.
+    private var needsComparison: Bool {
+        guard case .resume(let saved) = self.purpose else { return false }
+        return self.isElsewhere || !saved.resource.isProvable
+    }
+
+    /// Whether the bytes on disk must be compared before the first missing one can be written: none precede it.
+    var comparesFirst: Bool { self.needsComparison && self.writesFrom == 0 && self.saved?.bytesKept ?? 0 > 0 }
 
     /// Whether the same may be asked of another source.
     var canMove: Bool {
         switch self.purpose {
-        case .fresh: true
-        case .resume(let saved): saved.missing[0].lowerBound > 0
+        case .fresh, .resume: true
         case .confirm, .compare: false
         }
     }
@@ -79,12 +99,15 @@ struct Probing: Hashable, Sendable {
     }
 
     /// How many bytes before a resumed segment are compared, where no validator proves the resource unchanged.
-    var overlapLength: Int64 {
-        guard case .resume(let saved) = self.purpose else { return 0 }
-        return saved.resource.isProvable && !self.isElsewhere ? 0 : Self.overlap
-    }
+    var overlapLength: Int64 { self.needsComparison ? Self.overlap : 0 }
 
     private var request: RangeRequest {
+        var request = self.requestForPurpose
+        request.closesConnection = self.disagreement.isOpen
+        return request
+    }
+
+    private var requestForPurpose: RangeRequest {
         switch self.purpose {
         case .fresh: return RangeRequest(isRanged: self.sendsRange)
         case .compare(_, let record):
@@ -147,9 +170,11 @@ struct Probing: Hashable, Sendable {
         case .notModified:
             return .current
         case .unsatisfiable(let length):
-            return self.unsatisfiable(length, settings: settings)
+            return self.unsatisfiable(length, settings: settings, now: now)
         case .changed(let difference):
-            return .changed(difference)
+            return self.differs(difference, now: now)
+        case .moved(let difference):
+            return .elsewhere(difference)
         case .ignoresRanges(let reason):
             return self.ignoredRange(reason, settings)
         case .redirected, .unauthorized, .rejected, .malformed:
@@ -193,9 +218,10 @@ struct Probing: Hashable, Sendable {
     }
 
     private func compared(_ record: RemoteResource, _ current: RemoteResource) -> Verdict {
-        switch record.validator.compare(with: current.validator) {
+        switch record.verdict(on: current) {
         case .same: .current
         case .changed, .unproven: .changed("the origin offers nothing to compare what is there with")
+        case .elsewhere(let difference): .elsewhere(difference)
         }
     }
 
@@ -218,7 +244,22 @@ struct Probing: Hashable, Sendable {
         )
     }
 
-    private mutating func unsatisfiable(_ length: Int64?, settings: DownloadSettings) -> Verdict {
+    /// The answer is of other content than what is on disk.
+    private mutating func differs(_ difference: String, now: Duration) -> Verdict {
+        guard !self.isElsewhere else { return .elsewhere(difference) }
+        self.disagreement.note(difference)
+        let isChange =
+            if case .compare = self.purpose {
+                self.disagreement.isChangeOfFinishedFile
+            } else {
+                self.disagreement.isChange
+            }
+        guard !isChange else { return .changed(difference) }
+        self.retryAt = now + self.disagreement.delay
+        return .again([])
+    }
+
+    private mutating func unsatisfiable(_ length: Int64?, settings: DownloadSettings, now: Duration) -> Verdict {
         let failure = Failure(
             .protocol, "\(settings.hosts[self.source.rawValue]) answered 416 to a range that lies within the file",
             status: 416)
@@ -231,9 +272,10 @@ struct Probing: Hashable, Sendable {
         case .confirm(let saved) where length == 0 && saved.completeLength == 0: return .current
         case .resume(let saved), .confirm(let saved):
             guard let length, length != saved.completeLength else { return .failed(failure) }
-            return .changed("its length was \(saved.completeLength) bytes and is now \(length) bytes")
+            return self.differs("its length was \(saved.completeLength) bytes and is now \(length) bytes", now: now)
         case .compare(let file, _):
-            return length == 0 && file.length == 0 ? .current : .changed("its length is now \(length ?? 0) bytes")
+            guard length != 0 || file.length != 0 else { return .current }
+            return self.differs("its length is now \(length ?? 0) bytes", now: now)
         }
     }
 

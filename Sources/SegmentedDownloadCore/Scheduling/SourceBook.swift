@@ -52,6 +52,8 @@ struct SourceBook: Hashable, Sendable {
         var samples: [Int64] = []
         /// What of the file it brought in this run, ordered and disjoint.
         var contributed: [Range<Int64>] = []
+        /// Its answers with another validator than before.
+        var disagreement = Disagreement()
         /// The byte of another source that it contradicted, if nobody could say who of the two is right: it was not believed.
         var deniedAt: Int64?
 
@@ -133,6 +135,7 @@ struct SourceBook: Hashable, Sendable {
             self.entries[index].samples = []
             self.entries[index].failures = 0
             self.entries[index].deniedAt = nil
+            self.entries[index].disagreement.resolve()
             // What another source is like was learnt of another version, perhaps.
             self.entries[index].resource = nil
             if self.entries[index].isUsable { self.entries[index].standing = .unproven }
@@ -167,7 +170,7 @@ struct SourceBook: Hashable, Sendable {
 
     /// Notes what a lease brought.
     mutating func contribute(_ range: Range<Int64>, by id: SourceID) {
-        guard self.hasMirrors, !range.isEmpty else { return }
+        guard self.hasMirrors || !self.earlier.isEmpty, !range.isEmpty else { return }
         self[id].contributed = (self[id].contributed + [range]).merged()
     }
 

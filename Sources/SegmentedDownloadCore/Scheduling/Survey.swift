@@ -17,6 +17,12 @@ package struct SavedPartial: Hashable, Sendable {
     package let reference: SourceID?
     /// What is there of sources of which only samples were compared.
     package let marked: [MarkedRanges]
+    /// Whether the whole once had another digest than it should: without a digest nothing of it is believed.
+    package var isRejected = false
+    /// Whether the whole will be verified against a digest.
+    package var hasDigests = false
+    /// Whether the digests that the download was begun with still apply: then the file is known, whatever the URL.
+    package var isPinned = false
 
     package init(
         resource: RemoteResource, completeLength: Int64, missing: [Range<Int64>], reference: SourceID? = .first,
@@ -27,13 +33,6 @@ package struct SavedPartial: Hashable, Sendable {
         self.reference = reference
         self.completeLength = completeLength
         self.missing = missing
-    }
-
-    /// Whether it can be found out that the resource is still the same: by its validator, or by the bytes before the first
-    /// missing one, which are asked for again. Where byte 0 is missing there are none, and what is kept may be followed by
-    /// nothing that is compared.
-    func isComparable(with source: SourceID) -> Bool {
-        self.resource.isProvable && self.reference == source || (self.missing.first?.lowerBound ?? 0) > 0
     }
 
     package var bytesKept: Int64 {

@@ -42,7 +42,7 @@ struct ManifestCodecTests {
             switch record {
             case .claim(let claim): claims.append(claim)
             case .checkpoint(let count), .pause(let count, _): durable.formUnion(claims.prefix(Int(count)))
-            case .forget, .syncFailed, .digest: break
+            case .forget, .syncFailed, .digest, .rejected: break
             }
         }
         return (Set(claims), durable)
@@ -79,8 +79,8 @@ struct ManifestCodecTests {
     private static var firstVersion: [UInt8] {
         var header = Self.header()
         header.label = .init()
-        // No name, eight bytes of priority, no keys; then the checksum.
-        var bytes = Array(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 4))
+        // No name, eight bytes of priority, no keys; no locator, nothing set aside; then the checksum.
+        var bytes = Array(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 1 + 1 + 4))
         bytes[8] = 1
         let length = UInt32(bytes.count + 4)
         for index in 0..<4 { bytes[10 + index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }
@@ -96,6 +96,7 @@ struct ManifestCodecTests {
         let manifest = try ManifestCodec.decode(Self.firstVersion + records)
         var header = Self.header()
         header.label = Manifest.Label(id: nil, priority: 0.5, userInfo: [:])
+        header.resource.locator = .unrecorded
         #expect(manifest.header == header)
         #expect(manifest.durable.count == 3 && manifest.pending.count == 2)
     }
@@ -232,8 +233,8 @@ struct ManifestCodecTests {
     @Test("A newer version, or something else altogether, is told apart from damage")
     func versions() {
         var bytes = Self.bytes(Self.records)
-        bytes[8] = 3
-        #expect(throws: ManifestCodec.Damage.versionUnknown(3)) { try ManifestCodec.decode(bytes) }
+        bytes[8] = 4
+        #expect(throws: ManifestCodec.Damage.versionUnknown(4)) { try ManifestCodec.decode(bytes) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode([]) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode(Array("{}".utf8)) }
         bytes = Self.bytes(Self.records)

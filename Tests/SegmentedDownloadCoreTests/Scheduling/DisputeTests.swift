@@ -206,10 +206,13 @@ struct DisputeTests {
         try #require(leases.count == 2)
         for lease in leases.dropFirst() { script.accept(lease, Self.resource) }
         for (lease, range) in zip(leases, there) { script.end(lease, .differs(at: range.upperBound - 1)) }
+        script.tell(.checkpointed(bytes: 0))
         #expect(script.conclusion == nil)
-        Self.revise(&script)
-        script.wait(.milliseconds(100))
-        #expect(script.conclusion == nil && script.plan?.bytesDone == 0 && !script.orders.isEmpty)
+        let probe = try #require(script.orders.last)
+        #expect(probe.request == RangeRequest())
+        script.accept(probe.lease.rawValue, Self.resource)
+        let preparation = script.take().compactMap { if case .prepare(let preparation) = $0 { preparation } else { nil } }
+        #expect(preparation.last?.setsAside == true && preparation.last?.mode == .fresh)
     }
 
     @Test("An arbiter that never says it is given up after ten requests")

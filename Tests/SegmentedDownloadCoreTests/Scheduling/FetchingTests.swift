@@ -289,17 +289,51 @@ struct FetchingTests {
 
     // MARK: Changes, and servers without ranges
 
-    @Test("Another entity tag in any answer stops all, and nothing of it is written")
+    @Test("Where no answer has the recorded entity tag any more the file has changed, and nothing of the others is written")
     func changed() {
         var script = Self.fetching(2)
         _ = script.take()
         script.respond(1, .changed("its ETag"))
-        #expect(script.take() == [.answer(LeaseID(1), .stop), .revoke(LeaseID(0))])
-        script.end(1, .finished)
-        script.end(0, .revoked)
-        #expect(script.take() == [.checkpoint(isPause: true)])
-        script.tell(.checkpointed(bytes: 0))
+        #expect(script.take() == [.answer(LeaseID(1), .stop)])
+        script.end(1, .stopped)
+        script.complete(0)
+        _ = script.take()
+        script.disagree("its ETag")
+        script.answerCheckpoints()
         #expect(script.failure?.code == .changed)
+    }
+
+    @Test("Of nodes that disagree those with the recorded entity tag are used, on fresh connections")
+    func farm() throws {
+        var script = Self.fetching(2)
+        for count in 0..<100 {
+            script.progress(0, to: Int64(count + 1) << 10)
+            let order = try #require(script.orders.last)
+            script.respond(order.lease.rawValue, .changed("its ETag"))
+            script.end(order.lease.rawValue, .stopped)
+            script.wait(.seconds(1))
+            #expect(script.conclusion == nil)
+        }
+        let order = try #require(script.orders.last)
+        #expect(order.request.closesConnection)
+        script.accept(order.lease.rawValue, .tagged("\"a\"", length: 64 << 20))
+        #expect(script.take().last == .answer(order.lease, .proceed(limit: order.limit)))
+    }
+
+    @Test("A file is not complete while the last answer had another entity tag: it is asked once more")
+    func disagreementAtTheEnd() throws {
+        var script = Self.fetching(2)
+        script.respond(1, .changed("its ETag"))
+        script.end(1, .stopped)
+        script.progress(0, to: 32 << 20)
+        script.wait(.seconds(1))
+        let again = try #require(script.orders.last)
+        script.accept(again.lease.rawValue, .tagged("\"a\"", length: 64 << 20))
+        script.complete(0)
+        script.respond(script.orders.last?.lease.rawValue ?? 0, .changed("its ETag"))
+        script.complete(again.lease.rawValue)
+        script.wait(.seconds(1))
+        #expect(!script.take().contains { $0.isPlace })
     }
 
     @Test("A compared byte that differs is a change")

@@ -49,7 +49,7 @@ struct PausingTests {
                 case .revise: script.tell(.revised)
                 case .interruptPlacing: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
                 case .discard: script.tell(.discarded)
-                case .answer, .narrow, .place, .report, .conclude: break
+                case .answer, .narrow, .place, .replaceExisting, .report, .conclude: break
                 }
             }
         }
@@ -78,7 +78,7 @@ struct PausingTests {
                 case .revise: script.tell(.revised)
                 case .interruptPlacing: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
                 case .survey: script.tell(.surveyed(.nothing))
-                case .answer, .narrow, .place, .discard, .report, .conclude: break
+                case .answer, .narrow, .place, .replaceExisting, .discard, .report, .conclude: break
                 }
             }
         }
@@ -117,7 +117,7 @@ struct PausingTests {
                 case .discard:
                     discards += 1
                     script.tell(.discarded)
-                case .answer, .narrow, .place, .report, .conclude: break
+                case .answer, .narrow, .place, .replaceExisting, .report, .conclude: break
                 }
             }
         }

@@ -223,20 +223,31 @@ struct ProbingTests {
         script.accept(0, Self.unproven)
         script.tell(.prepared())
         script.wait(.seconds(1))
-        #expect(script.leases == [0])
+        #expect(script.leases.count > 1)
+        #expect(script.orders.dropFirst().allSatisfy { $0.isSample })
         script.progress(0, to: 3_000_100)
+        while let sample = script.orders.first(where: { $0.isSample }) {
+            script.agree(sample.lease.rawValue, Self.unproven)
+        }
         script.wait(.milliseconds(100))
-        #expect(script.leases == [0, 1, 2, 3])
+        #expect(script.leases.count == 4)
+        #expect(script.orders.allSatisfy { !$0.isSample })
     }
 
-    @Test("Where nothing proves the resource and byte 0 is missing, nothing would be compared: it is begun anew")
-    func nothingToCompare() {
+    @Test("Where nothing proves the resource and byte 0 is missing, what follows is compared before anything is written")
+    func comparesBehindGap() {
         var script = Self.resuming(Self.unproven, missing: [0..<4_000_000])
-        #expect(script.order(0)?.request == RangeRequest())
         script.accept(0, Self.unproven)
-        #expect(Self.preparation(&script)?.mode == .fresh)
-        let must = Self.resuming(Self.unproven, missing: [0..<4_000_000]) { $0.continuation = .must }
-        #expect(must.failure?.code == .state)
+        script.end(0, .stopped)
+        #expect(Self.preparation(&script)?.mode == .adopted)
+        script.tell(.prepared())
+        #expect(!script.orders.isEmpty)
+        while let sample = script.orders.first(where: { $0.isSample }) {
+            #expect(script.orders.allSatisfy { $0.isSample })
+            script.agree(sample.lease.rawValue, Self.unproven)
+        }
+        script.wait(.milliseconds(100))
+        #expect(script.orders.first?.writesFrom == 0)
         #expect(Self.resuming(missing: [0..<4_000_000]).order(0)?.request.ifRangeFieldValue == "\"a\"")
     }
 
@@ -285,7 +296,7 @@ struct ProbingTests {
     @Test("A changed resource is reported, and the part kept")
     func changed() {
         var script = Self.resuming()
-        script.respond(0, .changed("its ETag"))
+        script.disagree("its ETag")
         #expect(script.failure?.code == .changed)
         #expect(!script.take().contains(.discard))
     }
@@ -294,11 +305,11 @@ struct ProbingTests {
     func restarts() {
         var script = Self.resuming { $0.onChange = .restart }
         _ = script.take()
-        script.respond(0, .changed("its ETag"))
-        #expect(script.take() == [.answer(LeaseID(0), .stop)])
-        script.end(0, .stopped)
-        #expect(script.order(1)?.request.rangeFieldValue == "bytes=0-")
-        script.accept(1, .tagged("\"b\"", length: 100))
+        script.disagree("its ETag")
+        #expect(!script.take().contains { $0.isPrepare })
+        let lease = script.leases.last ?? 0
+        #expect(script.order(lease)?.request.rangeFieldValue == "bytes=0-")
+        script.accept(lease, .tagged("\"b\"", length: 100))
         let preparation = Self.preparation(&script)
         #expect(preparation?.mode == .fresh)
         #expect(preparation?.replaces == true)
@@ -325,24 +336,17 @@ struct ProbingTests {
     @Test("A resource that changes all the time is reported after three restarts")
     func restartsAreFinite() {
         var script = Self.resuming { $0.onChange = .restart }
-        for lease in 0..<4 {
-            script.respond(lease, .changed("its ETag"))
-            script.end(lease, .finished)
-            guard script.conclusion == nil else { break }
-            script.accept(lease + 1, .tagged("\"b\"", length: Self.length))
-            script.tell(.prepared())
-            script.respond(script.leases.last ?? 0, .changed("its ETag"))
-            break
-        }
         var rounds = 0
         while script.conclusion == nil, rounds < 20 {
             rounds += 1
-            for lease in script.leases { script.end(lease, .revoked) }
-            if script.take().contains(.checkpoint(isPause: true)) { script.tell(.checkpointed(bytes: 0)) }
-            guard script.leases.count == 1, let lease = script.leases.first else { continue }
+            script.disagree("its ETag")
+            script.answerCheckpoints()
+            guard script.conclusion == nil, let lease = script.leases.last else { break }
             script.accept(lease, .tagged("\"b\"", length: Self.length))
             script.tell(.prepared())
-            script.respond(script.leases.last ?? 0, .changed("its ETag"))
+            script.progress(lease, to: 100)
+            script.end(lease, .failed(Failure(.network, "reset", isTransient: true)))
+            script.wait(.seconds(1))
         }
         #expect(script.failure?.code == .changed)
         #expect(rounds <= 4)
@@ -351,7 +355,7 @@ struct ProbingTests {
     @Test("A 416 with another length is a change, with our own length nonsense")
     func unsatisfiable() {
         var script = Self.resuming()
-        script.respond(0, .unsatisfiable(completeLength: 5))
+        script.answerComparisons { $0.respond($1, .unsatisfiable(completeLength: 5)) }
         #expect(script.failure?.code == .changed)
         script = Self.resuming()
         script.respond(0, .unsatisfiable(completeLength: Self.length))
@@ -371,7 +375,7 @@ struct ProbingTests {
     @Test("A part that misses nothing but is of another version is not placed")
     func completeButOld() {
         var script = Self.resuming(missing: [])
-        script.respond(0, .changed("its validator was another"))
+        script.disagree("its validator was another")
         #expect(script.failure?.code == .changed)
     }
 

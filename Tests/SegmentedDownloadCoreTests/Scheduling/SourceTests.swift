@@ -230,9 +230,10 @@ struct SourceTests {
         script.wait(.milliseconds(100))
         Self.answerSamples(&script, agreeing: false)
         #expect(script.orders.allSatisfy { $0.source == .first })
-        for lease in script.leases.dropFirst() { script.respond(lease, .changed("its validator was another one")) }
+        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.disagree("its validator was another one")
         for lease in script.leases { script.end(lease, .revoked) }
-        script.tell(.checkpointed(bytes: 0))
+        script.answerCheckpoints()
         let changed = RemoteResource.tagged("\"c\"", length: Self.length)
         let probe = try #require(script.orders.first)
         script.accept(probe.lease.rawValue, changed)

@@ -102,6 +102,38 @@ struct Script {
         self.end(lease, .finished)
     }
 
+    /// Answers every request that compares with another validator, until that is taken for a change.
+    mutating func disagree(_ difference: String) {
+        self.answerComparisons { $0.respond($1, .changed(difference)) }
+    }
+
+    /// Answers every request that compares in the same way, for as long as requests are repeated.
+    mutating func answerComparisons(_ answer: (inout Script, Int) -> Void) {
+        for _ in 0..<Self.repetitionsMax {
+            if self.orders.isEmpty { self.wait(.seconds(1)) }
+            guard self.conclusion == nil, let order = self.orders.last, order.request.identity != nil else { return }
+            answer(&self, order.lease.rawValue)
+            if self.order(order.lease.rawValue) != nil { self.end(order.lease.rawValue, .stopped) }
+            self.wait(.seconds(1))
+        }
+    }
+
+    /// Answers every checkpoint ordered since the last look.
+    mutating func answerCheckpoints() {
+        for case .checkpoint in self.take() { self.tell(.checkpointed(bytes: 0)) }
+    }
+
+    /// More than any disagreement is tolerated.
+    private static let repetitionsMax = 1000
+
+    /// Answers a sample: its bytes agree with those on disk.
+    mutating func agree(_ sample: Int, _ resource: RemoteResource) {
+        guard let request = self.order(sample)?.request, let end = request.upperBound else { return }
+        self.accept(sample, resource)
+        self.progress(sample, to: end, received: end - request.lowerBound)
+        self.end(sample, .finished)
+    }
+
     // MARK: Asking
 
     func order(_ lease: Int) -> FetchOrder? { self.orders.first { $0.lease == LeaseID(lease) } }

@@ -24,8 +24,9 @@ struct Harness {
     var part: String { self.path + ".segdl-part" }
     var manifest: String { self.path + ".segdl" }
 
+    /// A request for the resource's plain URL: with another query it is the same resource, which behaves in another way.
     func request(_ resource: String, _ change: (inout DownloadRequest) -> Void = { _ in }) throws -> DownloadRequest {
-        var request = DownloadRequest(try SourceURL(self.origin.url(resource)), to: .file(self.path))
+        var request = DownloadRequest(try SourceURL(self.origin.plainURL(resource)), to: .file(self.path))
         request.segments = .exactly(4)
         request.splitLengthMinimum = 64 << 10
         change(&request)

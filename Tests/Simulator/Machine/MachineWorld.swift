@@ -320,7 +320,8 @@ package struct MachineWorld {
             self.downloads[index].isCheckpointing = true
             self.checkpoint(index)
         case .revise: self.violate("\(id) changes its mind about the only source it has")
-        case .place(let length): self.place(index, length: length)
+        case .place(let length, _): self.place(index, length: length)
+        case .replaceExisting: self.violate("\(id) replaces a file, and there is none")
         case .interruptPlacing:
             guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event == .placed }) else { break }
             guard Bool.random(using: &self.generator) else { break }
@@ -438,7 +439,7 @@ package struct MachineWorld {
                 self.end(index, .finished)
                 return
             }
-            if limit <= connection.position { self.violate("\(connection.order.lease) may proceed by nothing") }
+            if limit <= connection.position, !connection.order.isSample { self.violate("\(connection.order.lease) may proceed by nothing") }
             if let end = connection.responseEnd, limit > end { self.violate("\(limit) is past the response's end") }
             self.connections[index].limit = max(connection.limit, limit)
             self.connections[index].phase = .receiving
@@ -586,7 +587,9 @@ package struct MachineWorld {
         }
         connection.offset = offset
         let isAtLimit = connection.position >= connection.limit
-        if offset < end || (isAtLimit && offset < connection.responseEnd ?? offset) {
+        // While bytes are only compared there is nothing to ask for.
+        let mayAsk = isAtLimit && offset >= connection.position && offset < connection.responseEnd ?? offset
+        if offset < end || mayAsk {
             connection.phase = .waiting
             self.inbox.append(.download(connection.download, .limitReached(connection.order.lease)))
         }

@@ -365,6 +365,7 @@ package struct SharingWorld {
             }
             self.later(id, .placed)
         case .revise: self.violations.append("a download changes its mind about its only source")
+        case .replaceExisting: self.violations.append("a download replaces a file, and there is none")
         case .interruptPlacing, .report: break
         case .discard: self.later(id, .discarded)
         case .conclude(let conclusion):
