@@ -15,9 +15,10 @@ struct ObsTextTests {
         try await withOrigin { origin in
             try await withCommand { command in
                 let arguments = [
-                    "-s", "1", "-o", "f.bin", origin.url("/16M/f.bin?last-modified=none&etag-raw=%22caf%e9%22"),
+                    "-s", "1", "-o", "f.bin",
+                    origin.url("/16M/f.bin?stall-after=4M:1&last-modified=none&etag-raw=%22caf%e9%22"),
                 ]
-                let kept = try await command.interrupt(arguments, rate: "8M")
+                let kept = try await command.interrupt(arguments)
                 origin.log.reset()
                 let resumed = try await command.run(["--json"] + arguments)
                 #expect(resumed.status == 0 && resumed.verifiedBy == "etag", "\(resumed)")

@@ -2,10 +2,6 @@ import Foundation
 import Origin
 import Testing
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
 /// Two files that nothing but their bytes tells apart: of one length and one date, from which nginx makes one tag.
 enum TwoFiles {
     static let length = 12 << 20
@@ -55,16 +51,21 @@ extension Segdl {
     /// Whether a file has this content, byte for byte.
     func holds(_ name: String, _ content: [UInt8]) -> Bool { self.bytes(name) == Data(content) }
 
-    /// Runs the command slowly and interrupts it once it has written so much.
+    /// Runs the command and interrupts it once it has written so much of what cannot come to its end.
     ///
     /// - Returns: how many bytes of the file it kept.
     @discardableResult
-    func interrupt(_ arguments: [String], after count: Int = 4 << 20, rate: String = "6M") async throws -> Int {
-        let outcome = try await self.run(["--json", "--limit-rate", rate] + arguments) { process in
-            await self.waitForBytes(writtenBy: process, count)
-            kill(process, SIGINT)
-        }
-        #expect(outcome.status == 130, "\(outcome)")
+    func interrupt(_ arguments: [String], after count: Int = 1_500_000) async throws -> Int {
+        // Beside it, not from here: this process may be busy with other tests for seconds.
+        let outcome = try await self.run(
+            ["--json"] + arguments,
+            shell: #"""
+                "$0" "$@" & pid=$!
+                while io=$(< /proc/$pid/io) && [[ $io =~ wchar:\ ([0-9]+) ]] && ((BASH_REMATCH[1] < \#(count)))
+                do sleep 0.01; done 2>/dev/null
+                kill -TERM $pid; wait $pid
+                """#)
+        #expect(outcome.status == 143, "\(outcome)")
         return try #require(outcome.event("paused")?["bytes_done"] as? Int, "\(outcome)")
     }
 
@@ -72,6 +73,19 @@ extension Segdl {
     func contents() throws -> [String: Data] {
         let names = try FileManager.default.contentsOfDirectory(atPath: self.directory)
         return Dictionary(uniqueKeysWithValues: names.map { ($0, self.bytes($0) ?? Data()) })
+    }
+}
+
+extension Nginx {
+    /// Interrupts the command, which has four connections, with a sixth of the file.
+    ///
+    /// - Returns: how many bytes of the file it kept.
+    @discardableResult
+    func interrupt(_ command: Segdl, _ arguments: [String]) async throws -> Int {
+        try self.nearlyStop(true)
+        let kept = try await command.interrupt(arguments)
+        try self.nearlyStop(false)
+        return kept
     }
 }
 

@@ -13,8 +13,8 @@ struct UnchangedCostTests {
     func oneSegment(way: String) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                let arguments = ["-s", "1", "-o", "f.bin", origin.url("/16M/f.bin")]
-                let kept = try await command.interrupt(arguments, rate: "8M")
+                let arguments = ["-s", "1", "-o", "f.bin", origin.url("/16M/f.bin?stall-after=4M:1")]
+                let kept = try await command.interrupt(arguments)
                 origin.log.reset()
                 let outcome = try await command.run(
                     way == "get" ? ["--json"] + arguments : ["resume", "--json", "-s", "1", "f.bin"])
@@ -31,8 +31,8 @@ struct UnchangedCostTests {
     func fourSegments() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                let arguments = ["-s", "4", "-o", "f.bin", origin.url("/16M/f.bin")]
-                let kept = try await command.interrupt(arguments, rate: "8M")
+                let arguments = ["-s", "4", "-o", "f.bin", origin.url("/16M/f.bin?stall-after=1M:4")]
+                let kept = try await command.interrupt(arguments)
                 let outcome = try await command.run(["--json"] + arguments)
                 #expect(outcome.status == 0, "\(outcome)")
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: command.path("f.bin"), length: 16 << 20) == nil)
