@@ -161,6 +161,8 @@ let package = Package(
                 "SegmentedDownload", "SegmentedDownloadCore", "Origin", "FuzzTargets", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: strict
         ),

@@ -2,7 +2,7 @@ extension Answer {
     /// The answer that carries the representation, or the part of it that was asked for.
     static func content(for request: OriginRequest, _ behaviour: Behaviour, at moment: Moment) -> Answer {
         let representation = Representation(behaviour, at: moment)
-        if let known = request["if-none-match"], let tag = representation.entityTag, known == tag {
+        if let known = request["if-none-match"], representation.matches(tag: known) {
             var answer = Answer(head: AnswerHead(status: 304), body: [], ending: .keepAlive)
             answer.describe(representation, behaviour)
             return answer
@@ -70,7 +70,7 @@ extension Answer {
 
     private mutating func describe(_ representation: Representation, _ behaviour: Behaviour) {
         representation.entityTag.map { self.head?.append("ETag", $0) }
-        representation.lastModified.map { self.head?.append("Last-Modified", HTTPDate(unixSeconds: $0).description) }
+        representation.lastModified.map { self.head?.append("Last-Modified", $0) }
         behaviour.contentEncoding.map { self.head?.append("Content-Encoding", $0) }
         behaviour.disposition.map { self.head?.append("Content-Disposition", $0) }
     }

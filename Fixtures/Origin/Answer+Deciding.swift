@@ -87,13 +87,6 @@ extension Answer {
     }
 }
 
-extension Array {
-    /// The element whose turn a one-based ordinal is: the last one stays.
-    fileprivate func turn(_ ordinal: Int) -> Element? {
-        self.isEmpty ? nil : self[Swift.min(ordinal, self.count) - 1]
-    }
-}
-
 extension Behaviour.Redirect {
     fileprivate func location(for request: OriginRequest, _ behaviour: Behaviour, at moment: Moment) -> [UInt8] {
         var items = request.queryItems.map(String.init)

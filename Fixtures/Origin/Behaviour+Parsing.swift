@@ -18,7 +18,8 @@ extension Behaviour {
     }
 
     private static let repeatable: Set<Substring> = [
-        "fail", "field", "ranges", "redirect", "raw", "stall-after", "reset-after", "close-after",
+        "etag-raw", "modified-raw", "fail", "field", "ranges", "redirect", "raw", "stall-after", "reset-after",
+        "close-after",
     ]
 
     /// Each reader says whether the key is one of its own.
@@ -27,6 +28,9 @@ extension Behaviour {
         case "seed": self.seed = try value.integer()
         case "etag": self.entityTag = EntityTag(value.text)
         case "last-modified": self.lastModified = value.text == "none" ? .none : .at(unixSeconds: try value.integer())
+        case "etag-raw": self.rawEntityTags.append(value.bytes)
+        case "modified-raw": self.rawModifications.append(value.bytes)
+        case "nodes": self.nodes = try value.fields(1...16).map { try $0.integer() }
         case "type": self.contentType = value.text
         case "encoding": self.contentEncoding = value.text
         case "disposition": self.disposition = value.bytes

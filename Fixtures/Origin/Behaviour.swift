@@ -1,6 +1,6 @@
 /// What a URL asks the origin to do: `/<SIZE>/<anything>?key=value&key=value`.
 ///
-/// The keys combine. `fail`, `field`, `ranges`, `redirect`, `raw`, `stall-after`, `reset-after` and `close-after` may be given
+/// The keys combine. `etag-raw`, `modified-raw`, `fail`, `field`, `ranges`, `redirect`, `raw`, `stall-after`, `reset-after` and `close-after` may be given
 /// several times. ``Origin`` lists them all. A key or value it does not know is an error that names it, so that no test
 /// misspells in silence.
 struct Behaviour: Hashable, Sendable {
@@ -9,6 +9,12 @@ struct Behaviour: Hashable, Sendable {
     var seed: UInt64 = 1
     var entityTag: EntityTag = .standard
     var lastModified: LastModified = .standard
+    /// What the `ETag` lines of the K-th version of the content say, byte for byte, the last for all that follow.
+    var rawEntityTags: [[UInt8]] = []
+    /// Likewise for `Last-Modified`.
+    var rawModifications: [[UInt8]] = []
+    /// The seeds of the nodes behind this name, which take turns with connections. Each has tags and dates of its own.
+    var nodes: [UInt64] = []
     var contentType = "application/octet-stream"
     var contentEncoding: String?
     var disposition: [UInt8]?

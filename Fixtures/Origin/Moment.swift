@@ -2,6 +2,8 @@
 struct Moment: Hashable, Sendable {
     /// The one-based ordinal of the request among those of its path and query.
     var requestOrdinal = 1
+    /// The one-based ordinal of the connection among all of the origin's.
+    var connection = 1
     /// The ordinal that a body would have if this request were answered with one.
     var bodyOrdinal = 1
     /// Requests of this path and query that are being answered now, this one and refused ones not counted.
@@ -28,8 +30,10 @@ struct Moment: Hashable, Sendable {
 struct Representation: Hashable, Sendable {
     var size: Int64
     var seed: UInt64
-    var entityTag: String?
-    var lastModified: Int64?
+    /// The value of the `ETag` field, or of several with the ends of their lines between.
+    var entityTag: [UInt8]?
+    var lastModified: [UInt8]?
+    private var modified: Int64?
 
     init(_ behaviour: Behaviour, at moment: Moment) {
         var changes = moment.replacement?.ordinal ?? 0
@@ -44,28 +48,48 @@ struct Representation: Hashable, Sendable {
             changes += 1
         }
 
-        self.entityTag =
+        let node = behaviour.nodes.isEmpty ? nil : (moment.connection - 1) % behaviour.nodes.count
+        // What a change brings, all nodes have.
+        if let node, changes == 0 { self.seed = behaviour.nodes[node] }
+
+        let tag: String? =
             switch moment.replacement?.entityTag ?? behaviour.entityTag {
-            case .standard: "\"\(self.size)-\(self.seed)\""
+            case .standard: node.map { "\"n\($0)-\(changes)\"" } ?? "\"\(self.size)-\(self.seed)\""
             case .weak: "W/\"\(self.size)-\(self.seed)\""
             case .random: "\"\(String(moment.nonce, radix: 16))\""
             case .none: nil
             case .fixed(let text): text
             }
-        self.lastModified =
+        self.modified =
             switch behaviour.lastModified {
-            case .standard: 1_700_000_000 + 3600 * Int64(changes)
+            case .standard: 1_700_000_000 + 3600 * Int64(changes) + Int64(node ?? 0)
             case .none: nil
             case .at(let unixSeconds): unixSeconds
             }
+        self.entityTag = behaviour.rawEntityTags.turn(changes + 1) ?? tag.map { Array($0.utf8) }
+        self.lastModified =
+            behaviour.rawModifications.turn(changes + 1)
+            ?? self.modified.map { Array(HTTPDate(unixSeconds: $0).description.utf8) }
     }
 
     /// Whether an `If-Range` field names this representation, by strong comparison (RFC 9110 §13.1.5).
     func matches(ifRange field: String, unixSeconds: Int64) -> Bool {
         if field.hasPrefix("W/") { return false }
-        if field.hasPrefix("\"") { return field == self.entityTag }
-        guard let lastModified = self.lastModified else { return false }
+        if field.hasPrefix("\"") { return self.matches(tag: field) }
+        guard let modified = self.modified, let lastModified = self.lastModified else { return false }
         // A date is a strong validator only when a second has passed since (RFC 9110 §8.8.2.2).
-        return lastModified < unixSeconds && field == HTTPDate(unixSeconds: lastModified).description
+        return modified < unixSeconds && field == String(decoding: lastModified, as: UTF8.self)
+    }
+
+    /// Whether a field names this representation, as far as the text tells in which all bytes that are not UTF-8 look the same.
+    func matches(tag field: String) -> Bool {
+        self.entityTag.map { String(decoding: $0, as: UTF8.self) } == field
+    }
+}
+
+extension Array {
+    /// The element whose turn a one-based ordinal is: the last one stays.
+    func turn(_ ordinal: Int) -> Element? {
+        self.isEmpty ? nil : self[Swift.min(ordinal, self.count) - 1]
     }
 }

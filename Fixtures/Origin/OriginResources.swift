@@ -63,6 +63,7 @@ final class OriginResources: Sendable {
             state.requestsCount += 1
             let moment = Moment(
                 requestOrdinal: state.requestsCount,
+                connection: connection,
                 bodyOrdinal: state.bodiesCount + 1,
                 liveCount: state.liveCount,
                 bytesSent: state.bytesSent,

@@ -24,19 +24,28 @@ struct ConfigurationFile: Hashable {
 
     /// The one that the environment names; absent where there is none.
     ///
-    /// - Throws: ``Problem``: `policy` if others than its owner may read it and it holds secrets.
+    /// - Throws: ``Problem``: where it holds secrets, `exists` if another user owns it or can write to it, and `policy` if others than
+    ///   its owner may read it.
     init?(_ environment: (String) -> String?) throws(Problem) {
         guard let path = Self.path(environment) else { return nil }
         var facts = stat()
         guard stat(path, &facts) == 0 else { return nil }
-        let bytes: [UInt8]
+        let file: GuardedFile
         do throws(DownloadError) {
-            bytes = try InputFile(path: path).contents()
+            file = try GuardedFile(contentsOf: path)
         } catch {
             throw Problem(message: error.message)
         }
-        try self.init(String(decoding: bytes, as: UTF8.self), path: path)
-        guard facts.st_mode & 0o077 != 0, let secret = self.all.first(where: \.isSecret) else { return }
+        try self.init(String(decoding: file.bytes, as: UTF8.self), path: path)
+        guard let secret = self.all.first(where: \.isSecret) else { return }
+        do throws(DownloadError) {
+            try file.requireTrustworthy(as: path.shellWord)
+        } catch {
+            throw Problem(
+                code: .exists, message: "\(error.message); it holds secrets (line \(secret.line))",
+                hint: error.hint ?? "")
+        }
+        guard file.isShared else { return }
         throw Problem(
             code: .policy,
             message: "\(path.shown) holds secrets (line \(secret.line)), and others than its owner may read it",

@@ -1,17 +1,5 @@
 import SegmentedDownloadCore
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 /// Names and passwords by host, as `ftp(1)`, curl and wget keep them in `~/.netrc`.
 public struct Netrc: Hashable, Sendable, CustomStringConvertible {
     private struct Entry: Hashable {
@@ -25,20 +13,13 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads a file.
     ///
-    /// - Throws: ``DownloadError``: `file` if it cannot be read, `policy` if others than its owner may read it and it holds a
-    ///   password, `usage` if it makes no sense.
+    /// - Throws: ``DownloadError``: `file` if it cannot be read, `exists` if another user owns it or can write to it, `policy` if others
+    ///   than its owner may read it and it holds a password, `usage` if it makes no sense.
     public init(contentsOf path: String) throws(DownloadError) {
-        var facts = stat()
-        guard stat(path, &facts) == 0 else {
-            let reason = String(cString: strerror(errno))
-            throw DownloadError(.file, "\(path.printable): \(reason)", errno: errno)
-        }
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw DownloadError(.file, "\(path.printable) cannot be read")
-        }
-        try self.init(text: String(decoding: data, as: UTF8.self), name: path.printable)
-        let isShared = facts.st_mode & 0o077 != 0
-        guard !isShared || self.entries.allSatisfy({ $0.password == nil }) else {
+        let file = try GuardedFile(contentsOf: path)
+        try file.requireTrustworthy(as: path.printable)
+        try self.init(text: String(decoding: file.bytes, as: UTF8.self), name: path.printable)
+        guard !file.isShared || self.entries.allSatisfy({ $0.password == nil }) else {
             throw DownloadError(
                 .policy, "\(path.printable) holds passwords, and others than its owner may read it",
                 hint: "chmod 600 \(path.printable)")

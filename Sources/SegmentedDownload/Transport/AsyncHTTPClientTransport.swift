@@ -96,6 +96,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
             var proxy: Proxy?
             if case .forwarding(let given) = way { proxy = given }
+            try pipeline.addHandler(HeadBytes(), position: .before(encoder))
             if proxy != nil { try pipeline.addHandler(AbsoluteForm(), position: .after(encoder)) }
             if checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() {
                 try pipeline.addHandler(PeerNameCheck(certificate, host: proxy?.host), position: .after(encoder))
@@ -259,7 +260,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         for (name, value) in response.headers {
             // A name that is no token cannot be one we look for.
             guard let name = HTTPField.Name(name) else { continue }
-            fields.append(HTTPField(name: name, value: value))
+            fields.append(HTTPField(name: name, value: ObsText.meaning(value, of: name)))
         }
         return ResponseHead(status: Int(response.status.code), fields: fields)
     }

@@ -17,6 +17,8 @@ struct Nginx {
         /// Bytes per second of a connection, in nginx's spelling. It sends a second's worth at once.
         var rate = "0"
         var hasTags = true
+        /// After how much each response nearly stops while it is told to, in nginx's spelling.
+        var stopsAfter = "512k"
         /// What the first host's server does besides, in nginx's words.
         var locations = ""
         /// `NAME:HASH` for its `auth_basic_user_file passwords`.
@@ -145,6 +147,8 @@ struct Nginx {
             """
         return """
             server {
+                limit_rate_after \(self.settings.stopsAfter);
+                if (-f \(self.stopMarker)) { set $limit_rate 1k; }
                 root \(self.directory)/www/\(host);
                 listen 127.0.0.\(host):\(self.port);
                 \(host == 1 ? others : "")
@@ -169,6 +173,15 @@ struct Nginx {
             guard isBound else { throw POSIXError(.EADDRINUSE) }
             return Int(UInt16(bigEndian: address.sin_port))
         }
+    }
+
+    private var stopMarker: String { self.directory + "/slow" }
+
+    /// Has each response from now on nearly stop after a beginning, or go on: an interruption then finds the download unfinished, however
+    /// late it comes.
+    func nearlyStop(_ stops: Bool) throws {
+        guard stops else { return try FileManager.default.removeItem(atPath: self.stopMarker) }
+        try Data().write(to: URL(fileURLWithPath: self.stopMarker))
     }
 
     /// Writes a file that one of its hosts serves.

@@ -63,9 +63,9 @@ struct Segdl {
     /// Returns once a process of its has written so much, to files or elsewhere, or has ended.
     func waitForBytes(writtenBy process: Int32, _ count: Int) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            // On a thread of its own: between two looks the tasks of all other tests would have their turn, which may take longer
-            // than the process lives.
-            DispatchQueue.global().async {
+            // On a thread of its own: between two looks the tasks of all other tests would have their turn, or those that wait on the
+            // few threads of a queue, which may take longer than the process lives.
+            Thread.detachNewThread {
                 while Self.bytes(writtenBy: process).map({ $0 < count }) == true { _ = poll(nil, 0, 1) }
                 continuation.resume()
             }

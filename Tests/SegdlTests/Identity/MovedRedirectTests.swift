@@ -1,0 +1,55 @@
+import Foundation
+import Origin
+import Testing
+
+/// One URL that leads to one file, and after a pause to another with the same tag.
+@Suite("A redirect that moves during a pause", .enabled(if: Nginx.path != nil, "nginx is not installed"))
+struct MovedRedirectTests {
+    /// Where `/latest` leads depends on whether there is a file `switch`.
+    private static let settings = Nginx.Settings(
+        locations: """
+            location = /latest {
+                if (-f $document_root/switch) { return 302 /part2.bin; }
+                return 302 /part1.bin;
+            }
+            """)
+
+    @Test(
+        "gives the file it leads to now, and is gone on with where that has the same bytes",
+        arguments: TwoFiles.Bytes.allCases, ["get", "resume"])
+    func moved(bytes: TwoFiles.Bytes, way: String) async throws {
+        try await TwoFiles.run(Self.settings, second: bytes) { nginx, command in
+            let kept = try await nginx.interrupt(command, ["-s", "4", "-o", "a", nginx.url("latest")])
+            try nginx.serve([], as: "switch")
+            let outcome = try await command.run(
+                way == "get" ? ["--json", "-s", "4", "-o", "a", nginx.url("latest")] : ["resume", "--json", "a"])
+            #expect(outcome.status == 0 && command.holds("a", bytes.content), "\(outcome)")
+            guard bytes == .same else { return }
+            let fetched = try #require(outcome.bytesFetched)
+            #expect(fetched <= TwoFiles.length - kept + TwoFiles.overlapMax, "\(kept) were there: \(outcome)")
+        }
+    }
+
+    @Test("and has finished before gives the file it leads to now")
+    func finished() async throws {
+        try await TwoFiles.run(Self.settings) { nginx, command in
+            let first = try await command.run("-o", "a", nginx.url("latest"))
+            #expect(first.status == 0 && command.holds("a", TwoFiles.one), "\(first)")
+            try nginx.serve([], as: "switch")
+            let second = try await command.run("-o", "a", nginx.url("latest"))
+            #expect(second.status == 0 && command.holds("a", TwoFiles.other), "\(second)")
+        }
+    }
+
+    @Test("not at all costs no comparison: it is gone on with by its tag")
+    func unmoved() async throws {
+        try await TwoFiles.run(Self.settings) { nginx, command in
+            let kept = try await nginx.interrupt(command, ["-s", "4", "-o", "a", nginx.url("latest")])
+            let outcome = try await command.run("--json", "-s", "4", "-o", "a", nginx.url("latest"))
+            #expect(outcome.status == 0 && command.holds("a", TwoFiles.one), "\(outcome)")
+            let fetched = try #require(outcome.bytesFetched)
+            #expect(fetched <= TwoFiles.length - kept + TwoFiles.overlapMax, "\(kept) were there: \(outcome)")
+            #expect(outcome.verifiedBy == "etag", "\(outcome)")
+        }
+    }
+}

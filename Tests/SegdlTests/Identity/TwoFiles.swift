@@ -1,0 +1,97 @@
+import Foundation
+import Origin
+import Testing
+
+/// Two files that nothing but their bytes tells apart: of one length and one date, from which nginx makes one tag.
+enum TwoFiles {
+    static let length = 12 << 20
+    static let one = OriginContent(seed: 21).bytes(0..<Int64(length))
+    static let other = OriginContent(seed: 22).bytes(0..<Int64(length))
+    static let date = Date(timeIntervalSince1970: 1_700_000_000)
+
+    /// What may be fetched twice to compare it.
+    static let overlapMax = 2 << 20
+
+    /// Where the second file is.
+    enum Bytes: String, CaseIterable, Sendable {
+        case same, different
+
+        var content: [UInt8] { self == .same ? TwoFiles.one : TwoFiles.other }
+    }
+
+    /// Runs `body` with nginx that serves both, as `part1.bin` and `part2.bin`.
+    static func run(
+        _ settings: Nginx.Settings = .init(), second: Bytes = .different, _ body: (Nginx, Segdl) async throws -> Void
+    ) async throws {
+        try await Nginx.run(settings) { nginx in
+            try nginx.serve(Self.one, as: "part1.bin", at: Self.date)
+            try nginx.serve(second.content, as: "part2.bin", host: settings.hosts, at: Self.date)
+            try await withCommand { command in try await body(nginx, command) }
+        }
+    }
+}
+
+extension Nginx {
+    /// Writes a file that one of its hosts serves, with the date it has.
+    func serve(_ content: [UInt8], as name: String, host: Int = 1, at date: Date) throws {
+        let path = self.path(name, host: host)
+        try FileManager.default.createDirectory(
+            at: URL(fileURLWithPath: path).deletingLastPathComponent(), withIntermediateDirectories: true)
+        try self.serve(content, as: name, host: host)
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
+    }
+
+    /// The lines about requests, in order.
+    var requests: [Substring] { self.accessLog.split(separator: "\n") }
+}
+
+extension Segdl {
+    func bytes(_ name: String) -> Data? { FileManager.default.contents(atPath: self.path(name)) }
+
+    /// Whether a file has this content, byte for byte.
+    func holds(_ name: String, _ content: [UInt8]) -> Bool { self.bytes(name) == Data(content) }
+
+    /// Runs the command and interrupts it once it has written so much of what cannot come to its end.
+    ///
+    /// - Returns: how many bytes of the file it kept.
+    @discardableResult
+    func interrupt(_ arguments: [String], after count: Int = 1_500_000) async throws -> Int {
+        // Beside it, not from here: this process may be busy with other tests for seconds.
+        let outcome = try await self.run(
+            ["--json"] + arguments,
+            shell: #"""
+                "$0" "$@" & pid=$!
+                while io=$(< /proc/$pid/io) && [[ $io =~ wchar:\ ([0-9]+) ]] && ((BASH_REMATCH[1] < \#(count)))
+                do sleep 0.01; done 2>/dev/null
+                kill -TERM $pid; wait $pid
+                """#)
+        #expect(outcome.status == 143, "\(outcome)")
+        return try #require(outcome.event("paused")?["bytes_done"] as? Int, "\(outcome)")
+    }
+
+    /// All names in the directory and what they hold.
+    func contents() throws -> [String: Data] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: self.directory)
+        return Dictionary(uniqueKeysWithValues: names.map { ($0, self.bytes($0) ?? Data()) })
+    }
+}
+
+extension Nginx {
+    /// Interrupts the command, which has four connections, with a sixth of the file.
+    ///
+    /// - Returns: how many bytes of the file it kept.
+    @discardableResult
+    func interrupt(_ command: Segdl, _ arguments: [String]) async throws -> Int {
+        try self.nearlyStop(true)
+        let kept = try await command.interrupt(arguments)
+        try self.nearlyStop(false)
+        return kept
+    }
+}
+
+extension Segdl.Outcome {
+    /// Bytes of bodies that the file took in this run.
+    var bytesFetched: Int? { self.event("completed")?["bytes_fetched"] as? Int }
+
+    var verifiedBy: String? { self.event("completed")?["verified_by"] as? String }
+}
