@@ -21,7 +21,8 @@ extension ExprSyntax {
         }
         guard let infix = expression.as(InfixOperatorExprSyntax.self) else { return false }
         if infix.operator.is(AssignmentExprSyntax.self) { return !infix.isInitialization }
-        return infix.operator.trimmedDescription.hasSuffix("=") && BinaryOperation(infix.operator.trimmedDescription)?.kind != .comparison
+        let operation = infix.operator.trimmedDescription
+        return operation.hasSuffix("=") && BinaryOperation(operation)?.kind != .comparison
     }
 }
 

@@ -18,13 +18,12 @@ final class SiteFinder: SyntaxVisitor {
     // MARK: Operators
 
     override func visit(_ node: InfixOperatorExprSyntax) -> SyntaxVisitorContinueKind {
-        if node.operator.is(AssignmentExprSyntax.self),
-            let name = node.leftOperand.as(MemberAccessExprSyntax.self)?.declName.baseName.text, Self.places.contains(name)
-        {
+        let member = node.leftOperand.as(MemberAccessExprSyntax.self)?.declName.baseName.text
+        if node.operator.is(AssignmentExprSyntax.self), let member, Self.places.contains(member) {
             self.addOne(to: node.rightOperand)
         }
         guard let token = node.operator.as(BinaryOperatorExprSyntax.self)?.operator,
-            var operation = BinaryOperation(token.text), !node.isPattern
+            var operation = BinaryOperation(token.text), operation.kind == .range || !node.isPattern
         else { return .visitChildren }
         let (left, right) = (node.leftOperand, node.rightOperand)
         if [left, right].contains(where: { $0.is(NilLiteralExprSyntax.self) }) {

@@ -4,7 +4,8 @@ extension SyntaxProtocol {
     /// The source on one line, without comments.
     var line: String {
         self.tokens(viewMode: .sourceAccurate).map { token in
-            let isSpaced = token.trailingTrivia.contains { !$0.isComment } || token.nextToken(viewMode: .sourceAccurate)?.leadingTrivia.isEmpty == false
+            let next = token.nextToken(viewMode: .sourceAccurate)
+            let isSpaced = !token.trailingTrivia.isEmpty || next?.leadingTrivia.isEmpty == false
             return token.text + (isSpaced ? " " : "")
         }.joined().trimmingSpaces
     }
@@ -50,8 +51,9 @@ extension SyntaxProtocol {
 
     /// Whether it is a name, a member or a call, and none of the extremes.
     var isPlain: Bool {
-        guard self.is(DeclReferenceExprSyntax.self) || self.is(MemberAccessExprSyntax.self)
-            || self.is(FunctionCallExprSyntax.self)
+        guard
+            self.is(DeclReferenceExprSyntax.self) || self.is(MemberAccessExprSyntax.self)
+                || self.is(FunctionCallExprSyntax.self)
         else { return false }
         // An implicit member is a constant or a case.
         return self.as(MemberAccessExprSyntax.self).map { $0.base != nil } ?? true
@@ -80,14 +82,5 @@ extension CodeBlockItemSyntax {
 extension String {
     fileprivate var trimmingSpaces: String {
         String(self.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-    }
-}
-
-extension TriviaPiece {
-    fileprivate var isComment: Bool {
-        switch self {
-        case .lineComment, .blockComment, .docLineComment, .docBlockComment: true
-        default: false
-        }
     }
 }

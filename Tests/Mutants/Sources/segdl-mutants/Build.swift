@@ -16,16 +16,18 @@ struct Build {
     func run() throws -> [Failure] {
         let log = self.workspace.place + "/build.log"
         let command = Command(arguments: [
-            "swift", "build", "-c", "release", "--build-tests", "-Xswiftc", "-enable-testing",
-            "--package-path", self.workspace.tree, "--scratch-path", self.workspace.build,
+            "swift", "build", "-c", "release", "--build-tests", "--package-path", self.workspace.tree, "--scratch-path",
+            self.workspace.build,
         ])
         if try command.run(output: log) == .succeeded { return [] }
         let prefix = self.workspace.tree + "/"
         let failures = try read(log).split(separator: "\n").compactMap { line -> Failure? in
             guard line.hasPrefix(prefix), let message = line.firstRange(of: ": error: ") else { return nil }
-            let parts = line[line.index(line.startIndex, offsetBy: prefix.count)..<message.lowerBound].split(separator: ":")
+            let parts = line[..<message.lowerBound].dropFirst(prefix.count).split(separator: ":")
             guard parts.count == 3, let number = Int(parts[1]), let column = Int(parts[2]) else { return nil }
-            return Failure(path: String(parts[0]), place: Place(line: number, column: column), message: String(line[message.upperBound...]))
+            return Failure(
+                path: String(parts[0]), place: Place(line: number, column: column),
+                message: String(line[message.upperBound...]))
         }
         guard !failures.isEmpty else { throw Problem("The mutated copy does not build; see \(log)") }
         return Array(Set(failures)).sorted { ($0.path, $0.place) < ($1.path, $1.place) }

@@ -6,6 +6,8 @@ struct Command {
     var environment: [String: String] = [:]
     /// After so many seconds it is killed.
     var timeout: Int?
+    /// How much address space it gets, in KiB.
+    var memory: Int?
 
     enum Ending: Hashable {
         case succeeded
@@ -21,7 +23,9 @@ struct Command {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         // It kills what does not end, and its children.
-        process.arguments = (self.timeout.map { ["timeout", "-k", "5", String($0)] } ?? []) + self.arguments
+        process.arguments =
+            (self.memory.map { ["bash", "-c", "ulimit -v \($0) && exec \"$@\"", "bash"] } ?? [])
+            + (self.timeout.map { ["timeout", "-k", "5", String($0)] } ?? []) + self.arguments
         process.environment = ProcessInfo.processInfo.environment.merging(self.environment) { $1 }
         process.standardOutput = output
         process.standardError = output

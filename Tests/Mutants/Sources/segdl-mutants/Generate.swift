@@ -23,6 +23,7 @@ struct Generate: ParsableCommand {
         let tree = try Tree(workspace: workspace, mutating: self.mutate)
         try tree.copy()
         var sites = SiteSet(files: tree.files, sample: self.sample.map { (Sample(seed: self.seed), $0) })
+        sites.reject(keys: Set(rows(workspace.rejected).map { $0.joined(separator: "\t") }))
         var isChanged = false
         /// Each round finds all errors of a kind; sites are few behind which others hide.
         let roundsMax = 20
@@ -35,17 +36,18 @@ struct Generate: ParsableCommand {
             let errors = try Build(workspace: workspace).run()
             if errors.isEmpty { break }
             let count = sites.reject(errors, in: tree)
-            print("round \(round): \(errors.count) errors, \(count) sites rejected")
+            say("round \(round): \(errors.count) errors, \(count) sites rejected")
             if count == 0 || round == roundsMax {
                 throw Problem("The mutated code does not build; see \(workspace.place)/build.log\n\(errors[0])")
             }
         }
+        // The next time they are left out at once.
+        try write(sites.rejectedKeys.sorted().map { $0 + "\n" }.joined(), to: workspace.rejected)
         let mutations = sites.mutations
         let list = mutations.map { "\($0.number)\t\($0.line)\t\($0.key)\n" }.joined()
-        if try write("# number, line, file, function, kind, original, replacement, occurrence\n" + list, to: workspace.list) {
-            isChanged = true
-        }
+        let title = "# number, line, file, function, kind, original, replacement, occurrence\n"
+        if try write(title + list, to: workspace.list) { isChanged = true }
         if isChanged { try workspace.removeFindings() }
-        print("\(mutations.count) mutations, \(sites.rejectedCount) sites rejected by the compiler")
+        say("\(mutations.count) mutations, \(sites.rejectedCount) sites rejected by the compiler")
     }
 }

@@ -3,7 +3,8 @@ import ArgumentParser
 /// Compares the survivors with those that are accepted.
 struct Report: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the totals, and fail where a mutation survives that Tests/Mutants/survivors.tsv does not list.")
+        abstract: "Print the totals, and fail where a mutation survives that Tests/Mutants/survivors.tsv does not list."
+    )
 
     @Flag(help: "Print the survivors that are not listed as lines for that file.") var asLines = false
 

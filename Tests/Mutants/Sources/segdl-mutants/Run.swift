@@ -25,7 +25,7 @@ struct Run: ParsableCommand {
         for index in judges.indices {
             try judges[index].learn(workspace, count: last.number)
             let seen = mutations.count { judges[index].seen.contains($0.number) }
-            print("\(judges[index].name): \(Int(judges[index].seconds.rounded(.up))) s, evaluates \(seen) mutations")
+            say("\(judges[index].name): \(Int(judges[index].seconds.rounded(.up))) s, evaluates \(seen) mutations")
         }
         let judged = Set(Finding.all(workspace).map(\.number))
         var chosen = mutations.filter { mutation in self.matching.map { mutation.key.contains($0) } ?? true }
@@ -69,12 +69,14 @@ private final class Court: Sendable {
         for judge in self.judges where judge.seen.contains(mutation.number) {
             finding.verdict = .survived
             do {
-                guard let how = try judge.judge(mutation.number, output: self.workspace.output(worker)) else { continue }
+                guard let how = try judge.judge(mutation.number, output: self.workspace.output(worker)) else {
+                    continue
+                }
                 finding.verdict = .killed
                 finding.judge = judge.name
                 finding.how = how
             } catch {
-                print("\(mutation.number): \(error)")
+                say("\(mutation.number): \(error)")
                 return
             }
             break
@@ -82,7 +84,7 @@ private final class Court: Sendable {
         finding.seconds = Date().timeIntervalSince(start)
         self.count.withLock { _ in
             finding.append(to: self.workspace)
-            if finding.verdict != .killed { print("\(finding.verdict.rawValue)  \(mutation)") }
+            if finding.verdict != .killed { say("\(finding.verdict.rawValue)  \(mutation)") }
         }
     }
 }

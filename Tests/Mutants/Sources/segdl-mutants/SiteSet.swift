@@ -14,6 +14,18 @@ struct SiteSet {
         self.rejected = files.map { _ in [] }
     }
 
+    var rejectedKeys: Set<String> {
+        Set(zip(self.files, self.rejected).flatMap { file, sites in sites.map { file.sites[$0].mutations[0].key } })
+    }
+
+    /// Leaves out what was rejected before.
+    mutating func reject(keys: Set<String>) {
+        for (index, file) in self.files.enumerated() {
+            self.rejected[index].formUnion(
+                file.sites.indices.filter { keys.contains(file.sites[$0].mutations[0].key) })
+        }
+    }
+
     var rejectedCount: Int { self.rejected.map(\.count).reduce(0, +) }
 
     /// What is compiled in.

@@ -18,6 +18,8 @@ struct Tree {
         package.products.removeAll { unused.contains($0.name) }
         for target in package.targets where target.swiftSettings != nil {
             target.swiftSettings?.append(.treatAllWarnings(as: .warning))
+            // The tests are built optimized.
+            target.swiftSettings?.append(.unsafeFlags(["-enable-testing"]))
         }
 
         """

@@ -10,6 +10,8 @@ struct Workspace {
     var programs: String { self.build + "/release" }
     /// All mutations that are compiled in.
     var list: String { self.place + "/mutations.tsv" }
+    /// The first mutation of each site that the compiler rejected, by what it is.
+    var rejected: String { self.place + "/rejected.tsv" }
     var results: String { self.place + "/results.tsv" }
     /// What ran last.
     func output(_ worker: Int) -> String { self.place + "/output-\(worker)" }
@@ -47,4 +49,10 @@ func rows(_ path: String) -> [[String]] {
     guard let text = try? read(path) else { return [] }
     return text.split(separator: "\n").filter { !$0.hasPrefix("#") }
         .map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
+}
+
+/// Prints a line at once, even where standard output is a file.
+func say(_ line: String) {
+    print(line)
+    fflush(nil)
 }
