@@ -15,10 +15,10 @@ struct Judge {
         let simulate = workspace.programs + "/segdl-simulate"
         let tests = [workspace.programs + "/segdlPackageTests.xctest", "--testing-library", "swift-testing"]
         return [
-            // Without a slice of what the next judge does.
+            // The quick ones.
             Judge(
                 name: "core-tests",
-                arguments: tests + ["--filter", "^SegmentedDownloadCoreTests\\.", "--skip", "MachineWorldTests"]),
+                arguments: tests + ["--filter", "^SegmentedDownloadCoreTests\\.", "--skip", Self.slow]),
             Judge(
                 name: "machine",
                 arguments: [simulate, "machine", "--workers", "1", "--count", String(machineWorlds)]),
@@ -27,14 +27,17 @@ struct Judge {
                 arguments: [
                     simulate, "run", "--workers", "1", "--failures-max", "1", "--count", String(engineWorlds),
                 ]),
-            // With real connections and files. Without those that measure memory.
+            // The others, most with real connections and files, without those that measure memory.
             Judge(
-                name: "library-tests",
+                name: "other-tests",
                 arguments: tests + [
-                    "--filter", "^SegmentedDownloadTests\\.", "--skip", "LeakTests|\\.MemoryTests",
+                    "--filter", "^SegmentedDownloadTests\\.|" + Self.slow, "--skip", "LeakTests|\\.MemoryTests",
                 ], failures: 2),
         ]
     }
+
+    /// Tests of Core that run simulated worlds of their own.
+    private static let slow = "\\.(LinkTests|SharingTests|MachineWorldTests)"
 
     init(name: String, arguments: [String], failures: Int = 1) {
         self.failures = failures

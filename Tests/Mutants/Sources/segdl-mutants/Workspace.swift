@@ -6,7 +6,9 @@ struct Workspace {
     var place: String { self.root + "/.build/mutants/generated" }
     /// The mutated copy of the package.
     var tree: String { self.place + "/tree" }
-    var build: String { self.place + "/build" }
+    /// `SEGDL_MUTANTS_BUILD=$PWD/.build` builds in the package's own place, whose dependencies need not be built again. The next
+    /// build of the package builds its modules anew.
+    var build: String { ProcessInfo.processInfo.environment["SEGDL_MUTANTS_BUILD"] ?? self.place + "/build" }
     var programs: String { self.build + "/release" }
     /// All mutations that are compiled in.
     var list: String { self.place + "/mutations.tsv" }
