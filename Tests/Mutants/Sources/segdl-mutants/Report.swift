@@ -11,6 +11,7 @@ struct Report: ParsableCommand {
     func run() throws {
         let workspace = Workspace()
         let findings = Finding.all(workspace)
+        guard !findings.isEmpty else { throw Problem("Nothing is judged: run first.") }
         let mutations = Dictionary(uniqueKeysWithValues: Row.all(workspace).map { ($0.number, $0) })
         let listed = Dictionary(
             rows(workspace.survivors).filter { $0.count == 8 }.map { ($0[2...].joined(separator: "\t"), $0[0]) }

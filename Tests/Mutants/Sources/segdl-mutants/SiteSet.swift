@@ -8,10 +8,14 @@ struct SiteSet {
     /// Lines and functions that had errors before.
     private var known: Set<String> = []
 
+    /// The numbers of the sample.
+    private var chosen: Set<Int> = []
+
     init(files: [SourceFile], sample: (choice: Sample, count: Int)?) {
         self.files = files
         self.sample = sample
         self.rejected = files.map { _ in [] }
+        self.choose()
     }
 
     var rejectedKeys: Set<String> {
@@ -24,6 +28,11 @@ struct SiteSet {
             self.rejected[index].formUnion(
                 file.sites.indices.filter { keys.contains(file.sites[$0].mutations[0].key) })
         }
+        self.choose()
+    }
+
+    private mutating func choose() {
+        if self.sample != nil { self.chosen = Set(self.mutations.map(\.number)) }
     }
 
     var rejectedCount: Int { self.rejected.map(\.count).reduce(0, +) }
@@ -40,7 +49,7 @@ struct SiteSet {
     /// The sites of a file that are not compiled in.
     func left(out file: Int) -> Set<Int> {
         guard self.sample != nil else { return self.rejected[file] }
-        let numbers = Set(self.mutations.map(\.number))
+        let numbers = self.chosen
         return Set(
             self.files[file].sites.indices.filter { index in
                 self.files[file].sites[index].mutations.allSatisfy { !numbers.contains($0.number) }
@@ -78,6 +87,7 @@ struct SiteSet {
         }
         for (index, sites) in added { self.rejected[index].formUnion(sites) }
         self.known.formUnion(fresh)
+        self.choose()
         return self.rejectedCount - before
     }
 }
