@@ -1,0 +1,5 @@
+/// A place in a file and its mutations, which one set of edits compiles in.
+public struct Site: Hashable {
+    public var mutations: [Mutation]
+    let edits: [Edit]
+}

@@ -1,0 +1,53 @@
+import ArgumentParser
+import Foundation
+import Mutation
+
+/// Writes the mutated copy and builds it.
+struct Generate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Write a mutated copy of the package, and build it once for all mutations.")
+
+    @Option(parsing: .upToNextOption, help: "The folders or files to mutate.")
+    var mutate = [
+        "Sources/SegmentedDownloadCore/Planning", "Sources/SegmentedDownloadCore/Scheduling",
+        "Sources/SegmentedDownloadCore/Manifest", "Sources/SegmentedDownloadCore/HTTP",
+        "Sources/SegmentedDownloadCore/Identity", "Sources/SegmentedDownload/Storage",
+        "Sources/SegmentedDownload/Engine",
+    ]
+    @Option(help: "Only so many mutations, chosen by what they are and the seed; without it all.") var sample: Int?
+    @Option(help: "What chooses the sample.") var seed: UInt64 = 1
+    @Flag(help: "Only write the copy.") var withoutBuild = false
+
+    func run() throws {
+        let workspace = Workspace()
+        let tree = try Tree(workspace: workspace, mutating: self.mutate)
+        try tree.copy()
+        var sites = SiteSet(files: tree.files, sample: self.sample.map { (Sample(seed: self.seed), $0) })
+        sites.reject(keys: Set(rows(workspace.rejected).map { $0.joined(separator: "\t") }))
+        var isChanged = false
+        /// Each round finds all errors of a kind; sites are few behind which others hide.
+        let roundsMax = 20
+        for round in 1...roundsMax {
+            for (index, file) in tree.files.enumerated() {
+                let text = file.mutated(without: sites.left(out: index)).text
+                if try write(text, to: workspace.path(inTree: file.path)) { isChanged = true }
+            }
+            if self.withoutBuild { break }
+            let errors = try Build(workspace: workspace).run()
+            if errors.isEmpty { break }
+            let count = sites.reject(errors, in: tree)
+            say("round \(round): \(errors.count) errors, \(count) sites rejected")
+            if count == 0 || round == roundsMax {
+                throw Problem("The mutated code does not build; see \(workspace.place)/build.log\n\(errors[0])")
+            }
+        }
+        // The next time they are left out at once.
+        try write(sites.rejectedKeys.sorted().map { $0 + "\n" }.joined(), to: workspace.rejected)
+        let mutations = sites.mutations
+        let list = mutations.map { "\($0.number)\t\($0.line)\t\($0.key)\n" }.joined()
+        let title = "# number, line, file, function, kind, original, replacement, occurrence\n"
+        if try write(title + list, to: workspace.list) { isChanged = true }
+        if isChanged { try workspace.removeFindings() }
+        say("\(mutations.count) mutations, \(sites.rejectedCount) sites rejected by the compiler")
+    }
+}

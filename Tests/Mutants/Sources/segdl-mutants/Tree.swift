@@ -1,0 +1,85 @@
+import Foundation
+import Mutation
+
+/// The mutated copy of the package.
+struct Tree {
+    /// All files that the build needs.
+    private static let folders = ["Package.swift", "Sources", "Tests", "Fixtures", "Benchmarks"]
+    private static let modules = ["Sources/SegmentedDownloadCore", "Sources/SegmentedDownload"]
+    /// What neither the judges nor their tests need, and what would call a warning in mutated code an error.
+    private static let manifestEnd = """
+
+        // From here on: written by segdl-mutants.
+        let unused: Set = [
+            "SegdlTests", "segdl", "segdl-crash", "segdl-origin", "segdl-benchmark", "segdl-benchmark-tools", "segdl-micro",
+            "CAllocations",
+        ]
+        package.targets.removeAll { unused.contains($0.name) }
+        package.products.removeAll { unused.contains($0.name) }
+        for target in package.targets where target.swiftSettings != nil {
+            target.swiftSettings?.append(.treatAllWarnings(as: .warning))
+            // The tests are built optimized.
+            target.swiftSettings?.append(.unsafeFlags(["-enable-testing"]))
+        }
+
+        """
+
+    let workspace: Workspace
+    private let paths: [String]
+    private(set) var files: [SourceFile] = []
+
+    /// - Parameter folders: the mutations are of these only.
+    init(workspace: Workspace, mutating folders: [String]) throws {
+        self.workspace = workspace
+        let listing = workspace.place + "/files"
+        try FileManager.default.createDirectory(atPath: workspace.place, withIntermediateDirectories: true)
+        let arguments = ["git", "ls-files", "--"] + Self.folders + [":!Tests/Mutants"]
+        guard try Command(arguments: arguments).run(output: listing) == .succeeded else {
+            throw Problem("git ls-files failed")
+        }
+        self.paths = try read(listing).split(separator: "\n").map(String.init).filter {
+            FileManager.default.fileExists(atPath: workspace.root + "/" + $0)
+        }
+        var first = 1
+        for path in self.paths.sorted() where path.hasSuffix(".swift") {
+            guard folders.contains(where: { path.hasPrefix($0 + "/") || path == $0 }) else { continue }
+            let file = try SourceFile(path: path, text: read(workspace.root + "/" + path), first: first)
+            first += file.mutations.count
+            self.files.append(file)
+        }
+    }
+
+    /// Copies what is not mutated and deletes what is no more.
+    func copy() throws {
+        let mutated = Set(self.files.map(\.path))
+        let manager = FileManager.default
+        for path in self.paths where !mutated.contains(path) {
+            let (source, target) = (self.workspace.root + "/" + path, self.workspace.path(inTree: path))
+            if path == "Package.swift" {
+                try write(read(source) + Self.manifestEnd, to: target)
+            } else if !manager.contentsEqual(atPath: source, andPath: target) {
+                try? manager.removeItem(atPath: target)
+                let folder = URL(fileURLWithPath: target).deletingLastPathComponent()
+                try manager.createDirectory(at: folder, withIntermediateDirectories: true)
+                try manager.copyItem(atPath: source, toPath: target)
+            }
+        }
+        let runtime = try read(self.workspace.runtime)
+        for module in Self.modules { try write(runtime, to: self.workspace.path(inTree: module + "/Mutant.swift")) }
+        let all = Set(self.paths + Self.modules.map { $0 + "/Mutant.swift" })
+        for folder in Self.folders.dropFirst() {
+            for path in try manager.subpathsOfDirectory(atPath: self.workspace.path(inTree: folder)) {
+                let target = self.workspace.path(inTree: folder + "/" + path)
+                var isFolder: ObjCBool = false
+                _ = manager.fileExists(atPath: target, isDirectory: &isFolder)
+                if !isFolder.boolValue, !all.contains(folder + "/" + path) { try manager.removeItem(atPath: target) }
+            }
+        }
+    }
+}
+
+struct Problem: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

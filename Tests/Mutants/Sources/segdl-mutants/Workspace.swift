@@ -1,0 +1,60 @@
+import Foundation
+
+/// Where things are, in the checkout that is the current directory.
+struct Workspace {
+    let root = FileManager.default.currentDirectoryPath
+    var place: String { self.root + "/.build/mutants/generated" }
+    /// The mutated copy of the package.
+    var tree: String { self.place + "/tree" }
+    /// `SEGDL_MUTANTS_BUILD=$PWD/.build` builds in the package's own place, whose dependencies need not be built again. The next
+    /// build of the package builds its modules anew.
+    var build: String { ProcessInfo.processInfo.environment["SEGDL_MUTANTS_BUILD"] ?? self.place + "/build" }
+    var programs: String { self.build + "/release" }
+    /// All mutations that are compiled in.
+    var list: String { self.place + "/mutations.tsv" }
+    /// The first mutation of each site that the compiler rejected, by what it is.
+    var rejected: String { self.place + "/rejected.tsv" }
+    var results: String { self.place + "/results.tsv" }
+    /// What ran last.
+    func output(_ worker: Int) -> String { self.place + "/output-\(worker)" }
+    /// Which mutations a judge evaluates, a byte each, and how long it takes without any.
+    func seen(_ judge: String) -> String { self.place + "/seen-\(judge)" }
+    func seconds(_ judge: String) -> String { self.place + "/seconds-\(judge)" }
+    var survivors: String { self.root + "/Tests/Mutants/survivors.tsv" }
+    var runtime: String { self.root + "/Tests/Mutants/Runtime/Mutant.swift" }
+
+    func path(inTree path: String) -> String { self.tree + "/" + path }
+
+    /// Forgets what was found of other code.
+    func removeFindings() throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: self.place)
+        where name.hasPrefix("seen-") || name.hasPrefix("seconds-") || name == "results.tsv" {
+            try FileManager.default.removeItem(atPath: self.place + "/" + name)
+        }
+    }
+}
+
+func read(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+
+/// Writes a file unless it has that content already, so that little is built again. Returns whether it was written.
+@discardableResult
+func write(_ text: String, to path: String) throws -> Bool {
+    guard (try? read(path)) != text else { return false }
+    let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+    return true
+}
+
+/// Lines of a file of fields with tabs between, without comments; none if there is no such file.
+func rows(_ path: String) -> [[String]] {
+    guard let text = try? read(path) else { return [] }
+    return text.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        .map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
+}
+
+/// Prints a line at once, even where standard output is a file.
+func say(_ line: String) {
+    print(line)
+    fflush(nil)
+}
