@@ -69,7 +69,7 @@ import Testing
             try await withCommand { command in
                 var statuses: [Int32] = []
                 for resource in ["/1M/f.bin", "/1M/f.bin", "/1M/f.bin?seed=2"] {
-                    statuses.append(try await command.run("-o", "f.bin", origin.url(resource)).status)
+                    statuses.append(try await command.run("-o", "f.bin", origin.plainURL(resource)).status)
                 }
                 #expect(statuses == [0, 0, 12])
             }

@@ -65,13 +65,13 @@ import Testing
         try await withOrigin { origin in
             try await withCommand { command in
                 _ = try await command.run(
-                    ["-s", "4", "-o", "f.bin", origin.url("/8M/f.bin?stall-after=700000:all")]
+                    ["-s", "4", "-o", "f.bin", origin.plainURL("/8M/f.bin?stall-after=700000:all")]
                 ) { process in
                     await origin.log.waitForBytes(sent: 4 * 700_000)
                     kill(process, SIGINT)
                 }
                 let part = FileManager.default.contents(atPath: command.path("f.bin.segdl-part"))
-                let url = origin.url("/8M/f.bin")
+                let url = origin.plainURL("/8M/f.bin")
                 origin.replace("/8M/f.bin", seed: 2)
                 let refused = try await command.run("-o", "f.bin", url)
                 #expect(refused.status == 10, "\(refused)")

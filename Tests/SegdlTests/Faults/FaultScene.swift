@@ -155,7 +155,7 @@ struct FaultScene: Sendable {
             environment = ["LD_PRELOAD": try await FaultyDisk.library.value, "FAULTY_DISK": disk]
         }
         let failure = Mutex<(any Error)?>(nil)
-        let arguments = run.run.map { self.expand($0) }
+        let arguments = run.run.map { self.plain(self.expand($0)) }
         let outcome = try await self.command.run(arguments, shell: run.shell, environment: environment) { process in
             do {
                 for step in run.meanwhile { try await self.perform(step, on: process, since: mark) }
@@ -169,6 +169,14 @@ struct FaultScene: Sendable {
         if let error = failure.withLock({ $0 }) { throw error }
         self.check(outcome, of: run)
         self.check(requestsSince: mark, of: run, outcome)
+    }
+
+    /// Where a fault has several runs, a URL's query says how the origin behaves in this one: it is no part of the URL.
+    private func plain(_ argument: String) -> String {
+        let runs = self.fault.steps.count { if case .run = $0 { true } else { false } }
+        let base = self.origin.url("")
+        guard runs > 1, argument.hasPrefix(base + "/") else { return argument }
+        return self.origin.plainURL(String(argument.dropFirst(base.count)))
     }
 
     private func expand(_ text: String) -> String {

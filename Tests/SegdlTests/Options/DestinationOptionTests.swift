@@ -34,9 +34,9 @@ struct DestinationOptionTests {
     func continuation(option: [String]) async throws {
         try await withOptionScene { origin, command in
             let interrupted = try await command.interrupted(
-                ["-s", "1", "-o", "f.bin", origin.url("/4M/f.bin?stall-after=1M:all")])
+                ["-s", "1", "-o", "f.bin", origin.plainURL("/4M/f.bin?stall-after=1M:all")])
             #expect(interrupted.status == 130, "\(interrupted)")
-            let outcome = try await command.run(["--json"] + option + ["-o", "f.bin", origin.url("/4M/f.bin")])
+            let outcome = try await command.run(["--json"] + option + ["-o", "f.bin", origin.plainURL("/4M/f.bin")])
             #expect(outcome.status == 0 && command.holds("f.bin", 4 << 20), "\(outcome)")
             let kept = try #require(outcome.event("started")?["resumed_from"] as? Int)
             #expect((kept == 0) == (option.last == "no"), "\(kept)")
@@ -49,16 +49,16 @@ struct DestinationOptionTests {
             as [(String, Int32, UInt64)])
     func existing(how: String, status: Int32, seed: UInt64) async throws {
         try await withOptionScene { origin, command in
-            let first = try await command.run("-q", "-o", "f.bin", origin.url("/64k/f.bin"))
+            let first = try await command.run("-q", "-o", "f.bin", origin.plainURL("/64k/f.bin"))
             #expect(first.status == 0, "\(first)")
             let outcome = try await command.run(
-                "-q", "--if-exists", how, "-o", "f.bin", origin.url("/64k/f.bin?seed=2"))
+                "-q", "--if-exists", how, "-o", "f.bin", origin.plainURL("/64k/f.bin?seed=2"))
             #expect(outcome.status == status, "\(outcome)")
             #expect(command.holds("f.bin", 64 << 10, seed: seed))
             #expect(command.holds("f.1.bin", 64 << 10, seed: 2) == (how == "rename"))
             // The same file again is no reason to fail, but for who wants none there.
             let same = try await command.run(
-                "-q", "--if-exists", how, "-o", "f.bin", origin.url("/64k/f.bin?seed=\(seed)"))
+                "-q", "--if-exists", how, "-o", "f.bin", origin.plainURL("/64k/f.bin?seed=\(seed)"))
             #expect(same.status == (how == "fail" ? 12 : 0), "\(same)")
         }
     }

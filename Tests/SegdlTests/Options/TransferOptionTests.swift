@@ -147,10 +147,10 @@ struct TransferOptionTests {
     func change(how: String, status: Int32) async throws {
         try await withOptionScene { origin, command in
             let interrupted = try await command.interrupted(
-                ["-s", "1", "-o", "f.bin", origin.url("/4M/f.bin?stall-after=1M:all")])
+                ["-s", "1", "-o", "f.bin", origin.plainURL("/4M/f.bin?stall-after=1M:all")])
             #expect(interrupted.status == 130, "\(interrupted)")
             let outcome = try await command.run(
-                "-q", "--on-change", how, "-o", "f.bin", origin.url("/4M/f.bin?seed=2"))
+                "-q", "--on-change", how, "-o", "f.bin", origin.plainURL("/4M/f.bin?seed=2"))
             #expect(outcome.status == status && command.holds("f.bin", 4 << 20, seed: 2) == (status == 0), "\(outcome)")
         }
     }
