@@ -16,6 +16,8 @@ final class Checker: @unchecked Sendable {
     private var memory: (bytes: Int, connections: Int)?
     private var deliveredBefore = 0
     private var requestsBefore = 0
+    /// The files whose twin the run asks for.
+    var expectsTwin: [Int: Bool] = [:]
     /// Connections each file asked for, if a number.
     var segments: [Int?] = []
     private(set) var violations: [String] = []
@@ -103,10 +105,16 @@ final class Checker: @unchecked Sendable {
     // MARK: Files and manifests
 
     /// A final name is given to nothing but the whole of one version.
-    private func named(_ name: String, _ inode: SimulatedDisk.Inode) {
+    ///
+    /// - Parameter isNew: Whether it is given now, in a run that asked for one URL: then the file is that URL's.
+    private func named(_ name: String, _ inode: SimulatedDisk.Inode, isNew: Bool = true) {
         guard let file = Self.file(name) else { return }
-        if !self.network.versions(of: file).contains(where: { $0.bytes == inode.bytes }) {
-            let distances = self.network.versions(of: file).map { version in
+        let versions =
+            isNew
+            ? self.network.versions(of: file, isTwin: self.expectsTwin[file] ?? false)
+            : self.network.versions(of: file)
+        if !versions.contains(where: { $0.bytes == inode.bytes }) {
+            let distances = versions.map { version in
                 let first = zip(version.bytes, inode.bytes).enumerated().first { $1.0 != $1.1 }?.offset
                 return "\(version.bytes.count)@\(first.map { "\($0)" } ?? "-")"
             }
@@ -188,7 +196,7 @@ final class Checker: @unchecked Sendable {
     /// Whatever a crash left: a file with its final name is whole.
     func checkAfterCrash() {
         for file in self.network.origins.indices {
-            if let inode = self.disk.names["file\(file)"] { self.named("file\(file)", inode) }
+            if let inode = self.disk.names["file\(file)"] { self.named("file\(file)", inode, isNew: false) }
         }
     }
 
@@ -261,9 +269,9 @@ final class Checker: @unchecked Sendable {
                 self.violate("file \(file) is not there at the end: \(endings)")
                 continue
             }
-            self.named("file\(file)", inode)
+            self.named("file\(file)", inode, isNew: false)
             if ending == "completed" || ending == "already",
-                inode.bytes != self.network.origins[file].current.bytes,
+                inode.bytes != self.current(file).bytes,
                 !self.network.origins[file].redirects, self.network.others.isEmpty
             {
                 self.violate("file \(file) is called current, and is an older version")
@@ -274,6 +282,12 @@ final class Checker: @unchecked Sendable {
             }
         }
         if wasFaultless { self.checkWaste() }
+    }
+
+    /// What the URL of the last run has now.
+    private func current(_ file: Int) -> SimulatedOrigin.Version {
+        let origin = self.network.origins[file]
+        return self.expectsTwin[file] == true ? origin.twin(of: origin.current) : origin.current
     }
 
     /// Without faults nothing is fetched twice, but for the piece that was on its way when a segment was cut short, and the

@@ -32,6 +32,9 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
     package static let powerLoss = Faults(rawValue: 1 << 18)
     package static let user = Faults(rawValue: 1 << 19)
 
+    // Which file it is.
+    package static let identity = Faults(rawValue: 1 << 20)
+
     package static let names: [(String, Faults)] = [
         ("refusal", .refusal), ("reset", .reset), ("stall", .stall), ("truncation", .truncation),
         ("black-hole", .blackHole), ("uneven-rates", .unevenRates), ("errors", .errors), ("lies", .lies),
@@ -41,10 +44,11 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
         ("power-loss", .powerLoss), ("user", .user),
     ]
 
-    package static let all = Faults(Self.names.map(\.1))
+    /// Those of ``names``, and the one that came later and is chosen apart from them, so that old worlds stay as they were.
+    package static let all = Faults(Self.names.map(\.1) + [.identity])
 
     package var description: String {
-        self.isEmpty ? "none" : Self.names.filter { self.contains($0.1) }.map(\.0).joined(separator: ",")
+        self.isEmpty ? "none" : (Self.names + [("identity", .identity)]).filter { self.contains($0.1) }.map(\.0).joined(separator: ",")
     }
 
     /// Reads what ``description`` writes; absent for an unknown name.
@@ -52,7 +56,8 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
         self = []
         if text == "none" { return }
         for name in text.split(separator: ",") {
-            guard let fault = name == "all" ? Faults.all : Self.names.first(where: { $0.0 == name })?.1 else {
+            guard let fault = name == "all" ? Faults.all : (Self.names + [("identity", .identity)]).first(where: { $0.0 == name })?.1
+            else {
                 return nil
             }
             self.formUnion(fault)

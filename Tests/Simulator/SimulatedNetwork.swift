@@ -8,6 +8,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package var origins: [SimulatedOrigin]
     /// Other origins of each file, reached as `http://other0/file0` and so on; not all have the same file.
     package var others: [[SimulatedOrigin]] = []
+    /// The files of which a twin is asked for at times, under a URL of its own and for the same destination.
+    package var twins: Set<Int> = []
     package var faults: Faults = []
     /// Of a thousand decisions, how many go wrong.
     package var faultiness = 0
@@ -113,7 +115,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         if self.chance(.errors, perMille: 10) {
             return self.refusal([429, 500, 502, 503, 504].randomElement(using: &self.generator) ?? 503, none)
         }
-        if origin.redirects, !request.url.path.contains("/signed") {
+        if origin.redirects, !request.url.path.contains("/signed"), !request.url.path.hasSuffix("/twin") {
             let expiry = (self.clock.now + origin.tokenLifetime).components.seconds
             // Mirrors that differ: an odd one has the version before.
             let mirror =
@@ -124,20 +126,23 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             return answer
         }
         var version = origin.current
+        if request.url.path.hasSuffix("/twin") { version = origin.twin(of: version) }
         if request.url.path.contains("/signed") {
             let expiry = request.url.path.split(separator: "/").last.flatMap { Int64($0) } ?? 0
             if self.clock.now > .seconds(expiry) {
                 return .init(head: ResponseHead(status: 403), version: version, body: 0..<0)
             }
             if request.url.host == "mirror1", origin.versions.count > 1 {
-                version = origin.versions[origin.versions.count - 2]
+                let before = origin.versions[origin.versions.count - 2]
+                version = .init(number: origin.sharesTags ? version.number : before.number, bytes: before.bytes)
             }
         }
-        var answer = origin.answer(request, version)
+        let node = origin.nodes > 1 ? Int.random(in: 0..<origin.nodes, using: &self.generator) : 0
+        var answer = origin.answer(request, version, node: node)
         if self.chance(.noRanges, perMille: 20) {
             var stubborn = origin
             stubborn.doesRanges = false
-            answer = stubborn.answer(request, version)
+            answer = stubborn.answer(request, version, node: node)
         }
         if self.chance(.lies, perMille: 20),
             let lie = SimulatedOrigin.Lie.allCases.randomElement(using: &self.generator)
@@ -157,9 +162,15 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         return answer
     }
 
-    /// Every version of a file that any of its origins has or had.
+    /// Every version of a file that any of its origins has or had, and of its twin.
     package func versions(of file: Int) -> [SimulatedOrigin.Version] {
-        self.origins[file].versions + (self.others.isEmpty ? [] : self.others[file].flatMap(\.versions))
+        self.versions(of: file, isTwin: false) + (self.twins.contains(file) ? self.versions(of: file, isTwin: true) : [])
+    }
+
+    /// Every version that a URL has or had.
+    package func versions(of file: Int, isTwin: Bool) -> [SimulatedOrigin.Version] {
+        if isTwin { return self.origins[file].versions.map { self.origins[file].twin(of: $0) } }
+        return self.origins[file].versions + (self.others.isEmpty ? [] : self.others[file].flatMap(\.versions))
     }
 
     /// Puts a file of the same length in place that differs in every byte, while nobody looks: where there is no validator
@@ -175,7 +186,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     /// Puts another version in place: same length or nearly so, as the nastiest ones have.
     package func change(_ file: Int) {
         // Without a validator a change cannot be told, so it is none that could be asked for.
-        guard [.strong, .weak].contains(self.origins[file].identity), self.origins[file].versions.count < 4 else {
+        guard [.strong, .weak, .malformed].contains(self.origins[file].identity), self.origins[file].versions.count < 4 else {
             return
         }
         let old = self.origins[file].current

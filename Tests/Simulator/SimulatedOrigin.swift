@@ -4,7 +4,15 @@ package import SegmentedDownloadCore
 
 /// An origin with one file: what it answers follows from its versions and from what it is told to do wrong.
 package struct SimulatedOrigin {
-    package enum Identity: CaseIterable { case strong, weak, date, none }
+    package enum Identity: CaseIterable {
+        case strong, weak, date, none
+
+        /// Those that worlds choose from by chance; `malformed` is chosen apart from them.
+        package static let allCases: [Identity] = [.strong, .weak, .date, .none]
+
+        /// A tag without quotation marks.
+        case malformed
+    }
 
     package struct Version: Sendable {
         package let number: Int
@@ -42,6 +50,10 @@ package struct SimulatedOrigin {
     /// Whether the source leads to a target whose name is good for a while only.
     package var redirects = false
     package var tokenLifetime = Duration.seconds(3600)
+    /// How many nodes answer, each with a tag of its own for the same bytes.
+    package var nodes = 1
+    /// Whether different files share a tag: the one on the odd mirror, and the twin, have the current one's.
+    package var sharesTags = false
 
     package init(_ first: Version) {
         self.versions = [first]
@@ -49,25 +61,33 @@ package struct SimulatedOrigin {
 
     package var current: Version { self.versions[self.versions.count - 1] }
 
-    package func entityTag(of version: Version) -> String? {
-        switch self.identity {
-        case .strong: "\"v\(version.number)\""
-        case .weak: "W/\"v\(version.number)\""
+    package func entityTag(of version: Version, node: Int = 0) -> String? {
+        let opaque = "v\(version.number)" + (node == 0 ? "" : "n\(node)")
+        return switch self.identity {
+        case .strong: "\"\(opaque)\""
+        case .weak: "W/\"\(opaque)\""
+        case .malformed: opaque
         case .date, .none: nil
         }
     }
 
-    package func answer(_ request: TransportRequest, _ version: Version) -> Answer {
+    /// Another file, which differs from a version in every byte and in nothing else.
+    package func twin(of version: Version) -> Version {
+        Version(number: version.number, bytes: version.bytes.map { ~$0 })
+    }
+
+    package func answer(_ request: TransportRequest, _ version: Version, node: Int = 0) -> Answer {
         var fields = HTTPFields()
-        if let tag = self.entityTag(of: version) { fields[.eTag] = tag }
+        let own = self.entityTag(of: version, node: node)
+        if let own { fields[.eTag] = own }
         if self.identity == .date {
             fields[.lastModified] = "Tue, 14 Nov 2023 22:13:\(10 + version.number % 50) GMT"
         }
-        if let tag = request.fields[.ifNoneMatch], tag == self.entityTag(of: version) {
+        if let tag = request.fields[.ifNoneMatch], tag == own {
             return Answer(head: ResponseHead(status: 304, fields: fields), version: version, body: 0..<0)
         }
         let condition = request.fields[.ifRange]
-        let isMet = condition == nil || (condition == self.entityTag(of: version) && !self.dislikesIfRange)
+        let isMet = condition == nil || (condition == own && !self.dislikesIfRange)
         guard let range = request.fields[.range].flatMap(Self.range), self.doesRanges, isMet else {
             if self.tellsLength { fields[.contentLength] = "\(version.bytes.count)" }
             return Answer(

@@ -44,6 +44,7 @@ package struct Simulation {
     /// Of its own, so that what it decides leaves all else in the worlds as it was.
     private var memoryGenerator: SplitMix64
     private var readingGenerator: SplitMix64
+    private var identityGenerator: SplitMix64
     private let clock = SimulatedClock()
     private let executor: SeededExecutor
     private let disk: SimulatedDisk
@@ -62,16 +63,24 @@ package struct Simulation {
         // A world in which everything goes wrong at once never gets far: each has some of the faults.
         var mine = faults
         for (_, fault) in Faults.names where Int.random(in: 0..<3, using: &generator) == 0 { mine.remove(fault) }
+        // Chosen apart, so that worlds of before stay as they were but for this.
+        var identityGenerator = SplitMix64(seed: seed ^ 0x6964_656E_7469_7479)
+        if Int.random(in: 0..<3, using: &identityGenerator) != 0 { mine.remove(.identity) }
         self.faults = mine
         self.disk = SimulatedDisk(seed: generator.next(), clock: self.clock)
         var origins: [SimulatedOrigin] = []
         for number in 0..<[1, 1, 1, 2, 3][Int.random(in: 0..<5, using: &generator)] {
             origins.append(Self.origin(number, mine, &generator))
+            Self.confuse(&origins[number], mine, &identityGenerator)
         }
         self.network = SimulatedNetwork(seed: generator.next(), clock: self.clock, origins: origins)
         if Int.random(in: 0..<3, using: &generator) == 0 {
             self.network.others = origins.map { Self.others($0, mine, &generator) }
         }
+        if mine.contains(.identity), self.network.others.isEmpty {
+            self.network.twins = Set(origins.indices.filter { _ in Bool.random(using: &identityGenerator) })
+        }
+        self.identityGenerator = identityGenerator
         self.report = Report(seed: seed, faults: faults)
         self.memoryGenerator = SplitMix64(seed: seed ^ 0x6D65_6D6F_7279)
         self.readingGenerator = SplitMix64(seed: seed ^ 0x7265_6164_696E_67)
@@ -100,6 +109,27 @@ package struct Simulation {
             origin.tokenLifetime = .seconds(Int64.random(in: 1...60, using: &generator))
         }
         return origin
+    }
+
+    /// Gives a file a tag that says less than it seems to.
+    private static func confuse(_ origin: inout SimulatedOrigin, _ faults: Faults, _ generator: inout SplitMix64) {
+        guard faults.contains(.identity) else { return }
+        origin.sharesTags = Bool.random(using: &generator)
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0: origin.nodes = Int.random(in: 2...3, using: &generator)
+        case 1: origin.identity = .malformed
+        default: break
+        }
+    }
+
+    /// Has the next run ask for another file, which has the same length and tag, at the same destination.
+    private mutating func redrawTwins() throws {
+        for file in self.network.twins where Int.random(in: 0..<3, using: &self.identityGenerator) == 0 {
+            let isTwin = Bool.random(using: &self.identityGenerator)
+            let url = "http://origin/file\(file)" + (isTwin ? "/twin" : "")
+            self.requests[file].source = try SourceURL(url)
+            self.checker.expectsTwin[file] = isTwin
+        }
     }
 
     /// Further origins of a file: mostly of the same bytes, under the same tag or another.
@@ -230,7 +260,10 @@ package struct Simulation {
     private mutating func runOnce(isCalm: Bool) {
         self.report.runs += 1
         self.checker.begin()
-        if self.report.runs > 1 { self.redrawSegments() }
+        if self.report.runs > 1 {
+            self.redrawSegments()
+            if !isCalm { try? self.redrawTwins() }
+        }
         let crash = isCalm ? nil : self.drawCrash()
         let crashAt = crash == nil ? Int.max : self.drawMoment()
         let outcome = Outcome(isLogged: self.isLogged)

@@ -110,7 +110,7 @@ extension Fetching {
             self.leases[index].wasAccepted = true
             self.leases[index].progressAt = now
             self.leases[index].responseEnd = range.upperBound
-            return [.answer(lease.id, .proceed(limit: lease.order.limit))]
+            return [.answer(lease.id, .proceed(limit: min(lease.order.limit, range.upperBound)))]
         case .changed(let difference):
             return self.disagrees(difference, lease, now: now) + self.end(index)
         case .moved(let difference):
@@ -160,7 +160,7 @@ extension Fetching {
         // One that was called off may have been answered before it heard of that.
         let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
         let isAudit = self.audits.contains { $0.lease == lease.id }
-        if isAnswered { self.audits.removeAll { $0.lease == lease.id } }
+        if isAnswered { self.finishAudit(lease, agrees: end == .finished) }
         if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.awaitsProof = false }
         // A comparison that failed is made again, as long as there is somebody to ask.
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
@@ -198,6 +198,15 @@ extension Fetching {
         actions += self.reviseIfSettled()
         self.finishIfComplete()
         return actions
+    }
+
+    /// An audit was answered. What a server that answers with less than was asked for left out is asked for again.
+    private mutating func finishAudit(_ lease: Lease, agrees: Bool) {
+        guard let index = self.audits.firstIndex(where: { $0.lease == lease.id }) else { return }
+        let audit = self.audits.remove(at: index)
+        let reached = lease.order.request.lowerBound + lease.bytesReceived
+        guard agrees, lease.responseEnd < audit.spot.upperBound, reached < audit.spot.upperBound else { return }
+        self.audits.append(Audit(spot: reached..<audit.spot.upperBound, contributor: audit.contributor))
     }
 
     private mutating func agreed(_ lease: Lease) -> [DownloadAction] {
