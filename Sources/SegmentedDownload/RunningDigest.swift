@@ -150,7 +150,6 @@ extension RunningDigest {
     }
 }
 
-
 extension StorageFile {
     /// Hands the file's bytes up to `length` to `body`, piece by piece in order; returns how many there were.
     ///

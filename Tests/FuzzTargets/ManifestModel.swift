@@ -37,7 +37,8 @@ struct ManifestModel {
             return
         }
         guard !self.isEnded, let first = Int64(exactly: record.first), let second = Int64(exactly: record.second),
-            (1...5).contains(record.kind) || record.kind == 7, record.kind != 1 || Self.isPossible(first, second, self.completeLength)
+            (1...5).contains(record.kind) || record.kind == 7,
+            record.kind != 1 || Self.isPossible(first, second, self.completeLength)
         else {
             self.isEnded = true
             return

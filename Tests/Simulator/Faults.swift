@@ -48,7 +48,9 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
     package static let all = Faults(Self.names.map(\.1) + [.identity])
 
     package var description: String {
-        self.isEmpty ? "none" : (Self.names + [("identity", .identity)]).filter { self.contains($0.1) }.map(\.0).joined(separator: ",")
+        self.isEmpty
+            ? "none"
+            : (Self.names + [("identity", .identity)]).filter { self.contains($0.1) }.map(\.0).joined(separator: ",")
     }
 
     /// Reads what ``description`` writes; absent for an unknown name.
@@ -56,7 +58,9 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
         self = []
         if text == "none" { return }
         for name in text.split(separator: ",") {
-            guard let fault = name == "all" ? Faults.all : (Self.names + [("identity", .identity)]).first(where: { $0.0 == name })?.1
+            guard
+                let fault = name == "all"
+                    ? Faults.all : (Self.names + [("identity", .identity)]).first(where: { $0.0 == name })?.1
             else {
                 return nil
             }

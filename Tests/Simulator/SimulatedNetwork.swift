@@ -164,7 +164,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
 
     /// Every version of a file that any of its origins has or had, and of its twin.
     package func versions(of file: Int) -> [SimulatedOrigin.Version] {
-        self.versions(of: file, isTwin: false) + (self.twins.contains(file) ? self.versions(of: file, isTwin: true) : [])
+        self.versions(of: file, isTwin: false)
+            + (self.twins.contains(file) ? self.versions(of: file, isTwin: true) : [])
     }
 
     /// Every version that a URL has or had.
@@ -186,7 +187,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     /// Puts another version in place: same length or nearly so, as the nastiest ones have.
     package func change(_ file: Int) {
         // Without a validator a change cannot be told, so it is none that could be asked for.
-        guard [.strong, .weak, .malformed].contains(self.origins[file].identity), self.origins[file].versions.count < 4 else {
+        guard [.strong, .weak, .malformed].contains(self.origins[file].identity), self.origins[file].versions.count < 4
+        else {
             return
         }
         let old = self.origins[file].current

@@ -362,7 +362,7 @@ final class DownloadJob: Sendable {
             shared.isNamed = true
             return shared.part
         }
-        let (surveyed, hasSetAside) = try self.setAside(found, preparation)
+        let surveyed = try self.setAside(found, preparation)
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
         surveyed?.keep(self.request.syncPolicy)
         let source = self.recorded(preparation.source)
@@ -387,7 +387,6 @@ final class DownloadJob: Sendable {
                     part.describe(self.request.label(inheriting: nil))
                     part.keep(self.request.syncPolicy)
                 }
-                if hasSetAside { part.noteSetAside() }
                 try await part.begin(
                     preparation.resource, id: id, sources: source, digests: digests, allocates: self.request.allocates)
             } catch {
@@ -400,15 +399,11 @@ final class DownloadJob: Sendable {
         return nil
     }
 
-    /// Sets the surveyed part aside, if it is of another file.
-    ///
-    /// - Returns: The part to go on with, and whether another one is kept beside it.
-    private func setAside(
-        _ part: PartialFile?, _ preparation: Preparation
-    ) throws(StorageError) -> (PartialFile?, hasSetAside: Bool) {
-        guard preparation.setsAside, let part, try self.storage.setAside(part.paths) else { return (part, false) }
+    /// Sets the surveyed part aside, if it is of another file; returns the part to go on with.
+    private func setAside(_ part: PartialFile?, _ preparation: Preparation) throws(StorageError) -> PartialFile? {
+        guard preparation.setsAside, let part, try self.storage.setAside(part.paths) else { return part }
         self.close()
-        return (nil, true)
+        return nil
     }
 
     /// Has somebody read the file while it is fetched, if it is handed on or has digests.
@@ -543,7 +538,7 @@ final class DownloadJob: Sendable {
             shared.finished = result
             if let paths = result.paths { shared.paths = paths }
         }
-        if self.output == nil, let status = try self.storage.status(of: self.path) { self.placed.insert(status) }
+        if let file = result.file { self.placed.insert(file) }
     }
 
     /// The destination's other names, where the policy is to rename.

@@ -25,6 +25,8 @@ package struct Finisher: Sendable {
         package var crc: CRC32
         /// Where it was placed; absent if its bytes were handed on.
         var paths: DestinationPaths?
+        /// What was placed there.
+        var file: StorageStatus?
         /// The digests that were expected or wanted.
         var hexes: [ExpectedDigest.Algorithm: String] = [:]
 
@@ -51,14 +53,14 @@ package struct Finisher: Sendable {
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
         try self.part.restorePermissions()
         try self.checkIdentity(length: length)
-        let paths = try await self.rename()
+        let (paths, file) = try await self.rename()
         self.part.markPlaced()
         if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
         try self.part.removeManifest()
         // The file is whole and in place: what cannot be deleted is no failure.
-        if self.part.header.hasSetAside { try? self.storage.removeSetAside(of: self.part.paths) }
+        try? self.storage.removeSetAside(of: self.part.paths)
         self.part.close()
-        return Result(length: length, crc: crc, paths: paths, hexes: hexes)
+        return Result(length: length, crc: crc, paths: paths, file: file, hexes: hexes)
     }
 
     /// Waits until the last byte was handed on, and verifies what was.
@@ -120,7 +122,7 @@ package struct Finisher: Sendable {
     }
 
     /// Gives the part its name; returns which.
-    private func rename() async throws -> DestinationPaths {
+    private func rename() async throws -> (DestinationPaths, StorageStatus) {
         if let replaceable, let found = try self.storage.status(of: self.part.paths.destination),
             !found.isSame(as: replaceable)
         {
@@ -132,11 +134,17 @@ package struct Finisher: Sendable {
         let own = try self.part.file.status()
         let paths = try await self.place()
         // In a directory that others may write to, the part's name may have been another file's for a moment.
-        guard try self.storage.status(of: paths.destination)?.isSameFile(as: own) == true else {
+        var found: StorageStatus? = own
+        do throws(StorageError) {
+            found = try self.storage.status(of: paths.destination)
+        } catch {
+            // The file is in place: that it cannot be looked at is no failure.
+        }
+        guard found?.isSameFile(as: own) == true else {
             throw Failure(
                 .file, "\(paths.destination.printable) was replaced by another program while it was put in place")
         }
-        return paths
+        return (paths, own)
     }
 
     private func place() async throws -> DestinationPaths {

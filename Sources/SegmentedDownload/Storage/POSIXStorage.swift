@@ -153,7 +153,9 @@ package struct POSIXStorage: Storage {
     /// From `/proc`, for `umask(2)` itself would change it for a moment in all threads.
     package var permissionsForFiles: UInt32 {
         let lines = Self.readSmallFile("/proc/self/status")?.split(separator: UInt8(ascii: "\n")) ?? []
-        let digits = lines.first { $0.starts(with: "Umask:".utf8) }?.drop { !(UInt8(ascii: "0")...UInt8(ascii: "7") ~= $0) }
+        let digits = lines.first { $0.starts(with: "Umask:".utf8) }?.drop {
+            !(UInt8(ascii: "0")...UInt8(ascii: "7") ~= $0)
+        }
         let mask = digits.flatMap { UInt32(String(decoding: $0, as: UTF8.self), radix: 8) } ?? 0o022
         return 0o666 & ~mask
     }

@@ -154,7 +154,7 @@ package final class PartialFile: Sendable {
             journal.header = Manifest.Header(
                 id: id, resource: resource, completeLength: resource.completeLength ?? 0, device: status.device,
                 inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
-                label: journal.header.label, hasSetAside: journal.header.hasSetAside)
+                label: journal.header.label)
         }
         if let length = resource.completeLength, length > Self.immediateManifestLength, self.storage.keepsFiles {
             try await self.writeManifest(durableCount: 0)
@@ -182,8 +182,7 @@ package final class PartialFile: Sendable {
             journal.header = Manifest.Header(
                 id: id, resource: keepsRecord ? journal.header.resource : resource, completeLength: length,
                 device: status.device, inode: status.inode, bootID: self.storage.bootID,
-                sources: keepsRecord ? journal.header.sources : sources, digests: digests, label: journal.header.label,
-                hasSetAside: journal.header.hasSetAside)
+                sources: keepsRecord ? journal.header.sources : sources, digests: digests, label: journal.header.label)
             return journal.claims.count
         }
         guard self.syncPolicy == .checkpoint else {
@@ -282,7 +281,8 @@ package final class PartialFile: Sendable {
         _ header: Manifest.Header, _ claims: [Claim], _ states: [DigestState], durableCount: Int, isRejected: Bool
     ) -> (bytes: [UInt8], records: Int) {
         let records =
-            (isRejected ? [.rejected] : []) + claims.map { Manifest.Record.claim($0) } + states.flatMap(\.pieces).map { .digest($0) }
+            (isRejected ? [.rejected] : []) + claims.map { Manifest.Record.claim($0) }
+            + states.flatMap(\.pieces).map { .digest($0) }
             + [.checkpoint(claims: Int64(durableCount))]
         var bytes = ManifestCodec.encode(header)
         for (sequence, record) in records.enumerated() {
@@ -402,11 +402,6 @@ package final class PartialFile: Sendable {
             journal.isRejected = true
             try Self.append(.rejected, to: &journal)
         }
-    }
-
-    /// Records that the part of another file was set aside, to be deleted once this one is complete.
-    func noteSetAside() {
-        self.journal.withLock { $0.header.hasSetAside = true }
     }
 
     /// Somebody else has changed the part: no claim is believed by the next run without being read back.

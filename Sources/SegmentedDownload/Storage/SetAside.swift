@@ -31,10 +31,11 @@ extension Storage {
     /// Deletes what was set aside; leaves files of these names that are not the user's own.
     func removeSetAside(of paths: DestinationPaths) throws(StorageError) {
         let aside = paths.setAside
-        try self.removeManifests(aside)
         guard let part = try self.status(of: aside.part), part.kind == .file,
             part.ownership.objection(user: self.user) == nil
         else { return }
+        // The manifest first: without it the part is of no use to anybody.
+        try self.removeManifests(aside)
         try self.remove(aside.part)
     }
 }

@@ -57,7 +57,9 @@ package struct Surveyor: Sendable {
             record = nil
         }
         // What others may have written proves nothing; a digest proves the bytes, whoever wrote them.
-        if record != nil, agrees == nil, policy == .verify { try self.storage.checkTrust(file.status(), paths.destination) }
+        if record != nil, agrees == nil, policy == .verify {
+            try self.storage.checkTrust(file.status(), paths.destination)
+        }
         return ExistingFile(length: status.length, record: record?.resource, agreesWithDigests: agrees)
     }
 

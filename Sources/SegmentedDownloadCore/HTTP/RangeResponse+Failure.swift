@@ -26,7 +26,8 @@ extension RangeResponse {
         case .changed(let difference):
             return Failure(.changed, "the remote file changed: \(difference)")
         case .moved(let difference):
-            return Failure(.changed, "the remote file is another one: \(difference ?? "the URL leads to another place")")
+            return Failure(
+                .changed, "the remote file is another one: \(difference ?? "the URL leads to another place")")
         case .unsatisfiable:
             return Failure(.protocol, "\(host) answered 416 to a range that lies within the file", status: 416)
         case .partial, .whole, .notModified:

@@ -131,7 +131,8 @@ package enum RangeResponse: Hashable, Sendable {
         switch self {
         case .partial(let range, _): range.upperBound
         case .whole(let resource): resource.completeLength
-        case .notModified, .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
+        case .notModified, .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused, .unauthorized,
+            .rejected,
             .malformed:
             nil
         }
@@ -141,7 +142,8 @@ package enum RangeResponse: Hashable, Sendable {
     package var resource: RemoteResource? {
         switch self {
         case .partial(_, let resource), .whole(let resource): resource
-        case .notModified, .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
+        case .notModified, .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused, .unauthorized,
+            .rejected,
             .malformed:
             nil
         }

@@ -78,7 +78,8 @@ package struct FinishedRecord: Hashable, Sendable {
             lastModified: values["last-modified"].flatMap { Int64($0) }.flatMap { HTTPDate(secondsSinceEpoch: $0) }
         )
         self.resource = RemoteResource(
-            completeLength: length, validator: validator, contentEncoding: values["content-encoding"].map { String($0) },
+            completeLength: length, validator: validator,
+            contentEncoding: values["content-encoding"].map { String($0) },
             locator: values["resource"].flatMap { ResourceFingerprint(text: $0) }.map { .recorded($0) } ?? .unrecorded
         )
         self.length = length

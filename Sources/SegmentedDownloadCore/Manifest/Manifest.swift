@@ -16,14 +16,11 @@ package struct Manifest: Hashable, Sendable {
         package var digests: [String]
         /// What the caller wants to find again.
         package var label: Label
-        /// Whether the part of another file is kept beside this one until this one is complete.
-        package var hasSetAside: Bool
 
         package init(
             id: UInt64, resource: RemoteResource, completeLength: Int64, device: UInt64, inode: UInt64, bootID: String,
-            sources: [String], digests: [String], label: Label = Label(), hasSetAside: Bool = false
+            sources: [String], digests: [String], label: Label = Label()
         ) {
-            self.hasSetAside = hasSetAside
             self.id = id
             self.resource = resource
             self.completeLength = completeLength

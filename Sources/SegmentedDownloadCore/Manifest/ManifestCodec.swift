@@ -40,7 +40,6 @@ package enum ManifestCodec {
         body.write(header.digests)
         body.write(header.label)
         body.write(header.resource.locator, salt: header.id)
-        body.write(UInt8(header.hasSetAside ? 1 : 0))
         var bytes = ByteWriter()
         bytes.bytes = Self.magic
         bytes.write(Self.version)
@@ -119,9 +118,11 @@ package enum ManifestCodec {
             let digests = reader.readStrings(),
             let label = version == 1 ? Manifest.Label() : reader.readLabel(),
             let locator = version <= 2 ? .some(.unrecorded) : reader.readLocator(),
-            let setAside: UInt8 = version <= 2 ? 0 : reader.read(), setAside <= 1, reader.isAtEnd
+            reader.isAtEnd
         else { return nil }
-        let (tag, date) = (entityTag.flatMap { EntityTag(fieldValue: $0) }, lastModified.flatMap { HTTPDate(fieldValue: $0) })
+        let (tag, date) = (
+            entityTag.flatMap { EntityTag(fieldValue: $0) }, lastModified.flatMap { HTTPDate(fieldValue: $0) }
+        )
         let validator = Validator(
             entityTag: tag, lastModified: date,
             malformedTag: tag == nil ? entityTag.map { MalformedFields(stored: $0) } : nil,
@@ -131,7 +132,7 @@ package enum ManifestCodec {
             resource: RemoteResource(
                 completeLength: length, validator: validator, contentEncoding: contentEncoding, locator: locator),
             completeLength: length, device: device, inode: inode, bootID: bootID, sources: sources, digests: digests,
-            label: label, hasSetAside: setAside == 1
+            label: label
         )
     }
 

@@ -308,7 +308,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
             self.beforePlacing = self.sources.hasMirrors || fetching.isCompared ? fetching : nil
             self.state = .placing
             let lesson = self.sources.hasMirrors ? nil : fetching.controller.lesson
-            return actions + (lesson.map { [.report(.learned(connections: $0))] } ?? []) 
+            return actions + (lesson.map { [.report(.learned(connections: $0))] } ?? [])
                 + [.place(length: length, isCompared: fetching.isCompared)]
         case .failed(let failure):
             return self.leave(fetching, .fail(failure), hasPart: true)

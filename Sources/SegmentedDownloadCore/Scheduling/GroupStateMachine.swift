@@ -203,7 +203,8 @@ package struct GroupStateMachine: Hashable, Sendable {
             case .revoke(let lease), .answer(let lease, .stop):
                 if let holding = self.holding(id, lease) { self.holdings[holding].isEnding = true }
             case .place(let length, _): self.entries[index].isBrief = length <= Self.briefLength
-            case .survey, .replaceExisting, .prepare, .answer(_, .proceed), .narrow, .checkpoint, .revise, .interruptPlacing, .discard,
+            case .survey, .replaceExisting, .prepare, .answer(_, .proceed), .narrow, .checkpoint, .revise,
+                .interruptPlacing, .discard,
                 .report,
                 .conclude:
                 break

@@ -17,7 +17,8 @@ struct RangeResponseTests {
     }
 
     private enum Kind: String {
-        case partial, whole, notModified, unsatisfiable, changed, moved, ignoresRanges, redirected, refused, unauthorized
+        case partial, whole, notModified, unsatisfiable, changed, moved, ignoresRanges, redirected, refused,
+            unauthorized
         case rejected, malformed
     }
 

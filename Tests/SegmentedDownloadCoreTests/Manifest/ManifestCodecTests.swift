@@ -79,8 +79,8 @@ struct ManifestCodecTests {
     private static var firstVersion: [UInt8] {
         var header = Self.header()
         header.label = .init()
-        // No name, eight bytes of priority, no keys; no locator, nothing set aside; then the checksum.
-        var bytes = Array(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 1 + 1 + 4))
+        // No name, eight bytes of priority, no keys; no locator; then the checksum.
+        var bytes = Array(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 1 + 4))
         bytes[8] = 1
         let length = UInt32(bytes.count + 4)
         for index in 0..<4 { bytes[10 + index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }

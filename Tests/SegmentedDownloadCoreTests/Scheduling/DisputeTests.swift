@@ -211,7 +211,9 @@ struct DisputeTests {
         let probe = try #require(script.orders.last)
         #expect(probe.request == RangeRequest())
         script.accept(probe.lease.rawValue, Self.resource)
-        let preparation = script.take().compactMap { if case .prepare(let preparation) = $0 { preparation } else { nil } }
+        let preparation = script.take().compactMap {
+            if case .prepare(let preparation) = $0 { preparation } else { nil }
+        }
         #expect(preparation.last?.setsAside == true && preparation.last?.mode == .fresh)
     }
 

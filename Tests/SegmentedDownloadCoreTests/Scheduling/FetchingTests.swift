@@ -289,7 +289,9 @@ struct FetchingTests {
 
     // MARK: Changes, and servers without ranges
 
-    @Test("Where no answer has the recorded entity tag any more the file has changed, and nothing of the others is written")
+    @Test(
+        "Where no answer has the recorded entity tag any more the file has changed, and nothing of the others is written"
+    )
     func changed() {
         var script = Self.fetching(2)
         _ = script.take()

@@ -234,7 +234,8 @@ struct ProbingTests {
         #expect(script.orders.allSatisfy { !$0.isSample })
     }
 
-    @Test("Where nothing proves the resource and byte 0 is missing, what follows is compared before anything is written")
+    @Test(
+        "Where nothing proves the resource and byte 0 is missing, what follows is compared before anything is written")
     func comparesBehindGap() {
         var script = Self.resuming(Self.unproven, missing: [0..<4_000_000])
         script.accept(0, Self.unproven)

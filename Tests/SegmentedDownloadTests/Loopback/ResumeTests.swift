@@ -149,10 +149,13 @@ import Testing
 
     /// Ways to damage a manifest, by name.
     static let damages = [
-        "zeroed", "empty", "missing", "halved", "tail zeroed", "header flipped", "record flipped", "foreign", "garbage behind", "one byte short",
+        "zeroed", "empty", "missing", "halved", "tail zeroed", "header flipped", "record flipped", "foreign",
+        "garbage behind", "one byte short",
     ]
 
-    @Test("A manifest of a later version is left as it is, and so is its part", arguments: [DownloadRequest.Continuation.auto, .no])
+    @Test(
+        "A manifest of a later version is left as it is, and so is its part",
+        arguments: [DownloadRequest.Continuation.auto, .no])
     func laterManifest(continuation: DownloadRequest.Continuation) async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck, after: Self.half)

@@ -439,7 +439,9 @@ package struct MachineWorld {
                 self.end(index, .finished)
                 return
             }
-            if limit <= connection.position, !connection.order.isSample { self.violate("\(connection.order.lease) may proceed by nothing") }
+            if limit <= connection.position, !connection.order.isSample {
+                self.violate("\(connection.order.lease) may proceed by nothing")
+            }
             if let end = connection.responseEnd, limit > end { self.violate("\(limit) is past the response's end") }
             self.connections[index].limit = max(connection.limit, limit)
             self.connections[index].phase = .receiving
