@@ -184,6 +184,7 @@ public struct FileCheck: Sendable {
                 .exists, "\(self.path.printable) has other names, which would be repaired too, or not",
                 hint: "Make a copy of it, and repair that: cp --preserve=xattr")
         }
+        try part.protect()
         // The manifest first: beside a finished file it is cleared away, and a part without one would be fetched whole.
         let fetched = self.knowsPieces ? nil : self.record.map { "crc32=\($0.crc.hex)" }
         try await part.adopt(

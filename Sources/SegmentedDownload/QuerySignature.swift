@@ -26,7 +26,10 @@ enum QuerySignature {
         Scheme(required: ["key-pair-id", "signature"], optional: ["expires", "policy"]),
         Scheme(
             required: ["sig", "sv", "se"],
-            optional: ["st", "sp", "sr", "spr", "sip", "skoid", "sktid", "skt", "ske", "sks", "skv"]),
+            optional: [
+                "st", "sp", "sr", "spr", "sip", "skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid",
+                "jwt",
+            ]),
         Scheme(required: ["hdnea"]), Scheme(required: ["hdnts"]), Scheme(required: ["hdntl"]),
     ]
 

@@ -70,7 +70,6 @@ package struct SimulatedStorage: Storage {
     }
 
     package var user: UInt32 { SimulatedDisk.user }
-    package var permissionsForFiles: UInt32 { 0o644 }
 
     package func lockHolder(of status: StorageStatus) -> Int32? { nil }
 }

@@ -391,6 +391,7 @@ final class DownloadJob: Sendable {
                     preparation.resource, id: id, sources: source, digests: digests, allocates: self.request.allocates)
             } catch {
                 if isNew { try? part.discard() }
+                if found != nil, isNew { try? self.storage.bringBack(part.paths) }
                 throw error
             }
             self.shared.withLock { $0.part = part }
@@ -401,7 +402,9 @@ final class DownloadJob: Sendable {
 
     /// Sets the surveyed part aside, if it is of another file; returns the part to go on with.
     private func setAside(_ part: PartialFile?, _ preparation: Preparation) throws(StorageError) -> PartialFile? {
-        guard preparation.setsAside, let part, try self.storage.setAside(part.paths) else { return part }
+        guard preparation.setsAside, let part, part.claimedLength > 0, try self.storage.setAside(part.paths) else {
+            return part
+        }
         self.close()
         return nil
     }
@@ -501,14 +504,15 @@ final class DownloadJob: Sendable {
 
     /// Withdraws what a source brought that is not believed any more.
     func revise(_ revision: Revision) async throws {
-        let part = self.shared.withLock { shared in
+        let (part, digests) = self.shared.withLock { shared in
             shared.reference = revision.reference
             shared.resource = revision.resource
-            return shared.part
+            return (shared.part, shared.digests)
         }
         try await part?.revise(
             withdrawing: revision.withdrawn,
-            record: revision.keepsRecord ? nil : (revision.resource, self.recorded(revision.reference)),
+            record: revision.keepsRecord
+                ? nil : (revision.resource, self.recorded(revision.reference), digests.map(\.description)),
             remarks: revision.remarks)
     }
 

@@ -51,7 +51,6 @@ package struct Finisher: Sendable {
         }
         try self.leaveRecord(claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
-        try self.part.restorePermissions()
         try self.checkIdentity(length: length)
         let (paths, file) = try await self.rename()
         self.part.markPlaced()

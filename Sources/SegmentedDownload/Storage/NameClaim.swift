@@ -88,7 +88,8 @@ extension Storage {
 
     /// Removes the empty file by which a run that ended too early claimed a name for this part.
     func removeAbandonedClaim(_ paths: DestinationPaths) throws(StorageError) {
-        guard let claim = try self.claim(paths), let status = try self.status(of: paths.part), status.kind == .file
+        guard let claim = try self.claim(paths), let status = try self.status(of: paths.part), status.kind == .file,
+            status.ownership.objection(user: self.user) == nil
         else { return }
         let part = try self.open(paths.part, .update)
         defer { part.close() }
@@ -106,7 +107,7 @@ extension Storage {
 
     private func claim(_ paths: DestinationPaths) throws(StorageError) -> NameClaim? {
         guard let status = try self.status(of: paths.manifestDraft), status.kind == .file,
-            status.length <= NameClaim.lengthMaximum
+            status.length <= NameClaim.lengthMaximum, status.ownership.objection(user: self.user) == nil
         else { return nil }
         let file: any StorageFile
         do throws(StorageError) {

@@ -150,16 +150,6 @@ package struct POSIXStorage: Storage {
 
     package var user: UInt32 { geteuid() }
 
-    /// From `/proc`, for `umask(2)` itself would change it for a moment in all threads.
-    package var permissionsForFiles: UInt32 {
-        let lines = Self.readSmallFile("/proc/self/status")?.split(separator: UInt8(ascii: "\n")) ?? []
-        let digits = lines.first { $0.starts(with: "Umask:".utf8) }?.drop {
-            !(UInt8(ascii: "0")...UInt8(ascii: "7") ~= $0)
-        }
-        let mask = digits.flatMap { UInt32(String(decoding: $0, as: UTF8.self), radix: 8) } ?? 0o022
-        return 0o666 & ~mask
-    }
-
     package func lockHolder(of status: StorageStatus) -> Int32? {
         // The list is read page by page, and loses lines to locks that come and go in between.
         for _ in 0..<Self.lockListReadsMax {

@@ -182,7 +182,8 @@ package final class PartialFile: Sendable {
             journal.header = Manifest.Header(
                 id: id, resource: keepsRecord ? journal.header.resource : resource, completeLength: length,
                 device: status.device, inode: status.inode, bootID: self.storage.bootID,
-                sources: keepsRecord ? journal.header.sources : sources, digests: digests, label: journal.header.label)
+                sources: keepsRecord ? journal.header.sources : sources,
+                digests: keepsRecord ? journal.header.digests : digests, label: journal.header.label)
             return journal.claims.count
         }
         guard self.syncPolicy == .checkpoint else {
@@ -216,7 +217,8 @@ package final class PartialFile: Sendable {
     /// - Parameter remarks: whether what was claimed without a mark is of another source than that, of which only samples
     ///   were compared.
     func revise(
-        withdrawing ranges: [Range<Int64>], record: (resource: RemoteResource, sources: [String])?, remarks: Bool
+        withdrawing ranges: [Range<Int64>], record: (resource: RemoteResource, sources: [String], digests: [String])?,
+        remarks: Bool
     ) async throws(StorageError) {
         let (isRecorded, durableCount) = self.journal.withLock { journal in
             journal.durableCount = journal.claims.withdraw(ranges, durableCount: journal.durableCount)
@@ -226,6 +228,7 @@ package final class PartialFile: Sendable {
             if let record {
                 journal.header.resource = record.resource
                 journal.header.sources = record.sources
+                journal.header.digests = record.digests
             }
             return (journal.file != nil, journal.durableCount)
         }
@@ -411,21 +414,16 @@ package final class PartialFile: Sendable {
 
     // MARK: Permissions
 
-    /// Takes the permission to write from all but the owner while the file is a part: it is believed because only its owner
-    /// can have written it.
+    /// Takes the permission to write from all but the owner, whatever the umask: part and finished file are believed because only
+    /// their owner can have written them.
     func protect() throws(StorageError) {
         let permissions = try self.file.status().ownership.permissions
         guard permissions & Ownership.foreignWrite != 0 else { return }
-        try self.file.setPermissions(permissions & ~Ownership.foreignWrite)
-    }
-
-    /// Gives the finished file the permissions that the user's mask grants.
-    func restorePermissions() throws(StorageError) {
-        let granted = self.storage.permissionsForFiles
-        guard granted & Ownership.foreignWrite != 0,
-            try self.file.status().ownership.permissions == granted & ~Ownership.foreignWrite
-        else { return }
-        try self.file.setPermissions(granted)
+        do throws(StorageError) {
+            try self.file.setPermissions(permissions & ~Ownership.foreignWrite)
+        } catch  where error.condition != .readOnly {
+            // On FAT and some network file systems the mount decides: the file can be fetched, and not resumed.
+        }
     }
 
     // MARK: At the end

@@ -23,9 +23,25 @@ extension Storage {
         guard try self.status(of: aside.part) == nil, try self.status(of: aside.manifest) == nil,
             try self.isManifest(paths.manifest) == true
         else { return false }
-        try self.rename(paths.part, to: aside.part, replacing: false)
-        try self.rename(paths.manifest, to: aside.manifest, replacing: false)
+        try self.rename(both: paths, to: aside)
         return true
+    }
+
+    /// Takes back what was just set aside: the new download could not be begun.
+    func bringBack(_ paths: DestinationPaths) throws(StorageError) {
+        guard try self.status(of: paths.part) == nil, try self.status(of: paths.manifest) == nil else { return }
+        try self.rename(both: paths.setAside, to: paths)
+    }
+
+    /// The new names are known to be free, and the part is locked.
+    private func rename(both paths: DestinationPaths, to target: DestinationPaths) throws(StorageError) {
+        for (old, new) in [(paths.part, target.part), (paths.manifest, target.manifest)] {
+            do throws(StorageError) {
+                try self.rename(old, to: new, replacing: false)
+            } catch  where error.condition == .unsupported {
+                try self.rename(old, to: new, replacing: true)
+            }
+        }
     }
 
     /// Deletes what was set aside; leaves files of these names that are not the user's own.
@@ -34,6 +50,12 @@ extension Storage {
         guard let part = try self.status(of: aside.part), part.kind == .file,
             part.ownership.objection(user: self.user) == nil
         else { return }
+        let file = try self.open(aside.part, .update)
+        defer { file.close() }
+        // Another process may be at it: it is an interrupted download like others.
+        guard try file.tryLock() != .busy, try self.status(of: aside.part)?.isSameFile(as: file.status()) == true else {
+            return
+        }
         // The manifest first: without it the part is of no use to anybody.
         try self.removeManifests(aside)
         try self.remove(aside.part)

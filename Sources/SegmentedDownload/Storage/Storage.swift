@@ -45,9 +45,6 @@ package protocol Storage: Sendable {
     /// The user as whom this process makes files (`geteuid`).
     var user: UInt32 { get }
 
-    /// The permissions of files that anybody may read and write as far as the user's mask allows (`umask`).
-    var permissionsForFiles: UInt32 { get }
-
     /// The process that holds a file's lock, where the system tells (`/proc/locks`).
     func lockHolder(of status: StorageStatus) -> Int32?
 }

@@ -25,7 +25,6 @@ struct StreamStorage: Storage {
     var keepsFiles: Bool { false }
     var bootID: String { "" }
     var user: UInt32 { 0 }
-    var permissionsForFiles: UInt32 { 0o600 }
     func lockHolder(of status: StorageStatus) -> Int32? { nil }
 }
 

@@ -156,7 +156,7 @@ extension DownloadStateMachine {
     /// What to do about a part that is of another file than the one the URL leads to now.
     mutating func stop(forOtherFile difference: String) -> Stop {
         // Within a run, or where only this part will do, that is a change.
-        guard self.relocations == 0, self.settings.continuation != .must, !self.isPinned else {
+        guard !self.hasRelocated, self.settings.continuation != .must, !self.isPinned else {
             return self.stop(forChange: difference)
         }
         return .beginAnew(difference)
@@ -181,7 +181,9 @@ extension DownloadStateMachine {
                         hint: failure.hint, status: failure.status, errno: failure.errno)))
         }
         let retryAt = max(self.sources[next].retryAt, .zero)
-        self.state = .probing(Probing(probing.purpose, replaces: probing.replaces, source: next, retryAt: retryAt))
+        var other = Probing(probing.purpose, replaces: probing.replaces, source: next, retryAt: retryAt)
+        other.setsAside = probing.setsAside
+        self.state = .probing(other)
         return [.report(.retrying(failure, attempt: failures, delay: max(retryAt - now, .zero)))]
     }
 

@@ -85,7 +85,10 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// Of an adopted part only what lies before this is believed.
     var adoptsUpTo: Int64?
     var restarts = 0
+    /// How often the URL led to another place since bytes came.
     var relocations = 0
+    var hasRelocated = false
+    var bytesAtRelocation: Int64 = 0
     /// Whether the part that was surveyed is of a known file, whatever the URL leads to.
     var isPinned = false
     var healings = 0
@@ -102,7 +105,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// A changed resource is begun anew this often in one run; one that changes all the time is reported instead.
     package static let restartsMax = 3
 
-    /// A URL that leads to another place this often in one run is reported.
+    /// A URL that leads to another place this often without a byte in between is reported.
     package static let relocationsMax = 8
 
     /// A part that others keep changing is reported after so many times.
@@ -315,7 +318,10 @@ package struct DownloadStateMachine: Hashable, Sendable {
         case .changed(let difference):
             return self.leave(fetching, self.stop(forChange: difference), hasPart: true)
         case .moved:
+            if fetching.plan.bytesDone > self.bytesAtRelocation { self.relocations = 0 }
+            self.bytesAtRelocation = fetching.plan.bytesDone
             self.relocations += 1
+            self.hasRelocated = true
             let stop =
                 self.relocations <= Self.relocationsMax
                 ? Stop.relocate : self.stop(forChange: "its URL leads to another place again and again")

@@ -269,34 +269,46 @@ extension Fetching {
     }
 
     /// Of too many places every n-th is as good as any other choice.
-    private static func audits(at spots: [Range<Int64>], of contributor: SourceBook.Contributor) -> [Audit] {
-        let step = max((spots.count + Self.auditsMax - 1) / Self.auditsMax, 1)
+    private static func audits(
+        at spots: [Range<Int64>], of contributor: SourceBook.Contributor, max count: Int = Self.auditsMax
+    ) -> [Audit] {
+        let step = max((spots.count + count - 1) / count, 1)
         return stride(from: 0, to: spots.count, by: step).map { Audit(spot: spots[$0], contributor: contributor) }
     }
 
     // MARK: At the beginning
 
-    /// A run of earlier bytes is compared at so many random places, too, if it is long.
-    private static let randomPlacesMax = 4
+    /// All ends of up to 64 runs: a resumed download rarely has more.
+    private static let endsMax = 128
+
+    /// So many random places are compared, too, or one for each MiB.
+    private static let randomPlacesMax = 32
 
     /// What is compared where nothing but its bytes proves what an earlier run left: both sides of every gap, and random places.
     mutating func proofs() -> [Audit] {
         var groups: [(SourceBook.Contributor, [Range<Int64>])] = [(.source(self.sources.reference), self.sources.kept)]
         groups += self.sources.earlier.indices.map { (.earlier($0), self.sources.earlier[$0]) }
         return groups.flatMap { contributor, runs in
-            let random = runs.flatMap { run in self.randomPlaces(in: run) }
-            return Self.audits(at: runs.flatMap { Self.ends(of: $0) } + random, of: contributor)
+            let ends = Self.audits(at: runs.flatMap { Self.ends(of: $0) }, of: contributor, max: Self.endsMax)
+            return ends + self.randomPlaces(in: runs).map { Audit(spot: $0, contributor: contributor) }
         }
     }
 
-    /// Places in a run away from its ends: one for each MiB, up to a few.
-    private mutating func randomPlaces(in run: Range<Int64>) -> [Range<Int64>] {
-        let length = run.upperBound - run.lowerBound
+    /// Places in long runs, each byte as likely as any other.
+    private mutating func randomPlaces(in runs: [Range<Int64>]) -> [Range<Int64>] {
+        let long = runs.filter { $0.upperBound - $0.lowerBound > 2 * Self.sampleLength }
+        let length = long.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
         let count = min(Int(clamping: length >> 20), Self.randomPlacesMax)
-        return (0..<count).map { _ in
-            let room = UInt64(length - Self.sampleLength)
-            let start = run.lowerBound + Int64(self.generator.next() % room)
-            return start..<(start + Self.sampleLength)
+        return (0..<count).compactMap { _ in
+            var offset = Int64(self.generator.next() % UInt64(length))
+            for run in long {
+                guard offset >= run.upperBound - run.lowerBound else {
+                    let start = min(run.lowerBound + offset, run.upperBound - Self.sampleLength)
+                    return start..<(start + Self.sampleLength)
+                }
+                offset -= run.upperBound - run.lowerBound
+            }
+            return nil
         }
     }
 

@@ -129,6 +129,13 @@ struct OwnershipTests {
                 let second = try await command.run(arguments, shell: shell)
                 #expect(second.status == 0, "\(second)")
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: command.path("f.bin"), length: 8 << 20) == nil)
+                // The file has the permissions that the mask grants, but that others may not write to it: so it is believed again.
+                let permissions = try FileManager.default.attributesOfItem(atPath: command.path("f.bin"))[
+                    .posixPermissions]
+                let granted = try #require(Int(mask, radix: 8))
+                #expect(permissions as? Int == 0o644 & ~granted)
+                let again = try await command.run(arguments, shell: shell)
+                #expect(again.status == 0, "\(again)")
             }
         }
     }
