@@ -124,8 +124,11 @@ struct Bench: Sendable {
     func violationsAfterFailure(_ scenario: Scenario) -> [String] {
         let remains = [Role.manifest, .draft].filter { self.exists($0) }
         // What nothing can be done with would lie there for ever, should nobody try again.
-        if !remains.isEmpty, !self.exists(.part), self.destination(scenario) != .right {
+        if !remains.isEmpty, !self.exists(.part), !self.exists(.asidePart), self.destination(scenario) != .right {
             return ["there is no part, and still \(remains)"]
+        }
+        if self.exists(.asidePart), !self.exists(.asideManifest) {
+            return ["the part that was set aside has no manifest: what it holds is lost"]
         }
         return self.violationsOfDestination(scenario)
     }

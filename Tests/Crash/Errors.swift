@@ -20,8 +20,9 @@ struct Errors: AsyncParsableCommand {
 
     /// The rest differ in what is fetched, not in the calls made.
     private static let scenarios = [
-        "fresh", "fresh-small", "named", "paused", "complete", "complete-named", "overwrite", "restart", "no-length",
-        "by-link",
+        "fresh", "fresh-small", "named", "paused", "complete", "complete-named", "overwrite", "restart",
+        "restart-small",
+        "no-length", "by-link",
     ]
 
     private struct Case: CustomStringConvertible, Sendable {

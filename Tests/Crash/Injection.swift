@@ -1,6 +1,8 @@
 /// The files a download touches.
 enum Role: String, CaseIterable, Hashable, Sendable {
     case destination, part, manifest, draft, directory
+    /// Those of another file's part, kept under a name of its own.
+    case asidePart, asideManifest
 
     func path(in folder: String) -> String {
         switch self {
@@ -9,6 +11,8 @@ enum Role: String, CaseIterable, Hashable, Sendable {
         case .manifest: "\(folder)/\(Bench.fileName).segdl"
         case .draft: "\(folder)/\(Bench.fileName).segdl-new"
         case .directory: folder
+        case .asidePart: "\(folder)/\(Bench.fileName).segdl-old.segdl-part"
+        case .asideManifest: "\(folder)/\(Bench.fileName).segdl-old.segdl"
         }
     }
 }

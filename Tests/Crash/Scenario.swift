@@ -68,6 +68,9 @@ struct Scenario: Hashable, Sendable, CustomStringConvertible {
         Scenario(
             name: "restart", query: "seed=2", beginning: .paused, options: ["-s", "3", "--on-change", "restart"],
             seed: 2),
+        Scenario(
+            name: "restart-small", size: "3M", query: "seed=2", beginning: .paused,
+            options: ["-s", "3", "--on-change", "restart"], seed: 2),
         Scenario(name: "anew", beginning: .paused, options: ["-s", "3", "--continue", "no"]),
         Scenario(name: "one-stream", query: "ranges=no"),
         Scenario(name: "one-stream-again", query: "ranges=no", beginning: .paused),

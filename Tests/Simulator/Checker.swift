@@ -16,6 +16,8 @@ final class Checker: @unchecked Sendable {
     private var memory: (bytes: Int, connections: Int)?
     private var deliveredBefore = 0
     private var requestsBefore = 0
+    /// Whether another user has planted a file.
+    var isPlanted: (SimulatedDisk.Inode) -> Bool = { _ in false }
     /// The files whose twin the run asks for.
     var expectsTwin: [Int: Bool] = [:]
     /// Connections each file asked for, if a number.
@@ -196,7 +198,8 @@ final class Checker: @unchecked Sendable {
     /// Whatever a crash left: a file with its final name is whole.
     func checkAfterCrash() {
         for file in self.network.origins.indices {
-            if let inode = self.disk.names["file\(file)"] { self.named("file\(file)", inode, isNew: false) }
+            guard let inode = self.disk.names["file\(file)"], !self.isPlanted(inode) else { continue }
+            self.named("file\(file)", inode, isNew: false)
         }
     }
 
@@ -277,7 +280,8 @@ final class Checker: @unchecked Sendable {
                 self.violate("file \(file) is called current, and is an older version")
             }
             self.digest = self.digest &* 31 &+ UInt64(CRC32(of: inode.bytes).value)
-            for suffix in [".segdl", ".segdl-part", ".segdl-new"] where ending != "exists" {
+            let suffixes = [".segdl", ".segdl-part", ".segdl-new", ".segdl-old.segdl", ".segdl-old.segdl-part"]
+            for suffix in suffixes where ending != "exists" {
                 if self.disk.names["file\(file)\(suffix)"] != nil { self.violate("file\(file)\(suffix) is left") }
             }
         }

@@ -168,6 +168,22 @@ package final class SimulatedDisk: @unchecked Sendable {
         return inode
     }
 
+    /// A file that another process has made and synced.
+    func plant(_ name: String, _ bytes: [UInt8], ownership: Ownership) -> Inode {
+        let inode = Inode(number: self.inodeNext, modified: self.stamp())
+        self.inodeNext += 1
+        (inode.bytes, inode.durable, inode.ownership) = (bytes, bytes, ownership)
+        self.names[name] = inode
+        self.durableNames[name] = inode
+        return inode
+    }
+
+    /// Another process has deleted a file, and that is durable.
+    func unplant(_ name: String) {
+        self.names[name] = nil
+        self.durableNames[name] = nil
+    }
+
     func apply(_ operation: NameOperation) {
         self.pendingNames.append(operation)
         Self.apply(operation, to: &self.names, counts: true)

@@ -71,6 +71,17 @@ package struct SimulatedOrigin {
         }
     }
 
+    private func lastModified(of version: Version) -> String? {
+        self.identity == .date ? "Tue, 14 Nov 2023 22:13:\(10 + version.number % 50) GMT" : nil
+    }
+
+    /// What its answers say of the current version.
+    var validator: Validator {
+        Validator(
+            tagFields: self.entityTag(of: self.current).map { [$0] } ?? [],
+            dateFields: self.lastModified(of: self.current).map { [$0] } ?? [])
+    }
+
     /// Another file, which differs from a version in every byte and in nothing else.
     package func twin(of version: Version) -> Version {
         Version(number: version.number, bytes: version.bytes.map { ~$0 })
@@ -80,9 +91,7 @@ package struct SimulatedOrigin {
         var fields = HTTPFields()
         let own = self.entityTag(of: version, node: node)
         if let own { fields[.eTag] = own }
-        if self.identity == .date {
-            fields[.lastModified] = "Tue, 14 Nov 2023 22:13:\(10 + version.number % 50) GMT"
-        }
+        if let date = self.lastModified(of: version) { fields[.lastModified] = date }
         if let tag = request.fields[.ifNoneMatch], tag == own {
             return Answer(head: ResponseHead(status: 304, fields: fields), version: version, body: 0..<0)
         }

@@ -6,6 +6,8 @@ package struct SimulatedStorage: Storage {
     let disk: SimulatedDisk
     let epoch: Int
 
+    static let device: UInt64 = 1
+
     package var bootID: String { self.disk.bootID }
 
     package func open(_ path: String, _ mode: StorageOpenMode) throws(StorageError) -> any StorageFile {
@@ -30,7 +32,7 @@ package struct SimulatedStorage: Storage {
     package func target(of path: String) throws(StorageError) -> StorageStatus? { try self.status(of: path) }
 
     private static let directory = StorageStatus(
-        kind: .directory, length: 0, device: 1, inode: 2, linkCount: 2, allocated: 0, modified: 0)
+        kind: .directory, length: 0, device: Self.device, inode: 2, linkCount: 2, allocated: 0, modified: 0)
 
     package func makeDirectory(_ path: String) throws(StorageError) {}
 
@@ -77,7 +79,8 @@ package struct SimulatedStorage: Storage {
 extension SimulatedDisk.Inode {
     fileprivate var status: StorageStatus {
         StorageStatus(
-            kind: .file, length: Int64(self.bytes.count), device: 1, inode: self.number, linkCount: self.linkCount,
+            kind: .file, length: Int64(self.bytes.count), device: SimulatedStorage.device, inode: self.number,
+            linkCount: self.linkCount,
             allocated: Int64(self.bytes.count), modified: self.modified, ownership: self.ownership)
     }
 }

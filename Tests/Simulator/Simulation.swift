@@ -50,6 +50,7 @@ package struct Simulation {
     private let disk: SimulatedDisk
     private let network: SimulatedNetwork
     private let checker: Checker
+    private var stranger: Stranger
     private var requests: [DownloadRequest] = []
     private var configuration = DownloadConfiguration()
     private var report: Report
@@ -86,6 +87,7 @@ package struct Simulation {
         self.readingGenerator = SplitMix64(seed: seed ^ 0x7265_6164_696E_67)
         self.generator = generator
         self.checker = Checker(disk: self.disk, network: self.network)
+        self.stranger = Stranger(disk: self.disk, network: self.network)
         try self.configure()
     }
 
@@ -130,6 +132,16 @@ package struct Simulation {
             self.requests[file].source = try SourceURL(url)
             self.checker.expectsTwin[file] = isTwin
         }
+    }
+
+    /// In some runs another user is at work in the directory.
+    private mutating func haveStrangerPlant() {
+        guard self.faults.contains(.identity) else { return }
+        for file in self.requests.indices where Int.random(in: 0..<6, using: &self.identityGenerator) == 0 {
+            self.stranger.plant(for: file, using: &self.identityGenerator)
+        }
+        let plants = self.stranger.plants
+        self.checker.isPlanted = { inode in plants.contains { $0.inode === inode } }
     }
 
     /// Further origins of a file: mostly of the same bytes, under the same tag or another.
@@ -264,6 +276,7 @@ package struct Simulation {
             self.redrawSegments()
             if !isCalm { try? self.redrawTwins() }
         }
+        if !isCalm { self.haveStrangerPlant() }
         let crash = isCalm ? nil : self.drawCrash()
         let crashAt = crash == nil ? Int.max : self.drawMoment()
         let outcome = Outcome(isLogged: self.isLogged)
@@ -298,6 +311,7 @@ package struct Simulation {
         self.report.endings += outcome.endings
         self.report.log += ["run \(self.report.runs):"] + outcome.log
         if jobs < crashAt { self.checker.note(outcome.endings, isCalm: isCalm) }
+        for violation in self.stranger.leave(jobs < crashAt ? outcome.endings : nil) { self.checker.violate(violation) }
         // Connections and files are closed as the process ends, however it ends.
         self.network.hangUp()
         self.disk.killProcess()

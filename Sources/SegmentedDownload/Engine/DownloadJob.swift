@@ -269,26 +269,19 @@ final class DownloadJob: Sendable {
         }
         let hasManifest = try self.storage.hasManifest(paths)
         // Whoever placed the file may not have come to see its new name become durable.
-        if hasManifest || file.record != nil { try await self.synchronize(directory: paths.directory) }
+        if hasManifest || file.record != nil { try await self.storage.synchronize(directory: paths.directory) }
         // Meanwhile another process may have begun to replace it.
-        if hasManifest, try self.storage.status(of: paths.part) == nil { try self.storage.removeManifests(paths) }
-        return finding
-    }
-
-    /// Makes the names of what stands in a directory durable. One that may not be opened is somebody else's care.
-    private func synchronize(directory: String) async throws(StorageError) {
-        do throws(StorageError) {
-            try await self.storage.synchronize(directory: directory)
-        } catch {
-            guard error.condition == .permission else { throw error }
+        if hasManifest, try self.storage.status(of: paths.part) == nil {
+            try self.storage.removeSetAside(of: paths)
+            try self.storage.removeManifests(paths)
         }
+        return finding
     }
 
     /// Where the last step was a hard link, a crash after it left the finished file with the part's name too.
     private func removeSecondName(_ paths: DestinationPaths) throws {
         guard let part = try self.storage.status(of: paths.part), part.kind == .file,
-            let destination = try self.storage.status(of: paths.destination), destination.inode == part.inode,
-            destination.device == part.device
+            try self.storage.status(of: paths.destination)?.isSameFile(as: part) == true
         else { return }
         try self.storage.remove(paths.part)
     }
@@ -362,7 +355,7 @@ final class DownloadJob: Sendable {
             shared.isNamed = true
             return shared.part
         }
-        let surveyed = try self.setAside(found, preparation)
+        let surveyed = try await self.setAside(found, preparation)
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
         surveyed?.keep(self.request.syncPolicy)
         let source = self.recorded(preparation.source)
@@ -379,30 +372,38 @@ final class DownloadJob: Sendable {
         case (.adopted, nil), (.adoptedUp, nil):
             throw Failure(.internal, "a part file to be resumed was not surveyed")
         case (.fresh, _):
-            let isNew = surveyed == nil
-            let part = if let surveyed { surveyed } else { try await self.createPart() }
+            var created: PartialFile?
             do {
-                try self.checkSpace(for: preparation.resource, part: part)
-                if isNew {
+                let part: PartialFile
+                if let surveyed {
+                    part = surveyed
+                } else {
+                    part = try await self.createPart()
+                    created = part
                     part.describe(self.request.label(inheriting: nil))
                     part.keep(self.request.syncPolicy)
                 }
+                try self.checkSpace(for: preparation.resource, part: part)
                 try await part.begin(
-                    preparation.resource, id: id, sources: source, digests: digests, allocates: self.request.allocates)
+                    preparation.resource, id: id, sources: source, digests: digests, allocates: self.request.allocates,
+                    hasSetAside: found != nil && surveyed == nil)
+                self.shared.withLock { $0.part = part }
             } catch {
-                if isNew { try? part.discard() }
-                if found != nil, isNew { try? self.storage.bringBack(part.paths) }
+                try? created?.discard()
+                if let found, surveyed == nil { try? await self.storage.bringBack(found.paths) }
                 throw error
             }
-            self.shared.withLock { $0.part = part }
         }
         self.readAlong(id: id, length: preparation.resource.completeLength)
         return nil
     }
 
     /// Sets the surveyed part aside, if it is of another file; returns the part to go on with.
-    private func setAside(_ part: PartialFile?, _ preparation: Preparation) throws(StorageError) -> PartialFile? {
-        guard preparation.setsAside, let part, part.claimedLength > 0, try self.storage.setAside(part.paths) else {
+    private func setAside(
+        _ part: PartialFile?, _ preparation: Preparation
+    ) async throws(StorageError) -> PartialFile? {
+        guard preparation.setsAside, let part, part.claimedLength > 0, try await self.storage.setAside(part.paths)
+        else {
             return part
         }
         self.close()

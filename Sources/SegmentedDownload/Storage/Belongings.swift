@@ -89,7 +89,7 @@ struct Belongings: Sendable {
             return .interrupted(paths, part: 0, manifest: status.length)
         }
         // A part that is not the file the manifest was made for may be anybody's: then neither is touched.
-        guard part.kind == .file, part.linkCount == 1, part.inode == header.inode, part.device == header.device else {
+        guard part.kind == .file, part.linkCount == 1, part.identity == header.partIdentity else {
             return nil
         }
         return .interrupted(paths, part: part.allocated, manifest: status.length)
@@ -157,8 +157,7 @@ extension Storage {
     /// Whether a path names the file that is open.
     fileprivate func status(of path: String, isOf file: any StorageFile) throws(StorageError) -> Bool {
         let own = try file.status()
-        guard let named = try self.status(of: path) else { return false }
-        return named.device == own.device && named.inode == own.inode
+        return try self.status(of: path)?.isSameFile(as: own) == true
     }
 }
 

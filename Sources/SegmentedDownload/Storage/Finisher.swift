@@ -55,9 +55,9 @@ package struct Finisher: Sendable {
         let (paths, file) = try await self.rename()
         self.part.markPlaced()
         if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
+        // The manifest goes last: by it the next run sees that something was left to delete.
+        try self.storage.removeSetAside(of: self.part.paths)
         try self.part.removeManifest()
-        // The file is whole and in place: what cannot be deleted is no failure.
-        try? self.storage.removeSetAside(of: self.part.paths)
         self.part.close()
         return Result(length: length, crc: crc, paths: paths, file: file, hexes: hexes)
     }
@@ -197,8 +197,8 @@ package struct Finisher: Sendable {
     /// The path must still name the file we wrote, at its length: others may have cut, moved or deleted it.
     private func checkIdentity(length: Int64) throws {
         let status = try self.part.file.status()
-        guard status.linkCount > 0, let named = try self.storage.status(of: self.part.paths.part),
-            named.device == status.device, named.inode == status.inode
+        guard status.linkCount > 0,
+            try self.storage.status(of: self.part.paths.part)?.isSameFile(as: status) == true
         else {
             throw Failure(.file, "\(self.part.paths.part.printable) was deleted or replaced while it was being written")
         }

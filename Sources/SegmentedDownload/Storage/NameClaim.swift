@@ -83,7 +83,7 @@ extension Storage {
     private func isEmpty(_ path: String, sameAs file: any StorageFile) throws(StorageError) -> Bool {
         let own = try file.status()
         guard let named = try self.status(of: path) else { return false }
-        return named.kind == .file && named.inode == own.inode && named.device == own.device && named.length == 0
+        return named.kind == .file && named.isSameFile(as: own) && named.length == 0
     }
 
     /// Removes the empty file by which a run that ended too early claimed a name for this part.
@@ -94,9 +94,9 @@ extension Storage {
         let part = try self.open(paths.part, .update)
         defer { part.close() }
         // Another process may be at step 2 or 3.
-        guard try part.tryLock() != .busy, let locked = try self.status(of: paths.part),
-            locked.inode == status.inode, locked.device == status.device
-        else { return }
+        guard try part.tryLock() != .busy, try self.status(of: paths.part)?.isSameFile(as: status) == true else {
+            return
+        }
         let target = DestinationPaths(directory: paths.directory, name: claim.name).destination
         if let claimed = try self.status(of: target), claimed.kind == .file, claimed.linkCount == 1, claimed.length == 0
         {

@@ -123,8 +123,12 @@ package final class PartialFile: Sendable {
     }
 
     /// Begins anew in this part file: what it held is given up.
+    ///
+    /// - Parameter hasSetAside: whether another part was set aside for it. The manifest is then written at once, also for a short
+    ///   file: a crash between the last steps leaves it, and by it the next run sees that there is something to delete.
     package func begin(
-        _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool
+        _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool,
+        hasSetAside: Bool = false
     ) async throws(StorageError) {
         self.journal.withLock { journal in
             journal.file?.close()
@@ -156,7 +160,9 @@ package final class PartialFile: Sendable {
                 inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
                 label: journal.header.label)
         }
-        if let length = resource.completeLength, length > Self.immediateManifestLength, self.storage.keepsFiles {
+        if let length = resource.completeLength, length > (hasSetAside ? 0 : Self.immediateManifestLength),
+            self.storage.keepsFiles
+        {
             try await self.writeManifest(durableCount: 0)
         }
     }
@@ -251,7 +257,7 @@ package final class PartialFile: Sendable {
         let (bytes, records) = Self.encode(header, claims, states, durableCount: durableCount, isRejected: isRejected)
         try self.storage.removeManifest(self.paths.manifestDraft)
         let draft = try self.storage.open(self.paths.manifestDraft, .createPrivate)
-        try Self.write(bytes, to: draft, at: 0)
+        try draft.writeFully(bytes, at: 0)
         // What replaces a record of durable bytes is as durable as that.
         let isSynced = self.syncPolicy == .checkpoint || durableCount > 0
         if isSynced { try await draft.synchronize(metadata: true) }
@@ -444,9 +450,7 @@ package final class PartialFile: Sendable {
             try self.storage.remove(self.paths.manifestDraft)
         }
         let own = try self.withJournal { (journal) throws(StorageError) in try journal.file?.status() }
-        guard let own, let named = try self.storage.status(of: self.paths.manifest), named.inode == own.inode,
-            named.device == own.device
-        else { return }
+        guard let own, try self.storage.status(of: self.paths.manifest)?.isSameFile(as: own) == true else { return }
         try self.storage.remove(self.paths.manifest)
     }
 
@@ -462,20 +466,9 @@ package final class PartialFile: Sendable {
     private static func append(_ record: Manifest.Record, to journal: inout Journal) throws(StorageError) {
         guard let file = journal.file else { return }
         let bytes = ManifestCodec.encode(record, sequence: journal.sequence, of: journal.header.id)
-        try Self.write(bytes, to: file, at: journal.offset)
+        try file.writeFully(bytes, at: journal.offset)
         journal.sequence &+= 1
         journal.offset += Int64(bytes.count)
-    }
-
-    private static func write(_ bytes: [UInt8], to file: any StorageFile, at offset: Int64) throws(StorageError) {
-        let result: Result<Void, StorageError> = bytes.withUnsafeBytes { buffer in
-            do throws(StorageError) {
-                return .success(try file.writeFully(buffer, at: offset))
-            } catch {
-                return .failure(error)
-            }
-        }
-        try result.get()
     }
 
     private func withJournal<Answer: Sendable>(

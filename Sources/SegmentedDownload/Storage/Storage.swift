@@ -147,9 +147,21 @@ package struct StorageStatus: Hashable, Sendable {
         self.isSameFile(as: other) && self.length == other.length && self.modified == other.modified
     }
 
-    package func isSameFile(as other: StorageStatus) -> Bool {
-        self.device == other.device && self.inode == other.inode
-    }
+    /// Whether both were found out about one file, by any of its names.
+    package func isSameFile(as other: StorageStatus) -> Bool { self.identity == other.identity }
+
+    package var identity: FileIdentity { FileIdentity(device: self.device, inode: self.inode) }
+}
+
+/// Which file it is among all that exist at one moment (`stat(2)`): a number that is free again once the file is deleted.
+package struct FileIdentity: Hashable, Sendable {
+    package let device: UInt64
+    package let inode: UInt64
+}
+
+extension Manifest.Header {
+    /// The part file that the manifest was written for.
+    var partIdentity: FileIdentity { FileIdentity(device: self.device, inode: self.inode) }
 }
 
 /// A system call that failed.
@@ -227,6 +239,17 @@ extension StorageFile {
             count += read
         }
         return count
+    }
+
+    func writeFully(_ bytes: [UInt8], at offset: Int64) throws(StorageError) {
+        let result: Result<Void, StorageError> = bytes.withUnsafeBytes { buffer in
+            do throws(StorageError) {
+                return .success(try self.writeFully(buffer, at: offset))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
     }
 
     /// The whole file, up to a limit.

@@ -98,9 +98,7 @@ package struct Surveyor: Sendable {
                 throw Failure(.exists, "\(holder) is fetching \(paths.destination.printable) already")
             }
             // Whoever held the lock may have finished in between: then this name is another file's, or nobody's.
-            guard let now = try self.storage.status(of: paths.part), now.inode == status.inode,
-                now.device == status.device
-            else {
+            guard try self.storage.status(of: paths.part)?.isSameFile(as: status) == true else {
                 throw Failure(.exists, "another process has just finished \(paths.destination.printable)")
             }
             var finding = try self.part(file, paths)
@@ -161,7 +159,7 @@ package struct Surveyor: Sendable {
     }
 
     /// 1 GiB: the log of a file of 32 TiB.
-    private static let manifestLengthMaximum = 1 << 30
+    static let manifestLengthMaximum = 1 << 30
 
     private func emptyPart(_ file: any StorageFile, _ paths: DestinationPaths) -> PartialFile {
         let header = Manifest.Header(
@@ -183,7 +181,7 @@ package struct Surveyor: Sendable {
         let status = try file.status()
         let header = manifest.header
         let isSameFile =
-            status.device == header.device && status.inode == header.inode && status.length == header.completeLength
+            status.identity == header.partIdentity && status.length == header.completeLength
             && self.storage.bootID == header.bootID && manifest.pausedModified == status.modified
         let pending = Set(manifest.pending)
         let claims = try (manifest.durable + manifest.pending).settled().filter { claim in
