@@ -38,6 +38,7 @@ extension MachineWorld {
         self.downloads[index] = next
         self.handle(.removed(before.id))
         self.handle(.added(before.id, before.settings, seed: self.identityGenerator.next()))
+        self.check()
     }
 
     /// What is found at the destination. What is answered before proves nothing of it.
