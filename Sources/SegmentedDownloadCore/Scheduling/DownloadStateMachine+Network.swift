@@ -84,6 +84,12 @@ extension DownloadStateMachine {
                     plan.truncate(to: plan.frontier)
                     mode = .adoptedUp(to: plan.frontier)
                 }
+                // Where nothing is kept there is nothing to compare either: what the manifest says of resource and length
+                // would come to be said of another file's bytes.
+                if plan.bytesDone == 0, probing.overlapLength > 0 {
+                    plan = SegmentPlan(completeLength: resource.completeLength)
+                    mode = .fresh
+                }
             }
             return (comparesFirst ? stop : [])
                 + self.prepare(

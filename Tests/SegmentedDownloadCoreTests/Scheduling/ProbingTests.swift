@@ -286,6 +286,37 @@ struct ProbingTests {
         #expect(script.plan?.missing == [3_000_000..<Self.length])
     }
 
+    @Test("A part of another resource of which nothing is there is begun anew, so that the manifest names the new one")
+    func nothingKept() {
+        var saved = Self.strong
+        saved.locator = .unrecorded
+        var script = Self.resuming(saved, missing: [0..<Self.length])
+        var current = Self.strong
+        current.locator = .named(ResourceName(requested: "http://host/a", target: "http://host/b"))
+        script.accept(0, current)
+        #expect(Self.preparation(&script)?.mode == .fresh)
+        script.tell(.prepared())
+        #expect(script.leases.contains(0))
+    }
+
+    @Test("Where nothing can be kept, a stream of unknown length is not taken to be as long as the part")
+    func wholeOfUnknownLength() {
+        var script = Self.resuming(Self.unproven, missing: [0..<3_000_000])
+        let stream = RemoteResource(completeLength: nil, endsWithConnection: true)
+        for lease in 0..<2 where script.order(lease)?.request.isRanged == true {
+            script.respond(lease, .ignoresRanges("no Content-Range"))
+            script.end(lease, .stopped)
+        }
+        let lease = script.orders.last?.lease.rawValue ?? 0
+        script.respond(lease, .whole(stream))
+        #expect(Self.preparation(&script)?.mode == .fresh)
+        script.tell(.prepared())
+        script.progress(lease, to: 2_999_998)
+        script.end(lease, .finished)
+        #expect(script.plan == nil, "it ends where the stream ends")
+        #expect(script.conclusion == nil)
+    }
+
     @Test("An answer that ends before the gap begins is no answer to go on with")
     func overlapOnly() {
         var script = Self.resuming(Self.unproven)

@@ -18,17 +18,24 @@ package struct MachineWorld {
         /// Whether something could not be written since it was last known what is on disk.
         var hasFailedWrite = false
         var conclusions: [DownloadConclusion] = []
-        var isCheckpointing = false
-        var checkpointsWaiting: [Bool] = []
+        var isWritingManifest = false
+        /// Steps of the manifest to be done one after another: a revision, or `nil` for a checkpoint.
+        var manifestStepsWaiting: [Revision?] = []
         var length: Int64?
         /// The segments told to be done since nothing was kept, `nil` where something was.
         var told: [Range<Int64>]?
+        /// Absent where the URL leads to one file, in one place.
+        var identity: ModelIdentity?
+        /// What the answers since the last survey were of.
+        var answered: Set<ModelContent> = []
+        /// Whether it has said that the part file is to be set aside.
+        var mustSetAside = false
     }
 
     enum LastWord: Hashable { case goOn, pause, cancel }
 
     /// A step on disk under way.
-    private struct DiskStep {
+    struct DiskStep {
         let id: DownloadID
         let at: Duration
         let event: MachineEvent
@@ -38,28 +45,34 @@ package struct MachineWorld {
 
     let seed: UInt64
     private(set) var generator: SplitMix64
-    private var limits: GroupStateMachine.Limits
+    /// Of its own, so that worlds without faults of identity stay as they were.
+    var identityGenerator: SplitMix64
+    /// Whether answers may be of other files, places and nodes than those before.
+    let hasIdentity: Bool
+    private(set) var limits: GroupStateMachine.Limits
     /// Until when there may be more connections than allowed, for fewer are allowed than were.
-    private var excessUntil: Duration = .zero
-    private var connectionsBefore = 0
-    private(set) var machine: GroupStateMachine
+    private(set) var excessUntil: Duration = .zero
+    var connectionsBefore = 0
+    var machine: GroupStateMachine
     private(set) var now: Duration = .zero
     private var tickAt: Duration = .zero
-    private(set) var downloads: [Download] = []
+    var downloads: [Download] = []
     private(set) var connections: [ModelConnection] = []
-    private var inbox: [GroupEvent] = []
-    private var steps: [DiskStep] = []
+    private(set) var inbox: [GroupEvent] = []
+    private(set) var steps: [DiskStep] = []
     private(set) var violations: [String] = []
     package private(set) var trace: [String] = []
-    private var isCalm = false
+    private(set) var isCalm = false
     /// Of a hundred moves, how many go wrong.
-    private let faultiness: Int
+    let faultiness: Int
     /// How many connections the host serves at once.
     private let served: Int
     package private(set) var handled = 0
 
     package init(seed: UInt64) {
         self.seed = seed
+        self.identityGenerator = SplitMix64(seed: seed ^ 0x6964_656E_7469_7479)
+        self.hasIdentity = Int.random(in: 0..<3, using: &self.identityGenerator) == 0
         var generator = SplitMix64(seed: seed)
         var limits = GroupStateMachine.Limits()
         limits.connections = Int.random(in: 1...12, using: &generator)
@@ -96,7 +109,8 @@ package struct MachineWorld {
         if Int.random(in: 0..<4, using: &self.generator) == 0 {
             origin.rangeLengthMax = origin.length / 8 + 1
         }
-        self.downloads.append(Download(id: id, settings: settings, origin: origin))
+        let identity = self.hasIdentity ? ModelIdentity(&origin, using: &self.identityGenerator) : nil
+        self.downloads.append(Download(id: id, settings: settings, origin: origin, identity: identity))
         let seed = self.generator.next()
         self.handle(.added(id, settings, seed: seed))
     }
@@ -111,6 +125,7 @@ package struct MachineWorld {
         for _ in 0..<Int.random(in: 20...160, using: &self.generator) where self.violations.isEmpty {
             self.round()
             if Int.random(in: 0..<40, using: &self.generator) == 0 { self.userActs() }
+            if self.hasIdentity { self.beginNextRuns() }
         }
         self.calmDown()
         let deadline = self.now + Self.patience
@@ -179,7 +194,7 @@ package struct MachineWorld {
         }
     }
 
-    private mutating func user(_ event: MachineEvent, _ id: DownloadID) {
+    mutating func user(_ event: MachineEvent, _ id: DownloadID) {
         self.inbox.append(.download(id, event))
     }
 
@@ -220,7 +235,7 @@ package struct MachineWorld {
             }
             self.connections.removeAll { $0.isDone }
         }
-        if case .download(let id, let event) = event { self.beginNextCheckpoint(event, id.rawValue) }
+        if case .download(let id, let event) = event { self.beginNextManifestStep(event, id.rawValue) }
         self.check()
     }
 
@@ -253,7 +268,7 @@ package struct MachineWorld {
         if let length = self.machine.machine(id)?.plan?.completeLength { self.downloads[index].length = length }
     }
 
-    private mutating func handle(_ event: GroupEvent) {
+    mutating func handle(_ event: GroupEvent) {
         if self.isTracing { self.trace.append("\(self.now) \(event)") }
         var actions = self.machine.handle(event, now: self.now)
         while !actions.isEmpty {
@@ -302,26 +317,26 @@ package struct MachineWorld {
             }
         case .survey:
             self.downloads[index].hasFailedWrite = false
-            self.later(index, .surveyed(self.downloads[index].disk.survey(length: self.downloads[index].length)))
+            self.downloads[index].mustSetAside = false
+            self.later(index, .surveyed(self.survey(index)))
         case .prepare(let preparation):
             guard !self.chance(self.faultiness / 4) else {
                 self.later(index, .storageFailed(Failure(.space, "no space")))
                 break
             }
-            self.downloads[index].disk.perform(preparation)
+            self.checkSettingAside(preparation, index)
+            self.downloads[index].disk.perform(preparation, url: self.downloads[index].url)
             self.downloads[index].hasFailedWrite = false
             if preparation.mode == .fresh { self.downloads[index].length = preparation.resource.completeLength }
             self.later(index, .prepared())
-        case .checkpoint(let isPause):
-            guard !self.downloads[index].isCheckpointing else {
-                self.downloads[index].checkpointsWaiting.append(isPause)
-                break
-            }
-            self.downloads[index].isCheckpointing = true
-            self.checkpoint(index)
-        case .revise: self.violate("\(id) changes its mind about the only source it has")
+        case .checkpoint: self.writeManifest(nil, index)
+        case .revise(let revision):
+            if !self.hasIdentity { self.violate("\(id) changes its mind about the only source it has") }
+            self.writeManifest(revision, index)
         case .place(let length, _): self.place(index, length: length)
-        case .replaceExisting: self.violate("\(id) replaces a file, and there is none")
+        case .replaceExisting:
+            if self.downloads[index].disk.finished == nil { self.violate("\(id) replaces a file, and there is none") }
+            self.downloads[index].disk.replacesFinished = true
         case .interruptPlacing:
             guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event == .placed }) else { break }
             guard Bool.random(using: &self.generator) else { break }
@@ -333,6 +348,7 @@ package struct MachineWorld {
         case .report(.started(_, let resumedFrom, _)): self.downloads[index].told = resumedFrom == 0 ? [] : nil
         case .report(.restarted): self.downloads[index].told = nil
         case .report(.segmentDone(_, let range, _)): self.downloads[index].told?.append(range)
+        case .report(.setAside): self.downloads[index].mustSetAside = true
         case .report: break
         case .conclude(let conclusion): self.conclude(conclusion, index)
         }
@@ -341,6 +357,7 @@ package struct MachineWorld {
 
     private mutating func conclude(_ conclusion: DownloadConclusion, _ index: Int) {
         let download = self.downloads[index]
+        if conclusion == .alreadyComplete { self.checkAlreadyComplete(index) }
         if download.hasConcluded { self.violate("\(download.id) concluded twice: \(conclusion)") }
         if conclusion == .paused, download.lastWord == .goOn {
             self.violate("\(download.id) paused, but was resumed since")
@@ -366,9 +383,23 @@ package struct MachineWorld {
                 generation: self.downloads[index].disk.generation))
     }
 
-    private mutating func checkpoint(_ index: Int) {
+    private mutating func writeManifest(_ revision: Revision?, _ index: Int) {
+        guard !self.downloads[index].isWritingManifest else {
+            self.downloads[index].manifestStepsWaiting.append(revision)
+            return
+        }
+        self.downloads[index].isWritingManifest = true
+        self.perform(revision, index)
+    }
+
+    private mutating func perform(_ revision: Revision?, _ index: Int) {
         guard !self.chance(self.faultiness / 4) else {
             self.later(index, .checkpointFailed(Failure(.file, "the data could not be synced")))
+            return
+        }
+        if let revision {
+            self.downloads[index].disk.perform(revision, url: self.downloads[index].url)
+            self.later(index, .revised)
             return
         }
         self.later(index, .checkpointed(bytes: 0), snapshot: self.downloads[index].disk.runs)
@@ -382,21 +413,20 @@ package struct MachineWorld {
             self.inbox.append(.download(step.id, .checkpointed(bytes: bytes)))
             return
         case .checkpointFailed: self.downloads[index].disk.forgetVolatile()
-        case .placed: self.downloads[index].disk.isPlaced = true
+        case .placed: self.downloads[index].disk.finish()
         default: break
         }
         self.inbox.append(.download(step.id, step.event))
     }
 
-    private mutating func beginNextCheckpoint(_ event: MachineEvent, _ index: Int) {
+    private mutating func beginNextManifestStep(_ event: MachineEvent, _ index: Int) {
         switch event {
-        case .checkpointed, .checkpointFailed:
-            guard !self.downloads[index].checkpointsWaiting.isEmpty else {
-                self.downloads[index].isCheckpointing = false
+        case .checkpointed, .checkpointFailed, .revised:
+            guard !self.downloads[index].manifestStepsWaiting.isEmpty else {
+                self.downloads[index].isWritingManifest = false
                 return
             }
-            _ = self.downloads[index].checkpointsWaiting.removeFirst()
-            self.checkpoint(index)
+            self.perform(self.downloads[index].manifestStepsWaiting.removeFirst(), index)
         default: break
         }
     }
@@ -410,6 +440,7 @@ package struct MachineWorld {
         if let flaw = download.disk.flaw(length: length, lengths: download.origin.lengths) {
             self.violate("\(download.id) is placed, but \(flaw)")
         }
+        self.checkPlaced(index)
         // What one stream goes on with for all others is not told to be done; the last byte always is.
         if let told = download.told, length > 0, !told.contains(where: { $0.upperBound == length }) {
             self.violate("\(download.id) is placed, but no segment that ends at \(length) was told to be done")
@@ -479,10 +510,11 @@ package struct MachineWorld {
         let connection = self.connections[index]
         let request = connection.order.request
         var origin = self.downloads[connection.download.rawValue].origin
-        if self.chance(self.faultiness / 8), origin.validation == .strong, origin.lengths.count < 4 {
+        if self.chance(self.faultiness / 8), origin.tellsVersions, origin.lengths.count < 4 {
             origin.lengths.append(max(origin.length + Int64.random(in: -3...3, using: &self.generator), 0))
             self.downloads[connection.download.rawValue].origin = origin
         }
+        let locator = self.lead(&origin, connection)
         let doesRanges =
             origin.ranges == .always || (origin.ranges == .sometimes && Bool.random(using: &self.generator))
         var answer = origin.answer(request, doesRanges: doesRanges)
@@ -492,7 +524,8 @@ package struct MachineWorld {
         } else if self.chance(self.faultiness) {
             answer = self.badAnswer(answer, total: origin.length)
         }
-        let response = RangeResponse(request: request, head: answer.head)
+        self.noteAnswer(answer, of: origin, connection)
+        let response = RangeResponse(request: request, head: answer.head, locator: locator)
         self.connections[index].body = answer.body
         self.connections[index].responseEnd = response.bodyEnd
         self.connections[index].bodyStart = response.bodyStart
@@ -520,14 +553,15 @@ package struct MachineWorld {
             fields[.contentLength] = nil
             return .init(
                 head: ResponseHead(status: 206, fields: fields),
-                body: .init(version: body.version, start: body.start, end: end))
+                body: .init(content: body.content, start: body.start, end: end))
         case 0: return .init(head: ResponseHead(status: 503, fields: self.retryAfter()))
         case 1: return .init(head: ResponseHead(status: 500))
         case 2: return .init(head: ResponseHead(status: 502, fields: self.retryAfter()))
         case 3: fields[.contentRange] = nil
         case 4: fields[.contentLength] = "1x"
         case 5: fields[.contentType] = "multipart/byteranges; boundary=x"
-        case 6: fields[.eTag] = nil
+        // Where versions are drawn often, two answers without their tags would hide one.
+        case 6: fields[.eTag] = self.hasIdentity ? fields[.eTag] : nil
         case 7: return .init(head: ResponseHead(status: 416))
         default: return .init(head: ResponseHead(status: 429, fields: self.retryAfter()))
         }
@@ -570,8 +604,8 @@ package struct MachineWorld {
         var offset = connection.offset
         let compared = min(end, connection.position)
         if offset < compared {
-            // Two versions differ in every byte, and so does a byte from another place.
-            if self.downloads[id].disk.version(at: offset) != body.version || source != offset {
+            // Two contents differ in every byte, and so does a byte from another place.
+            if self.downloads[id].disk.content(at: offset) != body.content || source != offset {
                 self.end(index, .differs(at: offset))
                 return
             }
@@ -581,9 +615,10 @@ package struct MachineWorld {
         if granted > 0 {
             let range = offset..<(offset + granted)
             let shift = source - connection.offset
-            if !self.downloads[id].disk.write(range, version: body.version, shift: shift) {
+            if !self.downloads[id].disk.write(range, body.content, shift: shift, mark: connection.order.mark) {
                 self.violate("\(connection.order.lease) writes \(range), where something is written already")
             }
+            self.checkMeeting(of: body.content, id)
             connection.position = range.upperBound
             offset = range.upperBound
         }
@@ -596,53 +631,5 @@ package struct MachineWorld {
             self.inbox.append(.download(connection.download, .limitReached(connection.order.lease)))
         }
         self.connections[index] = connection
-    }
-
-    // MARK: What must always be so
-
-    /// How long it may take until there are as few connections as are allowed since a moment ago: a tick late in coming, the
-    /// patience with one that is nearly done, a part file being made ready, and a connection that is slow to close.
-    private static let yieldingTime: Duration = .seconds(5)
-
-    private mutating func check() {
-        let allowed = min(self.limits.connections, self.limits.connectionsPerHost)
-        if self.connections.count > allowed {
-            // Where fewer are allowed than were, none is opened until enough are closed.
-            if self.connections.count > self.connectionsBefore {
-                self.violate("\(self.connections.count) connections of \(allowed), and one more than before")
-            }
-            // A stream that cannot be gone on with is let to its end, however long that takes.
-            if self.now > self.excessUntil, self.downloads.allSatisfy({ $0.origin.ranges == .always }) {
-                self.violate("\(self.connections.count) connections of \(allowed)")
-            }
-        }
-        self.connectionsBefore = self.connections.count
-        for download in self.downloads {
-            let mine = self.connections.filter { $0.download == download.id }
-            let counted = mine.count { !$0.isDismissed && $0.phase != .over }
-            if case .exactly(let count) = download.settings.segments, counted > count, self.now > self.excessUntil {
-                self.violate("\(counted) connections for \(download.id), which wants \(count)")
-            }
-            let windows = mine.map(\.window).filter { !$0.isEmpty }.sorted { $0.lowerBound < $1.lowerBound }
-            for (left, right) in zip(windows, windows.dropFirst()) where left.overlaps(right) {
-                self.violate("two leases of \(download.id) may write to \(left) and \(right)")
-            }
-        }
-    }
-
-    private mutating func checkEnds() {
-        for download in self.downloads {
-            let mayChange = download.origin.lengths.count > 1
-            switch (download.conclusions.last, download.lastWord) {
-            case (.completed, _), (.alreadyComplete, _): break
-            case (.cancelled, .cancel), (.paused, .pause): break
-            case (.failed(let failure), _) where failure.code == .changed && mayChange: break
-            // Of a file whose validator is missing once, it is not known that it did not change.
-            case (.failed(let failure), _) where failure.code == .changed && self.faultiness > 0: break
-            case (.failed, .pause), (.failed, .cancel): break
-            case (let conclusion, let word):
-                self.violate("\(download.id) ends with \(String(describing: conclusion)), \(word)")
-            }
-        }
     }
 }

@@ -14,7 +14,7 @@ struct ModelConnection {
 
     /// The bytes that really come, in the coordinates of the origin's file.
     struct Body: Hashable {
-        let version: Int
+        let content: ModelContent
         let start: Int64
         let end: Int64
     }

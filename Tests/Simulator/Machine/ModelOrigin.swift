@@ -1,10 +1,14 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// A server with one file, as honest as it is told to be.
+/// A server with a file, as honest as it is told to be.
 struct ModelOrigin {
     enum Ranges: Hashable { case always, never, sometimes }
-    enum Validation: Hashable { case strong, weak, date, none }
+    enum Validation: Hashable {
+        case strong, weak, date, none
+        /// A tag without quotation marks; two fields with a tag; a date that is none. Only where files are told apart.
+        case unquoted, repeated, unparsable
+    }
 
     /// The file's length in each version so far.
     var lengths: [Int64]
@@ -15,15 +19,43 @@ struct ModelOrigin {
     /// Whether a range is answered to no more than so many bytes.
     var rangeLengthMax: Int64 = .max
     var dislikesIfRange = false
+    /// Which of several files of the same length it has.
+    var file = 0
+    /// Which of several tags for the same version it sends.
+    var tag = 0
 
+    var content: ModelContent { ModelContent(file: self.file, version: self.version) }
     var version: Int { self.lengths.count - 1 }
     var length: Int64 { self.lengths[self.version] }
     var entityTag: String? {
         switch self.validation {
-        case .strong: "\"v\(self.version)\""
-        case .weak: "W/\"v\(self.version)\""
-        case .date, .none: nil
+        case .strong: "\"\(self.opaque)\""
+        case .weak: "W/\"\(self.opaque)\""
+        case .date, .none, .unquoted, .repeated, .unparsable: nil
         }
+    }
+
+    /// Whether a change of version shows in every answer, and is drawn therefore.
+    var tellsVersions: Bool {
+        switch self.validation {
+        case .strong, .unquoted, .repeated, .unparsable: true
+        case .weak, .date, .none: false
+        }
+    }
+
+    private var opaque: String { "v\(self.version)" + (self.tag == 0 ? "" : "t\(self.tag)") }
+
+    private var validators: HTTPFields {
+        var fields = HTTPFields()
+        switch self.validation {
+        case .strong, .weak: fields[.eTag] = self.entityTag
+        case .date: fields[.lastModified] = "Tue, 14 Nov 2023 22:1\(3 + self.tag):2\(self.version % 10) GMT"
+        case .none: break
+        case .unquoted: fields[.eTag] = self.opaque
+        case .repeated: fields[values: .eTag] = ["\"\(self.opaque)\"", "\"constant\""]
+        case .unparsable: fields[.lastModified] = "yesterday, \(self.opaque)"
+        }
+        return fields
     }
 
     struct Answer {
@@ -32,9 +64,7 @@ struct ModelOrigin {
     }
 
     func answer(_ request: RangeRequest, doesRanges: Bool) -> Answer {
-        var fields = HTTPFields()
-        if let entityTag { fields[.eTag] = entityTag }
-        if self.validation == .date { fields[.lastModified] = "Tue, 14 Nov 2023 22:13:2\(self.version % 10) GMT" }
+        var fields = self.validators
         if let tag = request.ifNoneMatchFieldValue, tag == self.entityTag {
             return Answer(head: ResponseHead(status: 304, fields: fields))
         }
@@ -44,7 +74,7 @@ struct ModelOrigin {
             if self.tellsLength { fields[.contentLength] = "\(self.length)" }
             return Answer(
                 head: ResponseHead(status: 200, fields: fields),
-                body: .init(version: self.version, start: 0, end: self.length))
+                body: .init(content: self.content, start: 0, end: self.length))
         }
         guard request.lowerBound < self.length else {
             fields[.contentRange] = "bytes */\(self.length)"
@@ -55,7 +85,7 @@ struct ModelOrigin {
         fields[.contentLength] = "\(end - request.lowerBound)"
         return Answer(
             head: ResponseHead(status: 206, fields: fields),
-            body: .init(version: self.version, start: request.lowerBound, end: end))
+            body: .init(content: self.content, start: request.lowerBound, end: end))
     }
 
     private func end(from lowerBound: Int64) -> Int64 {
