@@ -37,7 +37,10 @@ struct DestinationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What to do when the file exists. verify: succeed if it is the remote file, else fail.", valueName: "HOW"))
+            """
+            What to do when the file exists. verify: succeed if it is the remote file; replace it if it has that one's length, \
+            and segdl fetched it from another URL; else fail.
+            """, valueName: "HOW"))
     var ifExists = DownloadRequest.ExistingFilePolicy.verify
 
     @Flag(

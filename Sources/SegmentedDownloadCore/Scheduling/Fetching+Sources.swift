@@ -259,7 +259,7 @@ extension Fetching {
         return self.revise(withdrawing: withdrawn, remarks: isReplaced)
     }
 
-    mutating func revise(withdrawing ranges: [Range<Int64>], remarks: Bool = false) -> [DownloadAction] {
+    mutating func revise(withdrawing ranges: [Range<Int64>], remarks: Bool) -> [DownloadAction] {
         let revision = Revision(
             withdrawn: ranges, reference: self.sources.reference, resource: self.resource, remarks: remarks,
             keepsRecord: self.owesRecord)
@@ -281,7 +281,7 @@ extension Fetching {
             // What is left has nothing behind it that could be fetched together with it, and be compared.
             self.awaitsProof = false
             if self.plan.bytesDone > 0, let length = self.plan.completeLength {
-                actions += self.revise(withdrawing: [0..<length])
+                actions += self.revise(withdrawing: [0..<length], remarks: false)
             }
         }
         self.finishIfComplete()
@@ -307,6 +307,6 @@ extension Fetching {
                 .note(
                     "the digest does not match; what other sources brought is fetched again from "
                         + self.sources[source].host))
-        ] + self.revise(withdrawing: others)
+        ] + self.revise(withdrawing: others, remarks: false)
     }
 }

@@ -12,4 +12,17 @@ struct FinishedRecordTests {
             crc: CRC32(value: .max), modified: -1)
         #expect(FinishedRecord(decoding: record.encoded) == record)
     }
+
+    @Test("A file has at most 256 pieces, for as few as possible of a block's length, doubled")
+    func pieces() {
+        let block = BlockLayout.blockLength
+        for (length, pieceLength, count) in [
+            (1, block, 1), (256 * block, block, 256), (256 * block + 1, 2 * block, 129), (512 * block, 2 * block, 256),
+            (512 * block + 1, 4 * block, 129),
+        ] {
+            #expect(FinishedRecord.pieceLength(of: length) == pieceLength)
+            let ranges = FinishedRecord.pieceRanges(of: length)
+            #expect(ranges.count == count && ranges.last?.upperBound == length)
+        }
+    }
 }

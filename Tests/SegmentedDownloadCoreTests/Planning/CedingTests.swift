@@ -42,6 +42,16 @@ struct CedingTests {
         #expect(!isCeded && !isFound && plan.segments == before)
     }
 
+    @Test("Failures in a row are counted on in what is ceded: another connection is no progress")
+    func failures() {
+        var plan = Self.plan()
+        let (id, heir) = (plan.segments[1].id, plan.reserveID())
+        _ = plan.countFailure(id)
+        _ = plan.countFailure(id)
+        let isCeded = plan.cede(id, from: 600, to: heir)
+        #expect(isCeded && plan[heir]?.failures == 2)
+    }
+
     @Test("A name that is reserved is no other segment's")
     func names() {
         var plan = Self.plan()

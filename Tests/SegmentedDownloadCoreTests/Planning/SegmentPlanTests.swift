@@ -20,6 +20,13 @@ struct SegmentPlanTests {
         return Set(plan.segments.map(\.id)).count == plan.segments.count ? nil : "two segments have one name"
     }
 
+    @Test("Where one stream goes on from the end, nothing is left to fetch")
+    func truncatedToEnd() {
+        var plan = SegmentPlan(completeLength: 1000)
+        plan.truncate(to: 1000)
+        #expect(Self.flaw(plan) == nil && plan.segments.count == 1 && plan.bytesDone == 1000)
+    }
+
     @Test("After any operations a plan is ordered, disjoint and covering", arguments: UInt64(0)..<60)
     func invariants(seed: UInt64) {
         var generator = SplitMix64(seed: seed)

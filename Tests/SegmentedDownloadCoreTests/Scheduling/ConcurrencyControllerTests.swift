@@ -57,6 +57,27 @@ struct ConcurrencyControllerTests {
         #expect(ticks <= 8, "not one doubling after another")
     }
 
+    @Test("New connections are judged from the moment the last of them receives, not from the next tick")
+    func joined() {
+        var untold = Path()
+        untold.mostReceiving = 1
+        while untold.controller.target == 1, untold.now < .seconds(10) { untold.tick { Double($0) * 1e6 } }
+        let target = untold.controller.target
+        untold.mostReceiving = .max
+        var told = untold
+        told.controller.joined(.init(bytes: told.bytes, receiving: target), now: told.now)
+        let ticks = [told, untold].map { path in
+            var path = path
+            var ticks = 0
+            while path.controller.target == target, ticks < 100 {
+                path.tick { Double($0) * 1e6 }
+                ticks += 1
+            }
+            return ticks
+        }
+        #expect(target > 1 && ticks[0] == ticks[1] - 1, "\(ticks)")
+    }
+
     @Test("On a long way several are begun with the first response, on a short one what it brings is seen first")
     func longWay() {
         for (cost, target) in [(0.01, 1), (0.08, 1), (0.1, 16), (0.2, 32)] {
