@@ -31,12 +31,15 @@ struct HeadBytesTests {
     private static func passed(_ pieces: [[UInt8]], then more: [[UInt8]] = []) throws -> [UInt8] {
         let channel = EmbeddedChannel(handler: HeadBytes())
         defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
+        return try Self.exchanged(pieces, on: channel) + Self.exchanged(more, on: channel)
+    }
+
+    /// Sends a request, delivers the pieces of its response, and returns what the handler makes of them.
+    private static func exchanged(_ pieces: [[UInt8]], on channel: EmbeddedChannel) throws -> [UInt8] {
         var bytes: [UInt8] = []
-        for response in [pieces, more] {
-            try channel.writeOutbound(IOData.byteBuffer(ByteBuffer(string: "GET / HTTP/1.1\r\n\r\n")))
-            for piece in response { try channel.writeInbound(ByteBuffer(bytes: piece)) }
-            while let buffer = try channel.readInbound(as: ByteBuffer.self) { bytes += buffer.readableBytesView }
-        }
+        try channel.writeOutbound(IOData.byteBuffer(ByteBuffer(string: "GET / HTTP/1.1\r\n\r\n")))
+        for piece in pieces { try channel.writeInbound(ByteBuffer(bytes: piece)) }
+        while let buffer = try channel.readInbound(as: ByteBuffer.self) { bytes += buffer.readableBytesView }
         return bytes
     }
 
