@@ -103,17 +103,18 @@ extension Operation {
         let id = DownloadID(0)
         var machine = GroupStateMachine(limits: .init())
         var orders: [FetchOrder] = []
-        func hear(_ event: GroupEvent) {
+        func handle(_ event: GroupEvent) {
             for case .fetch(_, let order) in machine.handle(event, now: .zero) { orders.append(order) }
         }
         func accept(_ order: FetchOrder) {
             let range = order.request.lowerBound..<(order.request.upperBound ?? Self.gibibyte)
-            hear(.download(id, .responded(order.lease, .partial(ByteRange(range), Self.resource), suggestedName: nil)))
+            let verdict = RangeResponse.partial(ByteRange(range), Self.resource)
+            handle(.download(id, .responded(order.lease, verdict, suggestedName: nil)))
         }
-        hear(.added(id, settings, seed: 1))
-        hear(.download(id, .surveyed(.nothing)))
+        handle(.added(id, settings, seed: 1))
+        handle(.download(id, .surveyed(.nothing)))
         accept(orders[0])
-        hear(.download(id, .prepared()))
+        handle(.download(id, .prepared()))
         for order in orders.dropFirst() { accept(order) }
         precondition(orders.count == 16)
         let (leases, start) = (orders, machine)

@@ -17,7 +17,7 @@ enum ContentDispositionProperties {
         if let preferred = ContentDisposition(fieldValue: "\(field); FileName*=utf-8'en'%41") {
             try require(preferred.filename == "A", "an extended name lost against \(field.debugDescription)")
         }
-        if let longer = ContentDisposition(fieldValue: "\(field) ; unheard-of=\"\\\"\"") {
+        if let longer = ContentDisposition(fieldValue: "\(field) ; undelivered-of=\"\\\"\"") {
             try require(longer == read, "\(field.debugDescription) depends on what does not concern it")
         }
     }

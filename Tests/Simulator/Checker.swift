@@ -209,7 +209,7 @@ final class Checker: @unchecked Sendable {
     func begin() { self.blamed = [] }
 
     /// A download says something of one of its sources.
-    func hear(_ note: String, file: Int) {
+    func handle(_ note: String, file: Int) {
         if let end = note.firstRange(of: " has other bytes")?.lowerBound {
             self.blamed.append((file, String(note[..<end])))
         } else if let end = note.firstRange(of: " is compared again")?.lowerBound {

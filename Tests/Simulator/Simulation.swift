@@ -424,7 +424,7 @@ private struct Session: Sendable {
     private func log(_ download: Download, of file: Int, _ outcome: Outcome) async {
         for await event in download.events {
             switch event {
-            case .note(let text): self.checker.hear(text, file: file)
+            case .note(let text): self.checker.handle(text, file: file)
             case .failed, .paused: self.checker.forgive(file: file)
             case .completed(let result): self.checker.compare(result.digests, of: file)
             case .started, .state, .progress, .segment, .retrying, .checkpoint, .cancelled: break

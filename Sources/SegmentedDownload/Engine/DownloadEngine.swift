@@ -44,7 +44,7 @@ final class DownloadEngine: Sendable {
     private let clock: any EngineClock
     private let allowance: Mutex<Allowance>
     let gate: RateGate
-    private let looks = SegmentLooks()
+    private let looks = SegmentSnapshot()
     private let seed: UInt64
     private let threads: EngineThreads
     /// Unbounded, for its writers are few: each child posts a handful of messages and ends, and ticks are paced by time.
@@ -101,7 +101,7 @@ final class DownloadEngine: Sendable {
         self.enforceLimits(true)
         defer { self.enforceLimits(false) }
         // An update since it was made is in the inbox, too.
-        var desk = EngineDesk(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
+        var desk = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
             group.addTask { await self.gate.run() }
@@ -147,7 +147,7 @@ final class DownloadEngine: Sendable {
 
     /// Does one action; returns those that follow from it at once.
     private func perform(
-        _ action: GroupAction, desk: inout EngineDesk, in group: inout DiscardingTaskGroup
+        _ action: GroupAction, desk: inout EngineState, in group: inout DiscardingTaskGroup
     ) -> [GroupAction] {
         switch action {
         case .fetch(let id, let order):
@@ -181,7 +181,7 @@ final class DownloadEngine: Sendable {
     }
 
     private func perform(
-        _ action: DownloadAction, _ job: DownloadJob, desk: inout EngineDesk, in group: inout DiscardingTaskGroup
+        _ action: DownloadAction, _ job: DownloadJob, desk: inout EngineState, in group: inout DiscardingTaskGroup
     ) -> [GroupAction] {
         switch action {
         case .answer(let lease, let decision):
@@ -263,7 +263,7 @@ final class DownloadEngine: Sendable {
     }
 
     private func beginNextStep(
-        after message: Message, desk: inout EngineDesk, in group: inout DiscardingTaskGroup
+        after message: Message, desk: inout EngineState, in group: inout DiscardingTaskGroup
     ) {
         switch message {
         case .event(let id, .prepared(.some)):
@@ -288,7 +288,7 @@ final class DownloadEngine: Sendable {
         }
     }
 
-    private func perform(_ step: EngineDesk.ManifestStep, of job: DownloadJob, in group: inout DiscardingTaskGroup) {
+    private func perform(_ step: EngineState.ManifestStep, of job: DownloadJob, in group: inout DiscardingTaskGroup) {
         self.spawn(job, in: &group, failing: { .checkpointFailed($0) }) {
             switch step {
             case .checkpoint(let isPause):

@@ -28,7 +28,7 @@ final class EventBroadcaster: Sendable {
         /// Whether resuming takes it back.
         let isPause: Bool
         /// Whether the engine has heard of it: what concludes before then concludes something else.
-        var isHeard = false
+        var isHandled = false
     }
 
     /// An observer slower than this many events loses the oldest; never the last, which says how it ended.
@@ -79,7 +79,7 @@ final class EventBroadcaster: Sendable {
             observer.continuation.yield(event)
             if event.isTerminal { observer.continuation.finish() }
         }
-        if event.isTerminal { self.release { $0.isHeard } }
+        if event.isTerminal { self.release { $0.isHandled } }
     }
 
     /// A download that is resumed after a pause or failure has events again; whether it had ended in such a way.
@@ -130,17 +130,17 @@ final class EventBroadcaster: Sendable {
     }
 
     /// The engine has heard what was asked; it is carried out already, or will be when the download comes to rest.
-    func hear(_ ticket: Int, isDone: Bool) {
+    func handle(_ ticket: Int, isDone: Bool) {
         self.state.withLock { state in
             guard let index = state.wishes.firstIndex(where: { $0.ticket == ticket }) else { return }
-            state.wishes[index].isHeard = true
+            state.wishes[index].isHandled = true
         }
         if isDone { self.release { $0.ticket == ticket } }
     }
 
     /// Pauses that were asked for were taken back by a later word.
     func withdrawPauses() {
-        self.release { $0.isHeard && $0.isPause }
+        self.release { $0.isHandled && $0.isPause }
     }
 
     private func release(where isReleased: (Wish) -> Bool) {

@@ -48,7 +48,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let tls = try configuration.trust.tlsConfiguration()
         let buffers = ReceiveBuffers()
         let connections = ConnectionRegister()
-        connections.obey(configuration.network)
+        connections.apply(configuration.network)
         let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let clients = HTTPClients(on: loops) { way, isIdentified in
             var own = tls
@@ -142,8 +142,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         self.relay = relay
     }
 
-    package func obey(_ policy: NetworkPolicy) {
-        self.connections.obey(policy)
+    package func apply(_ policy: NetworkPolicy) {
+        self.connections.apply(policy)
     }
 
     package func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {

@@ -12,7 +12,7 @@ final class ConnectionRegister: Sendable {
     private let state = Mutex(State())
 
     /// Closes what may not be any more; holds what comes to the policy.
-    func obey(_ policy: NetworkPolicy) {
+    func apply(_ policy: NetworkPolicy) {
         let interfaces = (try? NetworkInterface.all()) ?? []
         let forbidden = self.state.withLock { state in
             state.policy = policy

@@ -17,12 +17,12 @@ package protocol HTTPTransport: Sendable {
     func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier)
 
     /// Keeps every connection to a policy from now on.
-    func obey(_ policy: NetworkPolicy)
+    func apply(_ policy: NetworkPolicy)
 }
 
 extension HTTPTransport {
     /// Where there are no interfaces, any policy is kept.
-    package func obey(_ policy: NetworkPolicy) {}
+    package func apply(_ policy: NetworkPolicy) {}
 }
 
 /// A GET request to one URL.

@@ -29,13 +29,13 @@ struct Screen {
                 // The terminal's driver adds the return.
                 self.column = 0
                 self.advance()
-            case "\u{1B}": self.obey(&rest)
+            case "\u{1B}": self.apply(&rest)
             default: self.put(character)
             }
         }
     }
 
-    private mutating func obey(_ rest: inout ArraySlice<Character>) {
+    private mutating func apply(_ rest: inout ArraySlice<Character>) {
         guard rest.popFirst() == "[" else { return }
         var number = ""
         while let character = rest.popFirst() {

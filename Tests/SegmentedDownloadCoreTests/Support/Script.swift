@@ -24,7 +24,7 @@ struct Script {
         settings.host = "host"
         change(&settings)
         self.machine = GroupStateMachine(limits: limits)
-        self.hear(.added(Self.id, settings, seed: 1))
+        self.handle(.added(Self.id, settings, seed: 1))
     }
 
     /// A download whose first response, `bytes 0-`, was accepted and whose part file is ready.
@@ -45,11 +45,11 @@ struct Script {
         if case .ended(let lease, _) = event {
             self.orders.removeAll { $0.lease == lease }
         }
-        self.hear(.download(Self.id, event))
+        self.handle(.download(Self.id, event))
         if case .ended(let lease, _) = event { self.observations[lease] = nil }
     }
 
-    mutating func hear(_ event: GroupEvent) {
+    mutating func handle(_ event: GroupEvent) {
         let ordered = self.machine.handle(event, now: self.now)
         self.actions += ordered
         for case .download(_, .report(.note(let note))) in ordered { self.notes.append(note) }
@@ -60,7 +60,7 @@ struct Script {
     /// Lets time pass, with a tick at its end.
     mutating func wait(_ time: Duration) {
         self.now += time
-        self.hear(.tick)
+        self.handle(.tick)
     }
 
     /// The lease has written up to `position`, having received as much.

@@ -9,7 +9,9 @@ struct Generate: ParsableCommand {
 
     @Option(parsing: .upToNextOption, help: "The folders or files to mutate.")
     var mutate = [
-        "Sources/SegmentedDownloadCore/Planning", "Sources/SegmentedDownloadCore/Scheduling",
+        "Sources/SegmentedDownloadCore/Planning", "Sources/SegmentedDownloadCore/Download",
+        "Sources/SegmentedDownloadCore/Mirrors", "Sources/SegmentedDownloadCore/Group",
+        "Sources/SegmentedDownloadCore/Concurrency",
         "Sources/SegmentedDownloadCore/Manifest", "Sources/SegmentedDownloadCore/HTTP",
         "Sources/SegmentedDownloadCore/Identity", "Sources/SegmentedDownload/Storage",
         "Sources/SegmentedDownload/Engine",

@@ -1,0 +1,380 @@
+import SegmentedDownloadCore
+
+/// What the engine's loop owns: the state machine, the leases that are out, and what it tells observers.
+struct EngineState {
+    private struct Entry {
+        let job: DownloadJob
+        var leases: [SegmentLease] = []
+        var isStepping = false
+        var stepsWaiting: [ManifestStep] = []
+        var startedAt: Duration = .zero
+        var meter = ThroughputMeter(start: .zero)
+        /// Bytes received by leases that are over.
+        var bytesBefore: Int64 = 0
+        var isReported = false
+        /// Whether an attempt has failed since the last one began.
+        var awaitsRetry = false
+    }
+
+    private var machine: GroupStateMachine
+    private var generator: SplitMix64
+    private var entries: [Entry] = []
+    /// Where each download's entry is, by its number: numbers are given in sequence, though they may come out of it.
+    private var indices: [Int] = []
+    /// Entries of downloads that have been started and not been concluded since, in order: the others cost nothing.
+    private var active: [Int] = []
+    private var isClosed = false
+    private var ticks = 0
+
+    init(machine: GroupStateMachine, seed: UInt64) {
+        self.machine = machine
+        self.generator = SplitMix64(seed: seed)
+    }
+
+    var isFinished: Bool { self.isClosed && self.machine.isIdle }
+
+    mutating func randomNumber() -> UInt64 { self.generator.next() }
+
+    // MARK: Hearing
+
+    /// Takes a message and returns what should be done about it.
+    mutating func take(_ message: DownloadEngine.Message, now: Duration) -> [GroupAction] {
+        switch message {
+        case .add(let job):
+            self.append(job)
+            return self.machine.handle(.added(job.id, job.request.settings, seed: self.generator.next()), now: now)
+        case .move(let id, let other):
+            return self.machine.handle(.moved(id, before: other), now: now)
+        case .remove(let id):
+            let actions = self.machine.handle(.removed(id), now: now)
+            if !self.machine.holds(id) { self.forget(id) }
+            return actions
+        case .ask(let job, let event, let ticket):
+            let actions = self.take(.event(job.id, event), now: now)
+            // What concludes just now is told by the action that does it.
+            let concludes = actions.contains { action in
+                if case .download(job.id, .conclude) = action { true } else { false }
+            }
+            let rests = self.machine.ask(job.id) { $0.conclusion != nil } ?? true
+            job.broadcaster.handle(ticket, isDone: rests && !concludes)
+            return actions
+        case .close:
+            self.isClosed = true
+            return []
+        case .tick:
+            for index in self.active { self.observe(index, now: now) }
+            let actions = self.machine.handle(.tick, now: now)
+            self.ticks += 1
+            if self.ticks % DownloadEngine.ticksPerProgress == 0 {
+                for index in self.active { self.reportProgress(index) }
+            }
+            return actions
+        case .limits(let limits):
+            for index in self.active { self.observe(index, now: now) }
+            return self.machine.handle(.limits(limits.group), now: now) + self.machine.handle(.rateChanged, now: now)
+        case .adjust(let event):
+            for index in self.active { self.observe(index, now: now) }
+            return self.machine.handle(event, now: now)
+        case .limit:
+            return self.machine.handle(.rateChanged, now: now)
+        case .look:
+            return []
+        case .event(let id, let event):
+            guard let index = self.index(id) else { return self.machine.handle(.download(id, event), now: now) }
+            self.observe(index, now: now)
+            let actions = self.machine.handle(.download(id, event), now: now)
+            if case .ended(let lease, _) = event {
+                self.close(lease, index)
+                self.noteRetrying(index)
+            }
+            if case .resume = event { self.resumed(self.entries[index].job) }
+            self.entries[index].job.count(connections: self.machine.connections(id))
+            return actions
+        }
+    }
+
+    /// A pause that is still waited for was taken back, and what rested waits for its turn or has begun already.
+    private func resumed(_ job: DownloadJob) {
+        guard self.machine.ask(job.id, { $0.conclusion == nil }) == true else { return }
+        job.broadcaster.reopen()
+        job.broadcaster.withdrawPauses()
+        if self.machine.ask(job.id, { $0.isQueued || $0.isSurveying }) == true { job.update(state: .queued) }
+    }
+
+    private mutating func observe(_ index: Int, now: Duration) {
+        let entry = self.entries[index]
+        self.machine.observe(entry.job.id, entry.leases.map(\.observation), now: now)
+        self.entries[index].meter.record(self.bytesReceived(entry), at: now)
+    }
+
+    private func bytesReceived(_ entry: Entry) -> Int64 {
+        entry.leases.reduce(entry.bytesBefore) { $0 + $1.observation.bytesReceived }
+    }
+
+    // MARK: Leases
+
+    private func index(_ id: DownloadID) -> Int? {
+        guard self.indices.indices.contains(id.rawValue), self.indices[id.rawValue] >= 0 else { return nil }
+        return self.indices[id.rawValue]
+    }
+
+    private mutating func append(_ job: DownloadJob) {
+        let number = job.id.rawValue
+        if self.indices.count <= number {
+            self.indices += Array(repeating: -1, count: number + 1 - self.indices.count)
+        }
+        self.indices[number] = self.entries.count
+        self.entries.append(Entry(job: job))
+    }
+
+    /// The last entry takes the place of the one that goes.
+    private mutating func forget(_ id: DownloadID) {
+        guard let index = self.index(id) else { return }
+        let last = self.entries.count - 1
+        self.active.removeAll { $0 == index }
+        self.entries.swapAt(index, last)
+        self.entries.removeLast()
+        self.indices[id.rawValue] = -1
+        guard index != last else { return }
+        self.indices[self.entries[index].job.id.rawValue] = index
+        guard self.active.last == last else { return }
+        self.active.removeLast()
+        self.active.insert(index, at: self.active.firstIndex { $0 > index } ?? self.active.endIndex)
+    }
+
+    func weight(of id: DownloadID) -> Double { self.machine.weight(id) }
+
+    func job(_ id: DownloadID) -> DownloadJob? { self.index(id).map { self.entries[$0].job } }
+
+    func lease(_ lease: LeaseID, of id: DownloadID) -> SegmentLease? {
+        self.index(id).flatMap { self.entries[$0].leases.first { $0.order.lease == lease } }
+    }
+
+    mutating func open(_ order: FetchOrder, of id: DownloadID) -> SegmentLease {
+        let lease = SegmentLease(order)
+        if let index = self.index(id) {
+            self.entries[index].leases.append(lease)
+            self.entries[index].awaitsRetry = false
+            let job = self.entries[index].job
+            if job.state == .retrying { job.update(state: self.entries[index].isReported ? .running : .probing) }
+            self.entries[index].job.count(requests: 1, connections: self.machine.connections(id))
+        }
+        return lease
+    }
+
+    /// Whether the connection of a lease is given up because it is late, silent or slow.
+    func isFaulted(_ lease: LeaseID, of id: DownloadID) -> Bool {
+        self.machine.ask(id) { $0.isFaulted(lease) } ?? false
+    }
+
+    private mutating func close(_ id: LeaseID, _ index: Int) {
+        guard let position = self.entries[index].leases.firstIndex(where: { $0.order.lease == id }) else { return }
+        let received = self.entries[index].leases.remove(at: position).observation.bytesReceived
+        self.entries[index].bytesBefore += received
+        self.entries[index].job.count(bytesFetched: received)
+    }
+
+    // MARK: What changes a manifest, one step at a time for each download
+
+    enum ManifestStep: Hashable, Sendable {
+        case checkpoint(isPause: Bool)
+        case revision(Revision)
+    }
+
+    /// Whether the step may begin now; else it waits for the one under way.
+    mutating func begin(_ step: ManifestStep, of id: DownloadID) -> Bool {
+        guard let index = self.index(id) else { return false }
+        guard !self.entries[index].isStepping else {
+            self.entries[index].stepsWaiting.append(step)
+            return false
+        }
+        self.entries[index].isStepping = true
+        return true
+    }
+
+    /// A step ended; the next one to begin, if any waits.
+    mutating func endStep(of id: DownloadID) -> ManifestStep? {
+        guard let index = self.index(id) else { return nil }
+        guard !self.entries[index].stepsWaiting.isEmpty else {
+            self.entries[index].isStepping = false
+            return nil
+        }
+        return self.entries[index].stepsWaiting.removeFirst()
+    }
+
+    // MARK: Telling
+
+    mutating func noteStart(of job: DownloadJob, now: Duration) {
+        guard let index = self.index(job.id) else { return }
+        // One that looks for what others have left of its part has begun long ago.
+        if !self.active.contains(index) {
+            self.entries[index].startedAt = now
+            self.active.append(index)
+            self.active.sort()
+        }
+        job.update(state: .probing)
+    }
+
+    /// While other connections go on, the download does; it is retrying once there is none.
+    private func noteRetrying(_ index: Int) {
+        let entry = self.entries[index]
+        guard entry.awaitsRetry, self.machine.connections(entry.job.id) == 0,
+            self.machine.ask(entry.job.id, { $0.isProbing || $0.plan != nil }) == true
+        else { return }
+        entry.job.update(state: .retrying)
+    }
+
+    private func progress(_ entry: Entry) -> DownloadProgress {
+        var progress = entry.job.progress
+        if let (done, total) = self.machine.ask(
+            entry.job.id, { $0.plan.map { ($0.bytesDone, $0.completeLength) } }) ?? nil
+        {
+            progress.bytesDone = done
+            progress.bytesTotal = total
+        }
+        progress.rate = entry.meter.rate
+        progress.connections = self.machine.connections(entry.job.id)
+        return progress
+    }
+
+    /// Where a download's segments stand; none while there is no plan. Changes nothing.
+    func segments(of job: DownloadJob, now: Duration) -> [SegmentStatus] {
+        guard let index = self.index(job.id), let plan = self.machine.ask(job.id, { $0.plan }) ?? nil else { return [] }
+        let orders = self.entries[index].leases.map(\.order)
+        // Where there are mirrors not the segment waits, but who failed it.
+        let isRetrying = job.state == .retrying
+        return plan.segments.map { segment in
+            let order = segment.lease.flatMap { lease in orders.first { $0.lease == lease } }
+            let state: SegmentStatus.State =
+                segment.isComplete
+                ? .done : segment.lease != nil ? .fetching : isRetrying || segment.retryAt > now ? .retrying : .waiting
+            return SegmentStatus(
+                segment: segment.id.rawValue, start: segment.lowerBound, position: segment.position,
+                end: segment.upperBound == .max ? nil : segment.upperBound, state: state,
+                source: state == .fetching ? order?.source.rawValue : nil)
+        }
+    }
+
+    private mutating func reportProgress(_ index: Int) {
+        let entry = self.entries[index]
+        guard entry.isReported, self.machine.ask(entry.job.id, { $0.plan != nil }) == true else { return }
+        let progress = self.progress(entry)
+        entry.job.update(progress: progress)
+        entry.job.broadcaster.send(.progress(progress))
+    }
+
+    mutating func tell(_ report: DownloadReport, _ job: DownloadJob) {
+        switch report {
+        case .started(let resource, let resumedFrom, let segmented):
+            guard let index = self.index(job.id) else { return }
+            self.entries[index].isReported = true
+            job.update(state: .running)
+            var progress = job.progress
+            progress.bytesDone = resumedFrom
+            progress.bytesTotal = resource.completeLength
+            job.update(progress: progress)
+            let validator = resource.validator == Validator.none ? nil : "\(resource.validator)"
+            job.broadcaster.send(
+                .started(
+                    .init(
+                        url: job.location, path: job.path, bytesTotal: resource.completeLength,
+                        resumedFrom: resumedFrom, isSegmented: segmented, validator: validator)))
+            if resource.endsWithConnection {
+                job.broadcaster.send(
+                    .note("the server does not say how long the file is; that it is whole, nothing can prove"))
+            }
+            if job.isUnexpectedPage {
+                job.broadcaster.send(
+                    .note("the server sends a web page (text/html) by that name; look whether it is what you want"))
+            }
+            if let coding = resource.contentEncoding {
+                job.broadcaster.send(
+                    .note("the server sends the file \(coding.printable)-coded unasked; it is stored as sent"))
+            }
+        case .segmentOpened(let id, let range, let source): self.tell(.opened, id, range, source, job)
+        case .segmentSplit(let id, let range): self.tell(.split, id, range, nil, job)
+        case .segmentDone(let id, let range, let source): self.tell(.done, id, range, source, job)
+        case .segmentRetry(let id, let range, let source): self.tell(.retry, id, range, source, job)
+        case .retrying(let failure, let attempt, let delay):
+            if let index = self.index(job.id) {
+                self.entries[index].awaitsRetry = true
+                self.noteRetrying(index)
+            }
+            job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
+        case .note(let text): job.broadcaster.send(.note(text))
+        case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))
+        case .learned(let connections): job.learn(connections: connections)
+        case .setAside(let difference):
+            job.broadcaster.send(
+                .note(
+                    "the partial file is of another file (\(difference)); it is kept beside the new one until that is complete"
+                ))
+        case .restarted(let difference):
+            // What was done is of another version; as long as its part is kept, that tells how much there is.
+            var progress = job.progress
+            progress.bytesDone = 0
+            progress.bytesTotal = nil
+            job.update(progress: progress)
+            job.broadcaster.send(.note("the remote file changed: \(difference); beginning anew"))
+        }
+    }
+
+    private func tell(
+        _ state: DownloadEvent.SegmentChange.State, _ id: Segment.ID, _ range: Range<Int64>, _ source: SourceID?,
+        _ job: DownloadJob
+    ) {
+        let end = range.upperBound == .max ? nil : range.upperBound
+        job.broadcaster.send(
+            .segment(
+                .init(
+                    segment: id.rawValue, start: range.lowerBound, end: end, state: state,
+                    source: source.map { job.description(of: $0) })))
+    }
+
+    mutating func conclude(_ job: DownloadJob, _ conclusion: DownloadConclusion, now: Duration) {
+        guard let index = self.index(job.id) else { return }
+        let entry = self.entries[index]
+        self.active.removeAll { $0 == index }
+        var progress = self.progress(entry)
+        progress.connections = 0
+        if case .completed = conclusion, let length = job.finishedLength {
+            progress.bytesDone = length
+            progress.bytesTotal = length
+        } else if let part = job.part {
+            // What is written and could not be recorded is not there for who goes on with it.
+            progress.bytesDone = part.claimedLength
+            // A length that was learnt at a stream's end is not known to who begins it anew, for nothing of it was recorded.
+            if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
+        }
+        job.update(progress: progress)
+        job.close()
+        self.entries[index].isReported = false
+        self.entries[index].isStepping = false
+        self.entries[index].stepsWaiting = []
+        switch conclusion {
+        case .completed, .alreadyComplete:
+            job.update(state: .completed)
+            job.broadcaster.send(
+                .completed(
+                    job.result(
+                        duration: now - entry.startedAt, wasAlreadyComplete: conclusion == .alreadyComplete)))
+        case .failed(let failure):
+            job.update(state: .failed)
+            job.broadcaster.send(.failed(DownloadError(failure), progress))
+        case .paused:
+            job.update(state: .paused)
+            job.broadcaster.send(.paused(progress))
+        case .cancelled:
+            job.update(state: .cancelled)
+            job.broadcaster.send(.cancelled)
+        }
+    }
+
+    /// The loop has ended: what is still open is given up.
+    func closeAll() {
+        for entry in self.entries {
+            entry.job.close()
+            entry.job.broadcaster.finish()
+        }
+    }
+}

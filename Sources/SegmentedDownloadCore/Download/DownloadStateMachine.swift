@@ -1,0 +1,409 @@
+/// Decides everything about one download; does nothing.
+///
+/// It takes what happened and returns what should happen. Time and randomness come in as values, so a run can be replayed.
+package struct DownloadStateMachine: Hashable, Sendable {
+    enum State: Hashable {
+        /// Waits for its turn. Becomes `surveying` or `resting`.
+        case queued
+        /// The destination is being looked at. Becomes `probing`, `preparing` or `resting`.
+        case surveying
+        /// The first request is out. Becomes `preparing`, `settling` or `resting`.
+        case probing(Probing)
+        /// The resource is known; the part file is being made ready. Becomes `fetching`, `probing` or `settling`.
+        case preparing(Preparing)
+        /// Segments are being fetched. Becomes `placing` or `settling`.
+        case fetching(Fetching)
+        /// Connections are being closed and what they brought is made durable. Becomes `resting`, `probing` or `discarding`.
+        case settling(Settling)
+        /// All bytes are there: verifying and moving into place. Becomes `resting`.
+        case placing
+        /// The part is being deleted. Becomes `resting`.
+        case discarding
+        /// Ended, or paused until resumed. Becomes `surveying`.
+        case resting(DownloadConclusion)
+    }
+
+    struct Preparing: Hashable {
+        var probing: Probing
+        let resource: RemoteResource
+        let plan: SegmentPlan
+        let isSegmented: Bool
+        let responseEnd: Int64
+
+        /// What an earlier run left that is gone on with.
+        var written: SourceTable.Written {
+            guard let saved = self.probing.saved, let length = self.plan.completeLength else {
+                return SourceTable.Written()
+            }
+            let ranges = self.plan.missing.complement(in: length)
+            let marked = saved.marked.map { group in
+                MarkedRanges(mark: group.mark, ranges: group.ranges.subtracting(self.plan.missing))
+            }
+            return SourceTable.Written(ranges: ranges, marked: marked, isElsewheres: self.probing.isElsewhere)
+        }
+    }
+
+    /// Why the connections are closed.
+    enum Stop: Hashable {
+        case pause
+        case cancel(keepingPartial: Bool)
+        case fail(Failure)
+        case restart(String)
+        /// What is on disk came from another resource and is of another file: it is set aside. The clause says how it differs.
+        case beginAnew(String)
+        /// The URL leads to another resource than before: what is on disk is compared with that, as after a pause.
+        case relocate
+    }
+
+    struct Settling: Hashable {
+        var leases: [LeaseID]
+        var stop: Stop
+        let hasPart: Bool
+    }
+
+    /// How much may be written before a checkpoint is due, in bytes: what a power cut may cost.
+    package static let checkpointLength: Int64 = 64 << 20
+
+    /// How long anything written may stay unsynced.
+    package static let checkpointInterval: Duration = .seconds(5)
+
+    package internal(set) var settings: DownloadSettings
+    var state: State = .queued
+    var sources: SourceTable
+    /// What was fetched before it was verified, in case it has to be fetched from another source.
+    var beforePlacing: Fetching?
+    /// Sources everything was fetched from alone.
+    var trusted: [SourceID] = []
+    var generator: SplitMix64
+    var leaseNext = 0
+    /// What to do once the step under way, which cannot be broken off, is over.
+    var pendingStop: Stop?
+    var isSurveyed = false
+    var mustBeginAnew = false
+    /// Whether this run has made the part what it is: from then on it goes on with it, whatever it was told to begin with.
+    var hasBegun = false
+    /// Of an adopted part only what lies before this is believed.
+    var adoptsUpTo: Int64?
+    var restarts = 0
+    /// How often the URL led to another place since bytes came.
+    var relocations = 0
+    var hasRelocated = false
+    var bytesAtRelocation: Int64 = 0
+    /// Whether the part that was surveyed is of a known file, whatever the URL leads to.
+    var isPinned = false
+    var healings = 0
+    /// Whether the part is being looked at because others have changed it: then it may have nothing any more.
+    var isHealing = false
+    /// Checkpoints asked for and not answered yet; they are carried out in order.
+    var checkpointsPending = 0
+    var resumesWhenSettled = false
+    var checkpointAt: Duration = .zero
+    var bytesAtCheckpoint: Int64 = 0
+    /// When the network was first needed in this run, to the tick.
+    var startedAt: Duration?
+
+    /// A changed resource is begun anew this often in one run; one that changes all the time is reported instead.
+    package static let restartsMax = 3
+
+    /// A URL that leads to another place this often without a byte in between is reported.
+    package static let relocationsMax = 8
+
+    /// A part that others keep changing is reported after so many times.
+    package static let healingsMax = 3
+
+    package init(settings: DownloadSettings, seed: UInt64) {
+        self.settings = settings
+        self.sources = SourceTable(hosts: settings.hosts)
+        self.generator = SplitMix64(seed: seed)
+        if settings.startsPaused { self.state = .resting(.paused) }
+    }
+
+    // MARK: What others may know
+
+    package var conclusion: DownloadConclusion? {
+        if case .resting(let conclusion) = self.state { return conclusion }
+        return nil
+    }
+
+    /// Whether it is not known yet what there is to fetch.
+    package var isProbing: Bool {
+        if case .probing = self.state { return true }
+        return false
+    }
+
+    package var isQueued: Bool { self.state == .queued }
+
+    /// Whether a connection was given up because it is late, silent or slow, and not because it is of no use just now.
+    package func isFaulted(_ id: LeaseID) -> Bool {
+        let lease =
+            switch self.state {
+            case .probing(let probing): probing.lease
+            case .fetching(let fetching): fetching.lease(id)
+            case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: Lease?.none
+            }
+        return switch lease?.revocation {
+        case .stalled, .headTooSlow, .tooSlow: lease?.id == id
+        case .stopping, .silent, .outrun, .yielding, nil: false
+        }
+    }
+
+    /// Whether its turn has come and nothing is known yet.
+    package var isSurveying: Bool { self.state == .surveying }
+
+    package var plan: SegmentPlan? {
+        if case .fetching(let fetching) = self.state { return fetching.plan }
+        return nil
+    }
+
+    package var connections: Int {
+        switch self.state {
+        case .probing(let probing): probing.lease == nil ? 0 : 1
+        case .fetching(let fetching): fetching.leases.count { $0.phase != .ending }
+        case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: 0
+        }
+    }
+
+    // MARK: What the user wants
+
+    package mutating func start() -> [DownloadAction] {
+        guard case .queued = self.state else { return [] }
+        self.state = .surveying
+        return [.survey]
+    }
+
+    /// Goes on after a pause or a failure. Idempotent: a running download just runs.
+    package mutating func resume() -> [DownloadAction] {
+        switch self.state {
+        case .resting(.paused), .resting(.failed): self.state = .queued
+        case .settling(let settling) where settling.stop == .pause: self.resumesWhenSettled = true
+        case .surveying where self.pendingStop == .pause, .preparing where self.pendingStop == .pause:
+            self.pendingStop = nil
+        case .placing where self.pendingStop == .pause: self.resumesWhenSettled = true
+        case .queued, .surveying, .probing, .preparing, .fetching, .settling, .placing, .discarding, .resting: break
+        }
+        return []
+    }
+
+    package mutating func pause() -> [DownloadAction] { self.stop(.pause) }
+
+    package mutating func cancel(keepingPartial: Bool) -> [DownloadAction] {
+        self.stop(.cancel(keepingPartial: keepingPartial))
+    }
+
+    mutating func stop(_ stop: Stop) -> [DownloadAction] {
+        self.resumesWhenSettled = false
+        switch self.state {
+        case .queued:
+            return self.settled(stop, hasPart: false)
+        case .surveying, .preparing:
+            self.pendingStop = Self.stronger(self.pendingStop, stop)
+            return []
+        case .discarding:
+            return []
+        case .placing:
+            self.pendingStop = Self.stronger(self.pendingStop, stop)
+            return [.interruptPlacing]
+        case .probing(var probing):
+            guard let lease = probing.lease else { return self.settled(stop, hasPart: false) }
+            probing.lease = nil
+            self.state = .settling(Settling(leases: [lease.id], stop: stop, hasPart: false))
+            return [.revoke(lease.id)]
+        case .fetching(let fetching):
+            return self.leave(fetching, stop, hasPart: true)
+        case .settling(var settling):
+            // A user's word goes before ours, and a cancellation before a pause.
+            settling.stop = Self.stronger(settling.stop, stop)
+            self.state = .settling(settling)
+            return []
+        case .resting(.paused), .resting(.failed):
+            return stop == .pause ? [] : self.settled(stop, hasPart: false)
+        case .resting:
+            return []
+        }
+    }
+
+    /// Of two wishes the one that is not taken back: a cancellation, and among those the one that deletes.
+    static func stronger(_ before: Stop?, _ now: Stop) -> Stop {
+        switch (before, now) {
+        case (.cancel(keepingPartial: false), _): .cancel(keepingPartial: false)
+        case (.cancel, .pause): .cancel(keepingPartial: true)
+        case (.fail(let failure), .pause): .fail(failure)
+        case (_, _): now
+        }
+    }
+
+    // MARK: Time
+
+    package mutating func tick(now: Duration) -> [DownloadAction] {
+        if let failure = self.overdue(now: now) { return self.stop(.fail(failure)) }
+        switch self.state {
+        case .probing(let probing):
+            guard let lease = probing.lease, now - lease.startedAt > self.settings.headTimeout,
+                lease.revocation == nil
+            else { return [] }
+            var revoked = probing
+            revoked.lease?.revocation = .headTooSlow
+            self.state = .probing(revoked)
+            return [.revoke(lease.id)]
+        case .fetching(let fetching):
+            let bytes = fetching.plan.bytesDone
+            var actions: [DownloadAction] = []
+            if self.checkpointsPending == 0, bytes > self.bytesAtCheckpoint,
+                bytes - self.bytesAtCheckpoint >= Self.checkpointLength || now >= self.checkpointAt
+            {
+                self.checkpointsPending += 1
+                self.bytesAtCheckpoint = bytes
+                self.checkpointAt = now + Self.checkpointInterval
+                actions.append(.checkpoint(isPause: false))
+            }
+            return actions + self.updateFetching { $0.tick(now: now) }
+        case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting:
+            return []
+        }
+    }
+
+    /// That the run takes longer than it may. What is done on disk is never broken off for that.
+    private mutating func overdue(now: Duration) -> Failure? {
+        guard let limit = self.settings.timeLimit else { return nil }
+        switch self.state {
+        case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: return nil
+        // All bytes are there, and what is waited for is the disk.
+        case .fetching(let fetching) where fetching.outcome != nil: return nil
+        case .probing, .fetching: break
+        }
+        let startedAt = self.startedAt ?? now
+        self.startedAt = startedAt
+        guard now - startedAt >= limit else { return nil }
+        return Failure(.network, "not finished within \(limit.inSeconds) s, and no more time was allowed")
+    }
+
+    // MARK: Steps from one state to the next
+
+    mutating func updateFetching(_ body: (inout Fetching) -> [DownloadAction]) -> [DownloadAction] {
+        guard case .fetching(var fetching) = self.state else { return [] }
+        let actions = body(&fetching)
+        self.state = .fetching(fetching)
+        // A revision is a step on disk like a checkpoint, and waited for like one.
+        for case .revise in actions { self.checkpointsPending += 1 }
+        return actions + self.advanceFetching()
+    }
+
+    /// Leaves `fetching` once its outcome is known.
+    mutating func advanceFetching() -> [DownloadAction] {
+        guard case .fetching(var fetching) = self.state, let outcome = fetching.outcome else { return [] }
+        switch outcome {
+        case .complete:
+            // The last bytes are written; connections that still hand back their response are of no interest.
+            let actions = fetching.revokeAll()
+            self.state = .fetching(fetching)
+            // A checkpoint under way is waited for: should it fail, what it was to make durable is not there.
+            guard fetching.leases.isEmpty, self.checkpointsPending == 0, let length = fetching.plan.completeLength
+            else {
+                return actions
+            }
+            // One that nobody said the length of, or that an earlier run has fetched whole.
+            if let mismatch = self.settings.mismatch(
+                ofLength: length, from: fetching.sources[fetching.sources.reference].host)
+            {
+                return actions + self.leave(fetching, .fail(mismatch), hasPart: true)
+            }
+            (self.leaseNext, self.generator, self.sources) = fetching.handover
+            self.beforePlacing = self.sources.hasMirrors || fetching.isCompared ? fetching : nil
+            self.state = .placing
+            let limit = self.sources.hasMirrors ? nil : fetching.controller.limitObserved
+            return actions + (limit.map { [.report(.learned(connections: $0))] } ?? [])
+                + [.place(length: length, isCompared: fetching.isCompared)]
+        case .failed(let failure):
+            return self.leave(fetching, .fail(failure), hasPart: true)
+        case .changed(let difference):
+            return self.leave(fetching, self.stop(forChange: difference), hasPart: true)
+        case .moved:
+            if fetching.plan.bytesDone > self.bytesAtRelocation { self.relocations = 0 }
+            self.bytesAtRelocation = fetching.plan.bytesDone
+            self.relocations += 1
+            self.hasRelocated = true
+            let stop =
+                self.relocations <= Self.relocationsMax
+                ? Stop.relocate : self.stop(forChange: "its URL leads to another place again and again")
+            return self.leave(fetching, stop, hasPart: true)
+        case .otherFile(let difference):
+            return self.leave(fetching, self.stop(forOtherFile: difference), hasPart: true)
+        }
+    }
+
+    /// Closes all connections of a download that stops fetching, for now or for good.
+    mutating func leave(_ fetching: Fetching, _ stop: Stop, hasPart: Bool) -> [DownloadAction] {
+        var fetching = fetching
+        (self.leaseNext, self.generator, self.sources) = fetching.handover
+        let actions = fetching.revokeAll()
+        return actions + self.settle(stop, leases: fetching.leases.map(\.id), hasPart: hasPart)
+    }
+
+    mutating func settle(_ stop: Stop, leases: [LeaseID], hasPart: Bool) -> [DownloadAction] {
+        self.state = .settling(Settling(leases: leases, stop: stop, hasPart: hasPart))
+        return self.checkSettled()
+    }
+
+    mutating func checkSettled() -> [DownloadAction] {
+        guard case .settling(let settling) = self.state, settling.leases.isEmpty else { return [] }
+        guard settling.hasPart, settling.stop != .cancel(keepingPartial: false) else {
+            return self.checkpointsPending > 0 ? [] : self.settled(settling.stop, hasPart: settling.hasPart)
+        }
+        self.checkpointsPending += 1
+        return [.checkpoint(isPause: true)]
+    }
+
+    /// Nothing is in flight any more.
+    mutating func settled(_ stop: Stop, hasPart: Bool) -> [DownloadAction] {
+        switch stop {
+        case .cancel(keepingPartial: false):
+            self.state = .discarding
+            return [.discard]
+        case .restart(let difference):
+            self.mustBeginAnew = true
+            self.sources.reinstate()
+            self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
+            return [.report(.restarted(difference))]
+        case .beginAnew(let difference):
+            self.sources.reinstate()
+            var probing = Probing(.fresh, replaces: true, source: self.sources.firstAsked)
+            probing.setsAside = true
+            self.state = .probing(probing)
+            return [.report(.setAside(difference))]
+        case .relocate:
+            self.isHealing = true
+            self.state = .surveying
+            return [.survey]
+        case .pause where self.resumesWhenSettled:
+            self.resumesWhenSettled = false
+            self.startedAt = nil
+            self.state = .queued
+            return []
+        case .pause, .cancel, .fail:
+            return self.rest(Self.conclusion(of: stop))
+        }
+    }
+
+    static func conclusion(of stop: Stop) -> DownloadConclusion {
+        switch stop {
+        case .pause, .restart, .beginAnew, .relocate: .paused
+        case .cancel: .cancelled
+        case .fail(let failure): .failed(failure)
+        }
+    }
+
+    mutating func rest(_ conclusion: DownloadConclusion) -> [DownloadAction] {
+        // Wishes that concerned this run do not outlive it.
+        self.pendingStop = nil
+        self.resumesWhenSettled = false
+        self.beforePlacing = nil
+        self.startedAt = nil
+        self.state = .resting(conclusion)
+        return [.conclude(conclusion)]
+    }
+
+    mutating func takePendingStop() -> Stop? {
+        defer { self.pendingStop = nil }
+        return self.pendingStop
+    }
+}

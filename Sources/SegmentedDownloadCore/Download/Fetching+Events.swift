@@ -1,0 +1,329 @@
+/// What comes back from leases: heads, limits reached, ends.
+extension Fetching {
+    /// Answers that make no sense as HTTP, before they are taken as final: one may be a middlebox's accident.
+    static let malformedMax = 3
+
+    /// The head of a lease's response has been judged.
+    mutating func responded(_ id: LeaseID, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil else {
+            return [.answer(id, .stop)]
+        }
+        let lease = self.leases[index]
+        if lease.order.isSample { return self.sampleResponded(index, response, now: now) }
+        if self.isWaitingHedge(lease) { return self.hedgeResponded(index, response, now: now) }
+        guard lease.phase == .requested, let segment = self.plan[lease.order.segment] else {
+            return [.answer(id, .stop)]
+        }
+        if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
+        switch response {
+        case .partial where self.plan.completeLength == nil:
+            // A body of a length nobody knew ends where its stream ends; a part of it would end the file too early.
+            return self.refuseRange(index, "a part came, and no range was asked for", now: now)
+        case .partial(let range, _) where range.upperBound <= segment.position:
+            return self.refuseRange(
+                index, "its answer ends before byte \(segment.position), which was asked for", now: now)
+        case .partial(let range, _):
+            return self.accept(index, segment, responseEnd: range.upperBound, now: now)
+        case .whole(let found)
+        where self.isSingleStream && self.plan.completeLength == nil && found.endsWithConnection
+            && !self.resource.endsWithConnection:
+            // Where it ends says nothing, and the one before would have said.
+            let reason = "it does not say how long the file is, and how it said so before"
+            return self.refuse(
+                index, Failure(.protocol, "\(self.host(index)): \(reason)", isTransient: true), now: now)
+        case .whole where self.isSingleStream:
+            let end = self.plan.completeLength ?? self.settings.streamLengthMaximum
+            return self.accept(index, segment, responseEnd: end, now: now)
+        case .whole:
+            return self.refuseRange(index, "the whole file came instead of a range", now: now)
+        case .ignoresRanges(let reason):
+            return self.refuseRange(index, reason, now: now)
+        case .changed(let difference):
+            return self.disagrees(difference, lease, now: now) + self.end(index)
+        case .moved(let difference):
+            return self.moved(difference, at: lease.order.source) + self.end(index)
+        case .notModified:
+            return self.refuse(
+                index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
+        case .unsatisfiable(let length?) where length != self.resource.completeLength:
+            let was = self.resource.completeLength ?? 0
+            let difference = "its length was \(was) bytes and is now \(length) bytes"
+            return self.disagrees(difference, lease, now: now) + self.end(index)
+        case .unsatisfiable:
+            return self.refuseRange(index, "the range is said to be unsatisfiable", now: now)
+        case .redirected, .refused, .unauthorized, .rejected, .malformed:
+            return self.refuse(index, response.failure(host: self.host(index)), now: now)
+        }
+    }
+
+    private func host(_ index: Int) -> String { self.sources[self.leases[index].order.source].host }
+
+    private mutating func accept(
+        _ index: Int, _ segment: Segment, responseEnd: Int64, now: Duration
+    ) -> [DownloadAction] {
+        self.noteHead(of: self.leases[index], now: now)
+        self.sources[self.leases[index].order.source].disagreement.resolve()
+        self.rangeRefusals = 0
+        self.leases[index].phase = .receiving
+        self.leases[index].wasAccepted = true
+        self.leases[index].headAt = now
+        self.leases[index].progressAt = now
+        self.leases[index].responseEnd = responseEnd
+        self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
+        self.controller.joined(self.observation, now: now)
+        let limit = min(segment.upperBound, responseEnd)
+        return [
+            .report(.segmentOpened(segment.id, segment.position..<limit, self.leases[index].order.source)),
+            .answer(self.leases[index].id, .proceed(limit: limit)),
+        ]
+    }
+
+    private mutating func refuseRange(_ index: Int, _ reason: String, now: Duration) -> [DownloadAction] {
+        guard !self.isSingleStream else {
+            self.outcome = .failed(Failure(.protocol, "\(self.host(index)): \(reason)"))
+            return self.end(index)
+        }
+        if self.sources.hasAlternative(to: self.leases[index].order.source) {
+            return self.loseSource(
+                self.leases[index].order.source, Failure(.protocol, "\(self.host(index)): \(reason)"))
+                + self.end(index)
+        }
+        self.rangeRefusals += 1
+        let note: [DownloadAction] =
+            self.rangeRefusals == Self.rangeRefusalsMax
+            ? [.report(.note("\(self.host(index)) does no ranges: \(reason)"))] : []
+        self.plan.postpone(self.leases[index].order.segment, until: now + self.settings.retry.delayBase)
+        return note + self.end(index)
+    }
+
+    /// A refusal by status: counted, unless others are being served, for then it is a matter of how many.
+    private mutating func refuse(_ index: Int, _ failure: Failure, now: Duration) -> [DownloadAction] {
+        var failure = failure
+        if failure.code == .protocol {
+            self.malformed += 1
+            if self.malformed < Self.malformedMax {
+                failure = Failure(.protocol, failure.message, isTransient: true)
+            }
+        }
+        return self.count(failure, of: self.leases[index], except: index, now: now) + self.end(index)
+    }
+
+    mutating func end(_ index: Int) -> [DownloadAction] {
+        self.leases[index].phase = .ending
+        return [.answer(self.leases[index].id, .stop)]
+    }
+
+    /// A lease has written up to its limit, and its response goes on.
+    mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil,
+            self.leases[index].phase == .receiving, !self.leases[index].order.isSample
+        else { return [.answer(id, .stop)] }
+        let lease = self.leases[index]
+        let segment = lease.order.segment
+        if self.plan.completeLength == nil {
+            self.outcome = .failed(self.overlong(at: index))
+            return self.end(index)
+        }
+        if self.isSingleStream, let length = self.plan.completeLength, lease.position >= length {
+            return self.overrun(index, length: length)
+        }
+        // The response runs on into what nobody has taken: that saves a request.
+        if let current = self.plan[segment], current.position >= current.upperBound,
+            lease.responseEnd > current.upperBound, lease.yieldsBy == nil,
+            let upperBound = self.absorbPiece(behind: segment)
+        {
+            return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
+        }
+        return self.end(index)
+    }
+
+    /// What is wrong with a stream of a length that nobody said, which goes on where it is broken off.
+    private func overlong(at index: Int) -> Failure {
+        if let expected = self.settings.lengthExpected, expected <= self.settings.lengthMaximum {
+            return Failure(
+                .integrity, "\(self.host(index)) has a file of more than the \(expected) bytes that it should have")
+        }
+        return Failure(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed")
+    }
+
+    /// A stream whose head says no length goes on where the file should end: it is of another file, and so is what it brought.
+    private mutating func overrun(_ index: Int, length: Int64) -> [DownloadAction] {
+        let source = self.leases[index].order.source
+        let difference = "it goes on behind byte \(length), where it should end"
+        guard self.sources.hasAlternative(to: source) else {
+            self.outcome = .changed(difference)
+            return self.end(index)
+        }
+        let reason = "\(self.host(index)) has another file: \(difference); what it brought is fetched anew"
+        return self.quarantine(source, reason) + self.end(index)
+    }
+
+    /// A lease's fetch is over; its connection is closed or back in the pool.
+    mutating func ended(_ id: LeaseID, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        guard let index = self.leases.firstIndex(where: { $0.id == id }) else { return [] }
+        let lease = self.leases.remove(at: index)
+        if lease.order.isSample { return self.sampleEnded(lease, end, now: now) }
+        let segmentID = lease.order.segment
+        self.plan.assign(segmentID, to: nil)
+        self.sources.contribute(
+            lease.writesFrom..<max(lease.position, lease.writesFrom), by: lease.order.source)
+        // The last byte was seen before it was known whether all are kept.
+        if self.outcome == .complete, case .storageFailed(let failure) = end { self.outcome = .failed(failure) }
+        if self.outcome == .complete, case .corrupt = end { self.outcome = nil }
+        // A tick may have seen the last byte before the end of the lease that brought it.
+        if self.outcome == .complete { return self.done(lease) }
+        guard self.outcome == nil else { return [] }
+        guard let segment = self.plan[segmentID] else { return self.ended(withoutSegment: lease, end, now: now) }
+        var actions: [DownloadAction] = []
+        self.noteRate(of: lease, end, now: now)
+        switch end {
+        case .finished:
+            if self.plan.completeLength == nil, lease.phase == .receiving {
+                guard lease.order.request.lowerBound + lease.bytesReceived >= lease.position else {
+                    self.outcome = .changed("it ends before byte \(lease.position), which was fetched before")
+                    return []
+                }
+                self.plan.close(at: lease.position)
+            } else if !segment.isComplete, lease.phase == .receiving, lease.hasProgressed {
+                self.pace(lease, now: now)
+            } else if !segment.isComplete, lease.phase == .receiving {
+                let failure = Failure(
+                    .network, "\(self.sources[lease.order.source].host): the body ended without a byte",
+                    isTransient: true)
+                actions += self.count(failure, of: lease, except: nil, now: now)
+            }
+        case .failed(let failure) where failure.code == .changed:
+            actions += self.changed(failure.message, at: lease.order.source)
+        // Another one is at the rest.
+        case .failed where lease.revocation == .outrun: break
+        case .failed(let failure):
+            if lease.hasProgressed, failure.isTransient {
+                self.pace(lease, now: now)
+                actions.append(
+                    .report(
+                        .segmentRetry(segmentID, segment.position..<segment.upperBound, lease.order.source)))
+            } else {
+                actions += self.count(failure, of: lease, except: nil, now: now)
+            }
+        case .stopped:
+            break
+        case .revoked:
+            actions += self.ended(revoked: lease, segment: segment, now: now)
+        case .storageFailed(let failure):
+            self.outcome = .failed(failure)
+        case .corrupt(let failure):
+            if self.sources.hasAlternative(to: lease.order.source) {
+                actions += self.quarantine(lease.order.source, "\(failure.message); what it brought is fetched anew")
+            } else {
+                self.outcome = .failed(failure)
+            }
+        case .differs(let offset):
+            actions += self.differs(offset, at: lease.order.source)
+        }
+        // What is corrupt is withdrawn.
+        let isCorrupt = if case .corrupt = end { true } else { false }
+        if self.outcome == nil, !isCorrupt { actions += self.done(lease) }
+        return actions + self.settleAfterEnd()
+    }
+
+    /// Tells that the segment of a lease that ended is done, if it is.
+    private func done(_ lease: Lease) -> [DownloadAction] {
+        guard let segment = self.plan[lease.order.segment], segment.isComplete else { return [] }
+        return [.report(.segmentDone(segment.id, segment.lowerBound..<segment.position, lease.order.source))]
+    }
+
+    private mutating func settleAfterEnd() -> [DownloadAction] {
+        var actions = self.reviseIfSettled()
+        if self.isReplacing, self.outcome == nil { actions += self.replaceReference() }
+        self.finishIfComplete()
+        return actions
+    }
+
+    /// The end of a lease that has taken over nothing, that another one has taken over whole, or whose segment was opened anew.
+    private mutating func ended(withoutSegment lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        var actions: [DownloadAction] = []
+        switch end {
+        case .storageFailed(let failure): self.outcome = .failed(failure)
+        case .differs(let offset): actions += self.differs(offset, at: lease.order.source)
+        // What a hedge alone has seen is heard where a place that nobody else is at is asked for.
+        case .failed where self.isWaitingHedge(lease): self.hedgeAt = now + Self.hedgePause
+        case .failed(let failure) where failure.code == .changed:
+            actions += self.changed(failure.message, at: lease.order.source)
+        // Nothing that it brought is anybody's.
+        case .failed: break
+        case .corrupt, .finished, .stopped, .revoked: break
+        }
+        return actions + self.settleAfterEnd()
+    }
+
+    /// Remembers how fast a connection was that did its work.
+    private mutating func noteRate(of lease: Lease, _ end: LeaseEnd, now: Duration) {
+        guard end == .finished || end == .stopped, lease.hasProgressed, now > lease.startedAt else { return }
+        // One that was done before its rate could be measured has at least this one.
+        let average = Double(lease.position - lease.writesFrom) / (now - lease.startedAt).inSeconds
+        self.ratesBefore = (self.ratesBefore + [lease.meter.rate ?? average]).suffix(Self.ratesBeforeMax)
+        self.sources[lease.order.source].rate = lease.meter.rate ?? average
+    }
+
+    private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {
+        switch lease.revocation {
+        case .stalled where !lease.hasProgressed, .headTooSlow:
+            let what = lease.revocation == .headTooSlow ? "no complete response head" : "no byte"
+            let waited = lease.revocation == .headTooSlow ? self.settings.headTimeout : self.settings.stallTimeout
+            let failure = Failure(
+                .network, "\(self.sources[lease.order.source].host): \(what) within \(waited.inSeconds) s",
+                isTransient: true)
+            return self.count(failure, of: lease, except: nil, now: now)
+        case .stalled, .tooSlow, .silent:
+            return [
+                .report(.segmentRetry(segment.id, segment.position..<segment.upperBound, lease.order.source))
+            ]
+        case .stopping, .yielding, .outrun, .none:
+            return []
+        }
+    }
+
+    /// Progress this large, in bytes, pays for asking again at once.
+    static let progressWorthAsking: Int64 = 64 << 10
+
+    /// Leaves an origin a moment before it is asked again, if it gave next to nothing in next to no time.
+    private mutating func pace(_ lease: Lease, now: Duration) {
+        guard lease.position - lease.writesFrom < Self.progressWorthAsking, now - lease.startedAt < .seconds(1)
+        else {
+            return
+        }
+        self.plan.postpone(lease.order.segment, until: now + self.settings.retry.delayBase)
+    }
+
+    /// Counts a failure against a segment, or against its source where there are others: postpones it, or gives the
+    /// download up.
+    mutating func count(_ failure: Failure, of lease: Lease, except index: Int?, now: Duration) -> [DownloadAction] {
+        let segment = lease.order.segment
+        let others = self.leases.indices.contains { $0 != index && self.leases[$0].phase == .receiving }
+        let policy = self.settings.retry
+        if let asked = failure.retryAfter, asked > policy.retryAfterMax {
+            self.outcome = .failed(failure)
+            return []
+        }
+        // Where others are served it is a matter of how many: the budget says when one more may be tried. Connections that
+        // were accepted and bring nothing are not served: counting none of them, all would be tried for ever.
+        let isRefused = failure.status == 429 || failure.status == 503
+        let isServed = others && now - self.servedAt < Self.serviceInterval
+        let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
+        if !isCrowded, self.sources.hasAlternative(to: lease.order.source) {
+            return self.failOver(failure, from: lease.order.source, now: now)
+        }
+        if isCrowded, isRefused, !self.sources.hasMirrors {
+            let open = self.leases.count { $0.id != lease.id && $0.phase != .ending }
+            self.controller.refused(open: open, now: now)
+        }
+        let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
+        guard isCrowded || policy.allows(failure, failures: failures, waited: self.waited(now: now)) else {
+            self.outcome = .failed(failure)
+            return []
+        }
+        let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
+        self.plan.postpone(segment, until: isCrowded && isRefused ? now : now + delay)
+        return [.report(.retrying(failure, attempt: failures, delay: delay))]
+    }
+}

@@ -1,0 +1,340 @@
+/// Bytes on disk that another source is asked for too.
+struct Audit: Hashable, Sendable {
+    let spot: Range<Int64>
+    let contributor: SourceTable.Contributor
+    var lease: LeaseID?
+}
+
+/// What is fetched only to be compared with what is on disk: it shows whether a source has the same bytes.
+extension Fetching {
+    /// 16 KiB: two different files hardly agree over it by chance, and it costs nothing.
+    static let sampleLength: Int64 = 16 << 10
+
+    /// 3: at a beginning, at an end, and in between.
+    static let samplesMin = 3
+
+    /// Each costs a request at the end of the download.
+    static let auditsMax = 32
+
+    /// How long a file's own connections leave one free for samples: a mirror that does not answer must not slow it.
+    static let samplingPatience: Duration = .seconds(3)
+
+    /// Connections kept free while a mirror is not known yet.
+    func roomForSamples(now: Duration) -> Int {
+        guard self.target > 1, now - self.beganAt < Self.samplingPatience,
+            self.plan.bytesMissing > Self.sampleLength * Int64(Self.samplesMin * 4),
+            !self.leases.contains(where: \.order.isSample)
+        else { return 0 }
+        return self.sources.ids.contains { self.sources[$0].standing == .unproven } ? 1 : 0
+    }
+
+    /// The next thing to be compared, if there is any: a contradiction, the end's audit, a source not known yet. Not to be asked for
+    /// while bytes are on their way out.
+    mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
+        if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
+        let reference = self.sources[self.sources.reference]
+        if let index = self.audits.firstIndex(where: { $0.lease == nil }), reference.isUsable {
+            guard reference.retryAt <= now, isOpen(reference.host) else { return nil }
+            let order = self.sample(self.audits[index].spot, from: self.sources.reference, now: now)
+            self.audits[index].lease = order.lease
+            return order
+        }
+        guard !self.plan.isComplete || !reference.isUsable else { return nil }
+        for id in self.sources.ids where self.sources[id].standing == .unproven {
+            // The one it was compared with may have gone since.
+            if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
+            guard self.sources[id].standing == .unproven, !self.isAccuser(id), self.sources[id].retryAt <= now,
+                isOpen(self.sources[id].host),
+                !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)
+            else { continue }
+            return self.sample(spot, from: id, now: now)
+        }
+        return nil
+    }
+
+    mutating func sample(_ spot: Range<Int64>, from source: SourceID, now: Duration) -> FetchOrder {
+        let identity = self.identity(of: source)
+        var request = RangeRequest(
+            lowerBound: spot.lowerBound, upperBound: spot.upperBound, identity: identity.resource,
+            comparesValidator: identity.comparesValidator)
+        request.closesConnection = self.sources[source].disagreement.isOpen
+        let order = FetchOrder(
+            lease: LeaseID(self.leaseNext), source: source, segment: .none, request: request,
+            writesFrom: spot.upperBound, limit: spot.upperBound)
+        self.leaseNext += 1
+        self.leases.append(Lease(order: order, now: now))
+        return order
+    }
+
+    /// Bytes on disk far from those compared before. None if there are not enough yet and more are to come, or if all that
+    /// nobody else can add to was compared.
+    private func spot(for source: SourceID) -> Range<Int64>? {
+        var length = Self.sampleLength
+        if !self.hasUsable {
+            // Nobody can bring more to compare: what there is must do.
+            let longest = self.plan.segments.map { $0.position - $0.lowerBound }.max() ?? 0
+            length = min(length, longest)
+        }
+        guard length > 0 else { return nil }
+        var places: [Int64] = []
+        for segment in self.plan.segments where segment.position - segment.lowerBound >= length {
+            let last = segment.position - length
+            places += [segment.lowerBound, (segment.lowerBound + last) / 2, last]
+        }
+        let before = self.sources[source].samples
+        let far = places.map { place in (place, before.map { abs($0 - place) }.min() ?? .max) }
+        guard let (place, distance) = far.max(by: { ($0.1, $1.0) < ($1.1, $0.0) }), distance >= length else {
+            return nil
+        }
+        return place..<(place + length)
+    }
+
+    var hasUsable: Bool { self.sources.ids.contains { self.sources[$0].isUsable } }
+
+    /// Whether a source has been compared enough: where nobody else can bring more bytes, with what there is.
+    private func isSampledEnough(_ source: SourceID) -> Bool {
+        let count = self.sources[source].samples.count
+        return count >= Self.samplesMin || count > 0 && !self.hasUsable && self.spot(for: source) == nil
+    }
+
+    // MARK: What comes of it
+
+    mutating func sampleResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
+        let lease = self.leases[index]
+        guard lease.phase == .requested else { return [.answer(lease.id, .stop)] }
+        if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
+        switch response {
+        case .partial(let range, _):
+            self.sources[lease.order.source].disagreement.resolve()
+            self.leases[index].phase = .receiving
+            self.leases[index].wasAccepted = true
+            self.leases[index].progressAt = now
+            self.leases[index].responseEnd = range.upperBound
+            return [.answer(lease.id, .proceed(limit: min(lease.order.limit, range.upperBound)))]
+        case .changed(let difference):
+            return self.disagrees(difference, lease, now: now) + self.end(index)
+        case .moved(let difference):
+            return self.moved(difference, at: lease.order.source) + self.end(index)
+        case .whole, .ignoresRanges:
+            guard self.audits.contains(where: { $0.lease == lease.id }) else { fallthrough }
+            // Who does no ranges cannot vouch for others: what they brought comes in one stream, with all before it compared.
+            self.rangeRefusals = Self.rangeRefusalsMax
+            let contributors = self.audits.reduce(into: [SourceTable.Contributor]()) { all, audit in
+                let isOwn = audit.contributor == .source(self.sources.reference)
+                if !isOwn, !all.contains(audit.contributor) { all.append(audit.contributor) }
+            }
+            self.audits = []
+            let host = self.sources[lease.order.source].host
+            let reason = "\(host) does no ranges to compare with; what another source brought is fetched anew"
+            return contributors.flatMap { self.discard($0, reason) } + self.end(index)
+        case .unsatisfiable, .notModified:
+            let host = self.sources[lease.order.source].host
+            return self.loseSource(lease.order.source, Failure(.protocol, "\(host) does no ranges")) + self.end(index)
+        case .redirected, .refused, .unauthorized, .rejected, .malformed:
+            let failure = response.failure(host: self.sources[lease.order.source].host)
+            return self.sampleFailed(failure, lease, now: now) + self.end(index)
+        }
+    }
+
+    private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {
+        let source = lease.order.source
+        if !self.sources.hasAlternative(to: source) {
+            if let asked = failure.retryAfter, asked > self.settings.retry.retryAfterMax {
+                self.outcome = .failed(failure)
+                return []
+            }
+            // Where others are served it is a matter of how many.
+            let others = self.leases.contains { $0.id != lease.id && $0.phase == .receiving }
+            if failure.isTransient, others, now - self.servedAt < Self.serviceInterval {
+                self.sources[source].retryAt = now + self.settings.retry.delayBase
+                return []
+            }
+        }
+        // A sample has no segment that its failure could be counted against.
+        return self.failOver(failure, from: source, now: now)
+    }
+
+    mutating func sampleEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        let source = lease.order.source
+        var actions: [DownloadAction] = []
+        // One that was called off may have been answered before it heard of that.
+        let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
+        let isAudit = self.audits.contains { $0.lease == lease.id }
+        if isAnswered { self.finishAudit(lease, agrees: end == .finished) }
+        if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.awaitsProof = false }
+        // A comparison that failed is made again, as long as there is somebody to ask.
+        for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
+        let dispute = self.disputes.first.flatMap { $0.lease == lease.id ? $0 : nil }
+        guard self.outcome == nil else { return [] }
+        // What was compared may have been withdrawn meanwhile, or the source been judged otherwise.
+        guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven
+        else {
+            return self.reviseIfSettled()
+        }
+        switch end {
+        case .finished where isAnswered:
+            actions += dispute.map { self.arbitrated($0, by: lease, agrees: true) } ?? self.agreed(lease)
+        case .finished, .stopped:
+            // A refusal was counted when it came.
+            if lease.wasAccepted, !self.sources[source].isGone {
+                let failure = Failure(.network, "\(self.sources[source].host): nothing came", isTransient: true)
+                actions += self.sampleFailed(failure, lease, now: now)
+            }
+        case .differs(let offset):
+            actions += dispute.map { self.arbitrated($0, by: lease, agrees: false) } ?? self.differs(offset, at: source)
+        case .failed(let failure) where failure.code == .changed:
+            actions += self.changed(failure.message, at: source)
+        case .failed(let failure), .corrupt(let failure):
+            actions += self.sampleFailed(failure, lease, now: now)
+        case .revoked where lease.revocation == .stalled || lease.revocation == .headTooSlow:
+            let failure = Failure(.network, "\(self.sources[source].host): no answer in time", isTransient: true)
+            actions += self.sampleFailed(failure, lease, now: now)
+        case .revoked:
+            break
+        case .storageFailed(let failure):
+            self.outcome = .failed(failure)
+        }
+        if let dispute, !isAnswered { actions += self.arbitrated(dispute, by: lease, agrees: nil) }
+        actions += self.reviseIfSettled()
+        self.finishIfComplete()
+        return actions
+    }
+
+    /// An audit was answered. What a server that answers with less than was asked for left out is asked for again.
+    private mutating func finishAudit(_ lease: Lease, agrees: Bool) {
+        guard let index = self.audits.firstIndex(where: { $0.lease == lease.id }) else { return }
+        let audit = self.audits.remove(at: index)
+        let reached = lease.order.request.lowerBound + lease.bytesReceived
+        guard agrees, lease.responseEnd < audit.spot.upperBound, reached < audit.spot.upperBound else { return }
+        self.audits.append(Audit(spot: reached..<audit.spot.upperBound, contributor: audit.contributor))
+    }
+
+    private mutating func agreed(_ lease: Lease) -> [DownloadAction] {
+        let source = lease.order.source
+        self.sources[source].failures = 0
+        guard self.sources[source].standing == .unproven else { return [] }
+        self.sources[source].samples.append(lease.order.request.lowerBound)
+        guard self.isSampledEnough(source) else { return [] }
+        self.sources[source].standing = .sampled
+        return self.replaceReference()
+    }
+
+    // MARK: At the end
+
+    /// The file is complete once its bytes are there and those of sources that were only sampled are sampled again.
+    mutating func finishIfComplete() {
+        guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.mismatchingSources.isEmpty,
+            self.withdrawals.isEmpty, self.disputes.isEmpty, !self.isReplacing
+        else { return }
+        // What a connection brought is its source's once it has ended; a hedge that waits has brought nothing.
+        guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || self.isWaitingHedge($0) })
+        else { return }
+        if !self.hasAudited {
+            self.hasAudited = true
+            // One stream was compared with all that was there before it; a digest is compared with everything.
+            let isNeeded = !self.settings.hasDigests && !self.isSingleStream
+            self.audits += isNeeded ? self.endAudits() : []
+        }
+        // A change that only one answer showed may concern what other connections have just brought.
+        if self.audits.isEmpty, let audit = self.auditOfDisagreement { self.audits = [audit] }
+        if self.audits.isEmpty {
+            self.outcome = .complete
+        } else if !self.hasUsable {
+            self.outcome = .failed(
+                Failure(
+                    .network, "no source is left to compare with what others brought",
+                    hint: "Run the same command again: nothing is fetched twice"))
+        }
+    }
+
+    /// Where each run of bytes begins and ends of which only samples were compared: what differs from some place on shows
+    /// at an end.
+    private func endAudits() -> [Audit] {
+        let sampled = self.sources.ids.filter { id in
+            id != self.sources.reference && !self.sources[id].contributed.isEmpty
+        }
+        let groups =
+            sampled.map { SourceTable.Contributor.source($0) }
+            + self.sources.earlier.indices.dropFirst(self.provenGroups).map { .earlier($0) }
+        return groups.flatMap { group in
+            Self.audits(at: self.sources.contributed(by: group).flatMap { Self.ends(of: $0) }, of: group)
+        }
+    }
+
+    /// The last bytes of a run, and the first ones if it is long.
+    private static func ends(of run: Range<Int64>) -> [Range<Int64>] {
+        let last = max(run.lowerBound, run.upperBound - Self.sampleLength)..<run.upperBound
+        guard run.upperBound - run.lowerBound > 2 * Self.sampleLength else { return [last] }
+        return [last, run.lowerBound..<(run.lowerBound + Self.sampleLength)]
+    }
+
+    /// Of too many places every n-th is as good as any other choice.
+    private static func audits(
+        at spots: [Range<Int64>], of contributor: SourceTable.Contributor, max count: Int = Self.auditsMax
+    ) -> [Audit] {
+        let step = max((spots.count + count - 1) / count, 1)
+        return stride(from: 0, to: spots.count, by: step).map { Audit(spot: spots[$0], contributor: contributor) }
+    }
+
+    // MARK: At the beginning
+
+    /// All ends of up to 64 runs: a resumed download rarely has more.
+    private static let endsMax = 128
+
+    /// So many random places are compared, too, or one for each MiB.
+    private static let randomPlacesMax = 32
+
+    /// What is compared where nothing but its bytes proves what an earlier run left: both sides of every gap, and random places.
+    mutating func proofs() -> [Audit] {
+        var groups: [(SourceTable.Contributor, [Range<Int64>])] = [(.source(self.sources.reference), self.sources.kept)]
+        groups += self.sources.earlier.indices.map { (.earlier($0), self.sources.earlier[$0]) }
+        return groups.flatMap { contributor, runs in
+            let ends = Self.audits(at: runs.flatMap { Self.ends(of: $0) }, of: contributor, max: Self.endsMax)
+            return ends + self.randomPlaces(in: runs).map { Audit(spot: $0, contributor: contributor) }
+        }
+    }
+
+    /// Places in long runs, each byte as likely as any other.
+    private mutating func randomPlaces(in runs: [Range<Int64>]) -> [Range<Int64>] {
+        let long = runs.filter { $0.upperBound - $0.lowerBound > 2 * Self.sampleLength }
+        let length = long.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
+        let count = min(Int(clamping: length >> 20), Self.randomPlacesMax)
+        return (0..<count).compactMap { _ in
+            var offset = Int64(self.generator.next() % UInt64(length))
+            for run in long {
+                guard offset >= run.upperBound - run.lowerBound else {
+                    let start = min(run.lowerBound + offset, run.upperBound - Self.sampleLength)
+                    return start..<(start + Self.sampleLength)
+                }
+                offset -= run.upperBound - run.lowerBound
+            }
+            return nil
+        }
+    }
+
+    /// Whether some of the file is there because a comparison, and no validator, proved it to be the same.
+    var isCompared: Bool {
+        self.beganWithComparison || self.sources.earlier.contains { !$0.isEmpty }
+            || self.sources.ids.contains { $0 != self.sources.reference && !self.sources[$0].contributed.isEmpty }
+    }
+
+    /// One more look at the reference, whose last answer had another validator.
+    private var auditOfDisagreement: Audit? {
+        let reference = self.sources[self.sources.reference]
+        guard reference.isUsable, reference.disagreement.isOpen, !self.isSingleStream,
+            let length = self.plan.completeLength, length > 0
+        else { return nil }
+        let spot = max(0, length - Self.sampleLength)..<length
+        return Audit(spot: spot, contributor: self.contributor(of: spot.lowerBound))
+    }
+}
+
+extension LeaseEnd {
+    /// Whether the bytes agreed or differed.
+    fileprivate var isDecided: Bool {
+        switch self {
+        case .finished, .differs: true
+        case .stopped, .failed, .revoked, .storageFailed, .corrupt: false
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import ArgumentParser
+import SegmentedDownload
+
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
+/// The command: reads the arguments, runs what they ask for, and exits as the contract says.
+@main
+struct SegdlCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "segdl",
+        abstract: "Fetches files over HTTP in segments, several at a time, and goes on where it stopped.",
+        version: "segdl \(SegmentedDownloadVersion.string)",
+        subcommands: [
+            GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self,
+            BenchCommand.self, ProbeCommand.self, VerifyCommand.self,
+        ],
+        defaultSubcommand: GetCommand.self
+    )
+
+    static func main() async {
+        StandardDescriptors.open()
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        SecretArguments.hide()
+        await Self.run(arguments).leave()
+    }
+
+    private static func run(_ arguments: [String]) async -> ExitCode {
+        if ["-h", "--help", "help"].contains(where: { [$0] == arguments }) {
+            return Self.print(self.helpMessage(for: GetCommand.self))
+        }
+        // The parser would print the general help.
+        if arguments.count > 1, arguments[0] == "help", !arguments[1].hasPrefix("-"),
+            !self.subcommandNames.contains(arguments[1])
+        {
+            return Self.refuse(
+                "there is no command \(arguments[1].shown)", hint: "segdl help names those that there are")
+        }
+        do {
+            let own = try CompatibilityOptions.understood(arguments)
+            let layers = try LayeredArguments(own) { name in getenv(name).map { String(cString: $0) } }
+            var command = try await self.asyncParseAsRoot(Self.spelledOut(layers.arguments))
+            if var command = command as? any FetchingCommand {
+                command.fetch.hosts = HostProfiles(layers, base: command.fetch)
+                return await command.perform()
+            }
+            if let command = command as? any SegdlSubcommand {
+                return await command.perform()
+            }
+            try command.run()  // The parser's own, which throws the help that was asked for.
+            return .ok
+        } catch let problem as ConfigurationFile.Problem {
+            return Self.refuse(problem.message, hint: problem.hint, code: problem.code)
+        } catch let refusal as CompatibilityOptions.Refusal {
+            return Self.refuse("\(refusal.word) is no option here", hint: refusal.hint)
+        } catch {
+            guard self.exitCode(for: error).isSuccess else { return Self.refuse(error) }
+            return Self.print(self.fullMessage(for: error))
+        }
+    }
+
+    /// The arguments as the parser can read them.
+    static func spelledOut(_ arguments: [String]) -> [String] {
+        MirrorArguments.marked(BareContinue.spelledOut(JoinedValue.separated(arguments)))
+    }
+
+    static let subcommandNames = Set(
+        Self.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"])
+
+    private static func print(_ text: String) -> ExitCode {
+        let output = LineSink(descriptor: STDOUT_FILENO)
+        output.send(text + "\n")
+        output.drain()
+        return .ok
+    }
+
+    /// The parser's words in one line.
+    static func words(of error: any Error) -> String {
+        self.message(for: error).split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
+    private static func refuse(_ error: any Error) -> ExitCode {
+        Self.refuse(Self.words(of: error), hint: "Try segdl --help")
+    }
+
+    private static func refuse(_ words: String, hint: String, code: ExitCode = .usage) -> ExitCode {
+        let errors = LineSink(descriptor: STDERR_FILENO)
+        errors.send(FailureLine(code, words, hint: hint).text.shown + "\n")
+        errors.drain()
+        return code
+    }
+}
+
+/// What a subcommand does once its arguments are read.
+protocol SegdlSubcommand: AsyncParsableCommand {
+    func perform() async -> ExitCode
+}

@@ -1,0 +1,155 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Asking again for what is late")
+struct HedgingTests {
+    private static let resource = RemoteResource.tagged("\"a\"", length: 64 << 20)
+    private static let end: Int64 = 32 << 20
+    /// What the late connection has still to bring: too little to be cut.
+    private static let rest: Int64 = 100_000
+
+    /// Two connections of a second's work; the second is done, and the first, with next to nothing left, falls silent.
+    private static func late(rest: Int64 = Self.rest) -> Script {
+        var script = Script.fetching(.exactly(2), length: 64 << 20)
+        script.accept(1, Self.resource)
+        for step in 1...8 {
+            script.wait(.milliseconds(125))
+            script.progress(0, to: (Self.end - rest) / 8 * Int64(step))
+            script.progress(1, to: Self.end + Self.end / 8 * Int64(step))
+        }
+        script.progress(0, to: Self.end - rest)
+        script.complete(1)
+        return script
+    }
+
+    /// The order by which what the first connection is at is asked for again.
+    private static func hedge(_ script: inout Script) -> FetchOrder? {
+        for _ in 0..<10 {
+            script.wait(.milliseconds(100))
+            if let order = script.orders.first(where: { $0.hedged != nil }) { return order }
+        }
+        return nil
+    }
+
+    @Test("A silent connection's rest is asked for by a free one, and taken from it once that has an answer")
+    func outrun() throws {
+        var script = Self.late()
+        let order = try #require(Self.hedge(&script))
+        #expect(order.request.lowerBound == Self.end - Self.rest && order.request.upperBound == Self.end)
+        #expect(script.plan?.segments.count == 2, "nothing is taken from it yet")
+        _ = script.take()
+        script.accept(order.lease.rawValue, Self.resource)
+        #expect(
+            script.take() == [
+                .narrow(LeaseID(0), to: Self.end - Self.rest), .revoke(LeaseID(0)),
+                .answer(order.lease, .proceed(limit: Self.end, from: Self.end - Self.rest)),
+            ])
+        script.end(0, .revoked)
+        script.complete(order.lease.rawValue)
+        #expect(script.take().last?.isPlace == true)
+    }
+
+    @Test("What the late one has brought meanwhile is let pass")
+    func meanwhile() throws {
+        var script = Self.late()
+        let order = try #require(Self.hedge(&script))
+        script.progress(0, to: Self.end - Self.rest + 10_000)
+        script.wait(.milliseconds(300))
+        _ = script.take()
+        script.accept(order.lease.rawValue, Self.resource)
+        let from = Self.end - Self.rest + 10_000
+        #expect(script.take().last == .answer(order.lease, .proceed(limit: Self.end, from: from)))
+        #expect(script.plan?.segments.map(\.lowerBound) == [0, from, Self.end])
+    }
+
+    @Test("One that is done first has won, and the other is told to stop")
+    func won() throws {
+        var script = Self.late()
+        let order = try #require(Self.hedge(&script))
+        _ = script.take()
+        script.complete(0)
+        #expect(script.take() == [.revoke(order.lease)], "all bytes are there")
+        script.accept(order.lease.rawValue, Self.resource)
+        #expect(script.take() == [.answer(order.lease, .stop)])
+        script.end(order.lease.rawValue, .finished)
+        #expect(script.take().last?.isPlace == true)
+    }
+
+    @Test("One that brings bytes again, and soon has all, is left alone")
+    func revived() throws {
+        var script = Self.late()
+        let order = try #require(Self.hedge(&script))
+        script.progress(0, to: Self.end - 1000)
+        _ = script.take()
+        script.accept(order.lease.rawValue, Self.resource)
+        #expect(script.take() == [.answer(order.lease, .stop)])
+    }
+
+    @Test("No more than a fiftieth of the file is asked for twice")
+    func bounded() {
+        // More than that could not be cut either way if pieces of half a fiftieth were the smallest.
+        var script = Script.fetching(.exactly(2), length: 64 << 20) {
+            $0.splitLengthMinimum = 4 << 20
+            $0.stealLengthMinimum = 4 << 20
+        }
+        script.accept(1, Self.resource)
+        for step in 1...8 {
+            script.wait(.milliseconds(125))
+            script.progress(0, to: (Self.end - (2 << 20)) / 8 * Int64(step))
+            script.progress(1, to: Self.end + Self.end / 8 * Int64(step))
+        }
+        script.complete(1)
+        #expect(Self.hedge(&script) == nil, "2 MiB of 64 are more")
+    }
+
+    @Test(
+        "An answer that is no part of the file, and a connection that breaks, cost the late one nothing",
+        arguments: [true, false])
+    func unanswered(isRefused: Bool) throws {
+        var script = Self.late()
+        let order = try #require(Self.hedge(&script))
+        let lease = order.lease.rawValue
+        _ = script.take()
+        if isRefused {
+            script.respond(lease, .refused(status: 503, retryAfter: nil))
+            #expect(script.take() == [.answer(order.lease, .stop)])
+            script.end(lease, .finished)
+        } else {
+            script.end(lease, .failed(Failure(.network, "reset", isTransient: true)))
+        }
+        #expect(script.conclusion == nil && script.leases == [0])
+        script.wait(.milliseconds(500))
+        #expect(script.leases == [0], "it is not asked for again at once")
+        script.complete(0)
+        #expect(script.take().last?.isPlace == true)
+    }
+
+    @Test("A connection whose answer never comes gives up all that it was to bring")
+    func undelivered() throws {
+        var limits = GroupStateMachine.Limits()
+        limits.connections = 64
+        limits.connectionsPerHost = 64
+        var script = Script.fetching(.exactly(64), length: 64 << 20, limits: limits)
+        for lease in 1..<63 { script.accept(lease, Self.resource) }
+        for step in 1...4 {
+            script.wait(.milliseconds(63))
+            for order in script.orders where order.lease != LeaseID(63) {
+                script.progress(order.lease.rawValue, to: order.writesFrom + (Int64(step) << 18))
+            }
+        }
+        for lease in 0..<63 { script.complete(lease) }
+        let undelivered = try #require(script.order(63)?.writesFrom)
+        let order = try #require(Self.hedge(&script))
+        #expect(order.request.lowerBound == undelivered && order.request.upperBound == undelivered + (1 << 20))
+        _ = script.take()
+        script.accept(order.lease.rawValue, Self.resource)
+        #expect(
+            script.take() == [
+                .narrow(LeaseID(63), to: undelivered), .revoke(LeaseID(63)),
+                .answer(order.lease, .proceed(limit: undelivered + (1 << 20), from: undelivered)),
+            ])
+        script.complete(order.lease.rawValue)
+        script.end(63, .revoked)
+        #expect(script.take().last?.isPlace == true)
+    }
+}

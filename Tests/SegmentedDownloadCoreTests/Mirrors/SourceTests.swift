@@ -1,0 +1,245 @@
+import Testing
+
+@testable import SegmentedDownloadCore
+
+@Suite("Several sources of one file")
+struct SourceTests {
+    private static let length: Int64 = 64 << 20
+
+    /// Some connections, of which all but one fetch from the first of the sources; 1 MiB of it is there.
+    private static func fetching(sources count: Int = 2, connections: Int = 2) -> Script {
+        var script = Script.fetching(.exactly(connections), length: Self.length) { settings in
+            settings.hosts = (0..<count).map { "host\($0)" }
+        }
+        script.progress(0, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        return script
+    }
+
+    /// The request that is out for a sample, if one is.
+    private static func sample(_ script: Script) -> FetchOrder? { script.orders.first { $0.isSample } }
+
+    /// Answers samples as a source does that has the same bytes, or others, until none is asked for.
+    ///
+    /// - Returns: how many were asked for.
+    @discardableResult
+    private static func answerSamples(
+        _ script: inout Script, agreeing: Bool = true, tag: String = "\"b\""
+    ) -> Int {
+        let resource = RemoteResource.tagged(tag, length: Self.length)
+        for count in 0..<8 {
+            guard let order = Self.sample(script), let upperBound = order.request.upperBound else { return count }
+            script.accept(order.lease.rawValue, resource)
+            script.progress(order.lease.rawValue, to: order.writesFrom, received: upperBound - order.request.lowerBound)
+            script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound))
+        }
+        return 8
+    }
+
+    @Test("A mirror is first asked for what is there already, and one connection waits for that")
+    func samplesFirst() throws {
+        let script = Self.fetching()
+        let order = try #require(Self.sample(script))
+        #expect(order.source == SourceID(1))
+        #expect(order.writesFrom == order.request.upperBound)
+        #expect(script.leases.count == 2)
+    }
+
+    @Test(
+        "A mirror is sampled three times whatever its tag, and what it writes then is marked",
+        arguments: ["\"a\"", "\"b\""])
+    func sampled(tag: String) {
+        var script = Self.fetching()
+        // An equal tag is no proof: nginx makes it of the length and the second of the last change.
+        let count = Self.answerSamples(&script, tag: tag)
+        #expect(count == 3)
+        #expect(script.orders.last?.source == SourceID(1))
+        #expect(script.orders.last?.isSample == false)
+        #expect(script.orders.last?.mark == 2)
+    }
+
+    @Test("A mirror with other bytes under the same tag is asked no more")
+    func lyingTag() {
+        var script = Self.fetching()
+        Self.answerSamples(&script, agreeing: false, tag: "\"a\"")
+        #expect(script.conclusion == nil)
+        #expect(script.orders.allSatisfy { $0.source == .first && !$0.isSample })
+    }
+
+    @Test("A mirror with other bytes is asked no more, and the file comes from the first source")
+    func differs() {
+        var script = Self.fetching()
+        Self.answerSamples(&script, agreeing: false)
+        #expect(script.conclusion == nil)
+        #expect(script.orders.allSatisfy { $0.source == .first && !$0.isSample })
+        #expect(script.leases.count == 2)
+    }
+
+    /// Answers a request for a comparison: the source has the same bytes, or another at the first.
+    private static func answer(_ script: inout Script, _ order: FetchOrder, agreeing: Bool) {
+        let count = (order.request.upperBound ?? Self.length) - order.request.lowerBound
+        script.accept(order.lease.rawValue, RemoteResource.tagged("\"a\"", length: Self.length))
+        script.progress(order.lease.rawValue, to: order.writesFrom, received: count)
+        script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound))
+    }
+
+    @Test("While bytes are being withdrawn nothing is compared with them: whoever has others would be blamed")
+    func condemned() throws {
+        var script = Self.fetching(sources: 3, connections: 4)
+        Self.answer(&script, try #require(Self.sample(script)), agreeing: false)
+        // Two contradict each other, and the third decides.
+        let arbitration = try #require(Self.sample(script))
+        #expect(arbitration.source == SourceID(2))
+        Self.answer(&script, arbitration, agreeing: false)
+        for lease in script.leases {
+            #expect(Self.sample(script) == nil)
+            script.end(lease, .revoked)
+        }
+        #expect(script.orders.isEmpty && script.conclusion == nil)
+        script.tell(.revised)
+        #expect(script.orders.map(\.source) == [SourceID(1)])
+        #expect(script.conclusion == nil)
+    }
+
+    @Test(
+        "To have agreed with bytes that were withdrawn then lets nobody in: one begins anew, and the others are compared"
+    )
+    func staleAgreement() throws {
+        var script = Self.fetching(sources: 3, connections: 4)
+        // The third has nothing to say yet; the second agrees once, and then does not.
+        let first = try #require(script.orders.first { $0.isSample && $0.source == SourceID(1) })
+        Self.answer(&script, first, agreeing: true)
+        script.progress(0, to: 4 << 20)
+        script.wait(.milliseconds(100))
+        let second = try #require(script.orders.first { $0.isSample && $0.source == SourceID(1) })
+        Self.answer(&script, second, agreeing: false)
+        let arbitration = try #require(script.orders.first { $0.isSample && $0.spot?.count == 1 })
+        #expect(arbitration.source == SourceID(2))
+        Self.answer(&script, arbitration, agreeing: false)
+        for lease in script.leases { script.end(lease, .revoked) }
+        script.tell(.revised)
+        for _ in 0..<3 {
+            script.wait(.milliseconds(100))
+            script.tell(.revised)
+        }
+        #expect(script.orders.map(\.source) == [SourceID(1)])
+    }
+
+    @Test("A byte that somebody is writing just now is his, and not the arbiter he is asked to be")
+    func writersByte() throws {
+        var script = Self.fetching(sources: 3, connections: 3)
+        // The second source is known first; the third answers nothing meanwhile.
+        while let order = script.orders.first(where: { $0.isSample && $0.source == SourceID(1) }) {
+            Self.answer(&script, order, agreeing: true)
+        }
+        script.complete(0)
+        let writer = try #require(script.orders.first { $0.source == SourceID(1) && !$0.isSample })
+        script.accept(writer.lease.rawValue, RemoteResource.tagged("\"a\"", length: Self.length))
+        script.progress(writer.lease.rawValue, to: writer.writesFrom + (1 << 20))
+        // At first it is asked for the file's beginning, then for what is farthest from that.
+        Self.answer(&script, try #require(Self.sample(script)), agreeing: true)
+        let order = try #require(Self.sample(script))
+        #expect(order.source == SourceID(2) && order.request.lowerBound >= writer.writesFrom)
+        Self.answer(&script, order, agreeing: false)
+        #expect(Self.sample(script)?.source == .first)
+    }
+
+    @Test("What the last connection brought is compared, too, though all bytes are there before it ends")
+    func lastToEnd() throws {
+        var script = Self.fetching()
+        Self.answerSamples(&script)
+        let mirrored = try #require(script.orders.first { $0.source == SourceID(1) })
+        script.accept(mirrored.lease.rawValue, RemoteResource.tagged("\"b\"", length: Self.length))
+        script.progress(
+            mirrored.lease.rawValue, to: mirrored.limit, received: mirrored.limit - mirrored.request.lowerBound)
+        script.complete(0)
+        script.wait(.milliseconds(100))
+        #expect(script.plan?.isComplete == true && script.conclusion == nil)
+        #expect(Self.sample(script) == nil)
+        script.end(mirrored.lease.rawValue, .finished)
+        let audit = try #require(Self.sample(script))
+        #expect(audit.source == .first && audit.request.upperBound == Self.length)
+    }
+
+    @Test("A mirror of another length is asked no more")
+    func otherLength() throws {
+        var script = Self.fetching()
+        let order = try #require(Self.sample(script))
+        script.respond(order.lease.rawValue, .changed("its length was 1 bytes and is now 2 bytes"))
+        script.end(order.lease.rawValue, .stopped)
+        #expect(script.conclusion == nil)
+        #expect(script.orders.allSatisfy { $0.source == .first && !$0.isSample })
+    }
+
+    @Test("Each source is asked in turn until one answers; the failure is told once")
+    func failover() {
+        var script = Script(.exactly(2)) { $0.hosts = ["a", "b", "c"] }
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .rejected(status: 404))
+        script.end(0, .stopped)
+        script.respond(1, .rejected(status: 410))
+        script.end(1, .stopped)
+        #expect(script.orders.map(\.source) == [SourceID(2)])
+        script.respond(2, .rejected(status: 403))
+        #expect(script.failure?.status == 403)
+        #expect(script.failure?.message.contains("2 other sources") == true)
+    }
+
+    @Test("What another source than the manifest's goes on with is marked from its first byte")
+    func probeElsewhere() throws {
+        let resource = RemoteResource.tagged("\"a\"", length: Self.length)
+        let saved = SavedPartial(
+            resource: resource, completeLength: Self.length, missing: [(1 << 20)..<Self.length], reference: SourceID(1))
+        var script = Script(.exactly(2)) { $0.hosts = ["a", "b"] }
+        script.tell(.surveyed(.partial(saved)))
+        script.end(0, .failed(Failure(.network, "it broke", isTransient: true)))
+        script.wait(.seconds(10))
+        let probe = try #require(script.orders.first)
+        #expect(probe.source == .first && probe.mark == 1)
+    }
+
+    @Test("Two streams that break off while they are compared are given up: that comes again each time")
+    func comparedForEver() {
+        let resource = RemoteResource.tagged("\"a\"", length: Self.length)
+        var script = Script(.exactly(1)) { $0.hosts = ["a", "b"] }
+        script.tell(.surveyed(.nothing))
+        script.respond(0, .whole(resource))
+        script.tell(.prepared())
+        script.progress(0, to: 1 << 20)
+        script.end(0, .failed(Failure(.network, "it broke", isTransient: true)))
+        var count = 0
+        while let order = script.orders.first, count < 100 {
+            count += 1
+            script.respond(order.lease.rawValue, .whole(resource))
+            script.progress(order.lease.rawValue, to: order.writesFrom, received: order.writesFrom)
+            script.end(order.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
+            script.wait(.seconds(300))
+        }
+        #expect(count < 100)
+        for _ in 0..<2 { script.tell(.checkpointed(bytes: 1 << 20)) }
+        #expect(script.failure?.code == .network)
+    }
+
+    @Test("Where the file has changed, who had other bytes than the old one is compared again")
+    func reinstated() throws {
+        var script = Script.fetching(.exactly(2), length: Self.length) { settings in
+            settings.hosts = ["a", "b"]
+            settings.onChange = .restart
+        }
+        script.progress(0, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        Self.answerSamples(&script, agreeing: false)
+        #expect(script.orders.allSatisfy { $0.source == .first })
+        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.disagree("its validator was another one")
+        for lease in script.leases { script.end(lease, .revoked) }
+        script.answerCheckpoints()
+        let changed = RemoteResource.tagged("\"c\"", length: Self.length)
+        let probe = try #require(script.orders.first)
+        script.accept(probe.lease.rawValue, changed)
+        script.tell(.prepared())
+        script.progress(probe.lease.rawValue, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        #expect(Self.sample(script)?.source == SourceID(1))
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Origin
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+
+/// What is remembered of servers.
+@Suite struct ServerMemoryTests {
+    private static func memory(_ directory: String) -> ServerMemory {
+        var memory = ServerMemory(path: directory + "/cache/segdl/servers.json")
+        memory.includesLoopback = true
+        return memory
+    }
+
+    private static func origin(_ number: Int) throws -> SourceURL.Origin {
+        try SourceURL("http://host\(number).example/").origin
+    }
+
+    @Test("What one process learns the next one knows, for its owner alone")
+    func remembers() async throws {
+        try await withTemporaryDirectory { directory in
+            let (memory, host) = (Self.memory(directory), try Self.origin(1))
+            #expect(ServerRecords(memory).connections(to: host) == nil)
+            let (one, other) = (ServerRecords(memory), ServerRecords(memory))
+            one.learn(6, to: host)
+            #expect(one.connections(to: host) == 6 && !FileManager.default.fileExists(atPath: memory.path))
+            other.learn(3, to: try Self.origin(2))
+            one.save()
+            other.save()
+            let next = ServerRecords(memory)
+            #expect(next.connections(to: host) == 6, "another process's lesson took nothing away")
+            #expect(next.connections(to: try Self.origin(2)) == 3)
+            #expect(next.connections(to: try SourceURL("http://host1.example:81/").origin) == nil)
+            let folder = (memory.path as NSString).deletingLastPathComponent
+            let mode = try FileManager.default.attributesOfItem(atPath: folder)[.posixPermissions]
+            #expect(mode as? Int == 0o700)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["servers.json"])
+        }
+    }
+
+    @Test("It forgets what is old, and the oldest when there is too much")
+    func forgets() async throws {
+        try await withTemporaryDirectory { directory in
+            let (memory, host) = (Self.memory(directory), try Self.origin(1))
+            let first = ServerRecords(memory)
+            first.learn(6, to: host)
+            first.save()
+            var brief = memory
+            brief.lifetime = .seconds(-1)
+            #expect(ServerRecords(brief).connections(to: host) == nil)
+            let long = (0..<ServerRecords.recordsMax).map {
+                "\"http://host\($0).example:80\":{\"connections\":4,\"time\":\(HistoryFile.now - Int64($0))}"
+            }
+            try Data("{\(long.joined(separator: ","))}".utf8).write(to: URL(filePath: memory.path))
+            let late = ServerRecords(memory)
+            late.learn(9, to: try Self.origin(1000))
+            late.save()
+            let book = ServerRecords(memory)
+            #expect(book.connections(to: try Self.origin(0)) == 4)
+            #expect(book.connections(to: try Self.origin(ServerRecords.recordsMax - 1)) == nil)
+            #expect(book.connections(to: try Self.origin(1000)) == 9)
+        }
+    }
+
+    @Test(
+        "A file that is no such file is none, and is replaced",
+        arguments: ["", "{", "[]", "{\"http://host1.example:80\":6}", String(repeating: "x", count: 2 << 20)])
+    func damaged(text: String) async throws {
+        try await withTemporaryDirectory { directory in
+            let (memory, host) = (Self.memory(directory), try Self.origin(1))
+            let before = ServerRecords(memory)
+            before.learn(2, to: host)
+            before.save()
+            try Data(text.utf8).write(to: URL(filePath: memory.path))
+            let book = ServerRecords(memory)
+            #expect(book.connections(to: host) == nil)
+            book.learn(5, to: host)
+            book.save()
+            #expect(ServerRecords(memory).connections(to: host) == 5)
+        }
+    }
+
+    @Test("Loopback is not remembered")
+    func loopback() async throws {
+        try await withTemporaryDirectory { directory in
+            let memory = ServerMemory(path: directory + "/servers.json")
+            for host in ["localhost", "127.0.0.1", "127.9.9.9:8080", "[::1]"] {
+                let origin = try SourceURL("http://\(host)/").origin
+                let book = ServerRecords(memory)
+                book.learn(5, to: origin)
+                book.save()
+                #expect(book.connections(to: origin) == nil)
+            }
+            #expect(!FileManager.default.fileExists(atPath: memory.path))
+        }
+    }
+
+    @Test("A place that cannot be written to fails no download")
+    func unwritable() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.memory = ServerMemory(path: "/dev/null/servers.json")
+            configuration.memory?.includesLoopback = true
+            let result = try await harness.fetch("/1M/a?seed=1", configuration: configuration) {
+                $0.segments = .automatic
+            }.get()
+            #expect(result.bytes == 1.mebibytes)
+        }
+    }
+
+    @Test("A download begins with as many connections as paid before, and what is refused is remembered")
+    func used() async throws {
+        try await Harness.run { harness in
+            let origin = try SourceURL(harness.origin.url("/")).origin
+            var configuration = DownloadConfiguration()
+            let memory = Self.memory(harness.directory)
+            configuration.memory = memory
+            let book = ServerRecords(memory)
+            book.learn(5, to: origin)
+            book.save()
+            let known = try await harness.fetch("/16M/a?seed=1&rate=4M", configuration: configuration) {
+                $0.segments = .automatic
+            }.get()
+            #expect(known.connectionsPeak >= 5)
+            #expect(ServerRecords(memory).connections(to: origin) == 5, "nothing new was learnt")
+            let refused = try await harness.fetch("/16M/b?seed=1&rate=4M&limit=2", configuration: configuration) {
+                $0.segments = .automatic
+                $0.destination = .file(harness.directory + "/b")
+            }.get()
+            #expect(refused.bytes == 16.mebibytes)
+            #expect((1...2).contains(ServerRecords(memory).connections(to: origin) ?? 0))
+        }
+    }
+}

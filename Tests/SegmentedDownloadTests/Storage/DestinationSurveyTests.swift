@@ -1,0 +1,51 @@
+import Foundation
+import SegmentedDownloadCore
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+
+/// What is made of a destination's name and of what lies there, before a byte is fetched.
+@Suite("Destinations before a byte is fetched")
+struct DestinationSurveyTests {
+    @Test(
+        "A web page is unexpected where the URL names another kind of file",
+        arguments: [
+            ("/a/b.iso", "text/html; charset=utf-8", true), ("/a/b.iso", "application/octet-stream", false),
+            ("/a/b.iso", nil, false), ("/a/b.html", "text/html", false), ("/a/b.PHP", "text/html", false),
+            ("/a/b", "text/html", false), ("/a/.profile", "text/html", false), ("/", "text/html", false),
+        ] as [(String, String?, Bool)])
+    func page(path: String, mediaType: String?, isUnexpected: Bool) throws {
+        let request = DownloadRequest(try SourceURL("http://example.com" + path), to: .directory("."))
+        let naming = DestinationNaming(request: request, id: Download.ID(rawValue: "1"), storage: POSIXStorage())
+        #expect(naming.isUnexpectedPage(mediaType: mediaType) == isUnexpected)
+    }
+
+    @Test(
+        "A directory is no file to be replaced",
+        arguments: [DownloadSettings.ExistingFilePolicy.overwrite, .verify, .skip])
+    func directory(policy: DownloadSettings.ExistingFilePolicy) async throws {
+        try await withTemporaryDirectory { folder in
+            let paths = DestinationPaths(path: folder + "/name")
+            try FileManager.default.createDirectory(atPath: paths.destination, withIntermediateDirectories: false)
+            #expect {
+                try Surveyor(storage: POSIXStorage()).survey(paths, policy: policy)
+            } throws: { ($0 as? Failure)?.code == .exists }
+        }
+    }
+
+    @Test("An interrupted download is as old as the younger of its two files", arguments: [false, true])
+    func age(isManifestYounger: Bool) async throws {
+        try await withTemporaryDirectory { folder in
+            let paths = DestinationPaths(path: folder + "/name")
+            for (path, seconds) in [
+                (paths.part, isManifestYounger ? 1000 : 2000), (paths.manifest, isManifestYounger ? 2000 : 1000),
+            ] {
+                try Data().write(to: URL(fileURLWithPath: path))
+                try FileManager.default.setAttributes(
+                    [.modificationDate: Date(timeIntervalSince1970: Double(seconds))], ofItemAtPath: path)
+            }
+            #expect(try OwnedFiles(storage: POSIXStorage()).lastWritten(paths) == 2_000_000_000_000)
+        }
+    }
+}
