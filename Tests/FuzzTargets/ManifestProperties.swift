@@ -14,8 +14,14 @@ enum ManifestProperties {
             return
         }
         let damage = kind % 4 == 1 ? nil : (place: program.byte(), mask: program.byte(), cut: program.byte())
-        // Version 1 has no label and is read for ever; 3 is nobody's yet.
-        let version: UInt16 = kind & 0x10 != 0 ? 3 : kind & 0x20 != 0 ? 1 : 2
+        // Every version that was ever written is read; the next one is not.
+        let version: UInt16 =
+            switch kind >> 4 & 3 {
+            case 0: 2
+            case 1: kind & 8 == 0 ? 3 : 4
+            case 2: 1
+            default: 5
+            }
         let body =
             kind & 0x80 == 0 ? Self.header(&program, version: version) : program.bytes(Int(program.byte()))
         var written = Self.withChecksum(of: body, version: version)
@@ -31,12 +37,12 @@ enum ManifestProperties {
             sequence += 1
         }
         guard let header else {
-            let isNeeded = kind & 0x80 == 0 && version != 3
+            let isNeeded = kind & 0x80 == 0 && version <= 4
             try require(!isNeeded, "a well-formed header of version \(version) is not read")
             try Self.check(onDisk: written)
             return
         }
-        try require(version != 3, "a version nobody wrote is read")
+        try require(version <= 4, "a version that was never written is read")
         try require(version != 1 || header.label == .init(), "version 1 has no \(header.label)")
         let manifest = try Self.decode(written)
         try require(manifest.header == header, "the log changed the header \(header)")
@@ -152,7 +158,16 @@ enum ManifestProperties {
         body += shape & 1 == 0 ? [0] : [1] + text("\"tag\"")
         body += shape & 2 == 0 ? [0] : [1] + text("Sun, 06 Nov 1994 08:49:37 GMT")
         body += [0] + Self.bytes(UInt32(1)) + text("http://host/") + Self.bytes(UInt32(0))
-        return version == 1 ? body : body + Self.label(shape)
+        if version == 1 { return body }
+        body += Self.label(shape)
+        // The resource: none, a fingerprint, or one that was not recorded.
+        if version >= 3 {
+            body +=
+                [[0], [1] + [UInt8](repeating: shape, count: 8 + ResourceFingerprint.hashLength), [2], [0]][
+                    Int(shape >> 4 & 3)]
+        }
+        if version >= 4 { body += shape & 8 == 0 ? [0] : [1] + text(#"{"segments":4}"#) }
+        return body
     }
 
     /// A label that is well formed: with and without a name, and none to three keys in order.

@@ -1,4 +1,4 @@
-import SegmentedDownloadCore
+public import SegmentedDownloadCore
 
 extension DownloadGroup {
     /// What the downloads of the group may use together.
@@ -24,8 +24,8 @@ extension Download {
     }
 
     /// Changes how many connections fetch the file. Where there are too many, those with which least is lost are closed.
-    public func update(segments: DownloadRequest.Segments) {
-        self.engine.post(.adjust(.segments(self.job.id, segments.setting)))
+    public func update(segments: DownloadOptions.Segments) {
+        self.engine.post(.adjust(.segments(self.job.id, segments.clamped)))
     }
 
     /// Limits how many bytes of this file come in a second; absent for no limit. Bytes of bodies count.

@@ -1,37 +1,36 @@
 import SegmentedDownloadCore
 
-/// What becomes of interrupted downloads that are found again.
+/// Whether restored downloads run.
 public enum RestorePolicy: Hashable, Sendable, CaseIterable {
-    /// They are listed, and rest until they are resumed.
+    /// They are listed, and wait until they are resumed.
     case paused
-    /// They go on as their turn comes.
+    /// They run when their turn comes.
     case running
 }
 
-/// What a folder of manifests held.
+/// The interrupted downloads of a directory.
 public struct Restoration: Sendable {
-    /// Something that was left alone.
+    /// A manifest that was not restored.
     public struct Omission: Hashable, Sendable {
         /// The destination's path.
         public let path: String
-        /// `state` for a manifest that is damaged, or none; `exists` for a download another process is at; `usage` for what can
-        /// no longer be fetched.
+        /// Code `state`: the manifest is damaged. `exists`: another process is fetching the file. `usage`: its source cannot be
+        /// fetched any more.
         public let error: DownloadError
     }
 
-    /// The interrupted downloads, by path; those that were listed before included.
+    /// The interrupted downloads, sorted by path, including those that the group already had.
     public var downloads: [Download] = []
-    /// What was left alone, by path.
+    /// The manifests that were not restored, sorted by path.
     public var omissions: [Omission] = []
 }
 
 extension DownloadGroup {
-    /// Adds every interrupted download that a directory holds, with the name, the priority and the user information it was begun
-    /// with. Nothing on disk is touched: what is damaged, foreign or another process's is reported.
+    /// Adds every interrupted download in a directory, with its name, options and user information. Nothing on disk is changed.
     ///
     /// - Parameters:
-    ///   - directory: Where the manifests are; the group's own if absent. Directories within are not searched.
-    ///   - change: Gives what a manifest does not keep, such as fields and limits.
+    ///   - directory: The directory of the manifests; nil for the group's own. Subdirectories are not searched.
+    ///   - change: Sets what a manifest does not store, such as fields and credentials.
     /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
     @discardableResult
     public func restore(
@@ -60,10 +59,10 @@ extension DownloadGroup {
         request.mirrors = saved.mirrors.compactMap { try? SourceURL($0) }
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
         request.id = saved.id
-        request.priority = saved.priority
+        request.options = saved.options
         request.userInfo = saved.userInfo
         change(&request)
-        // Two files can have been given one name, by another group or a copy: the second one gets a number.
+        // Two manifests may have one id, from different groups or by a copy: the second download gets a number.
         if let id = request.id, self.download(id: id) != nil { request.id = nil }
         var progress = DownloadProgress()
         progress.bytesDone = saved.bytesDone
@@ -71,8 +70,8 @@ extension DownloadGroup {
         return try self.add(request, restingAt: policy == .paused ? progress : nil, isResolved: true)
     }
 
-    /// The lock of a part says whether a process is at it. It is taken only to confirm what the system's list of locks says: to try
-    /// every part would make others fail that come just then.
+    /// Throws if another process has locked the part. The lock is tried only if `/proc/locks` lists one: holding it even for a moment
+    /// could make another process fail.
     private func checkUnlocked(_ path: String) throws(DownloadError) {
         let paths = DestinationPaths(path: path)
         do throws(StorageError) {

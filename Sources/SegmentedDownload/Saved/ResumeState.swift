@@ -1,49 +1,32 @@
-import SegmentedDownloadCore
+public import SegmentedDownloadCore
 
-/// What a paused download can be taken up from, by another process too: store it, and hand it to
+/// A paused download, from which it can be resumed, also by another process: store it, and pass it to
 /// ``DownloadGroup/add(resuming:_:)``.
 ///
-/// It names the part file and says how to go on; the bytes and what proves them stay in the files themselves. It holds neither
-/// user names and passwords nor fields, which may be secrets too: whoever goes on gives them again. A URL's query is kept, so
-/// treat it as you would the URL.
+/// It names the part file and holds the options. The bytes and their proofs stay in the files. It holds neither credentials nor
+/// fields, which may be secret: pass them again. A URL's query is stored, so treat the state as you would treat the URL.
 public struct ResumeState: Codable, Hashable, Sendable {
-    /// The download's name in the group it comes from.
+    /// The download's name in its group.
     public let id: String
     /// Whether the caller chose the name.
     private let isNamed: Bool
-    /// Without user name and password.
+    /// The URL, without credentials.
     public let source: String
     private let mirrors: [String]
-    /// Absent in states of before.
+    /// Nil in states of earlier versions.
     private let foreignSources: [String]?
     /// The destination, as far as it was known.
     public let path: String
     /// Set while the response had not yet named the file.
     private let directory: String?
     private let nameTemplate: String?
-    /// As the request had it.
+    /// ``DownloadRequest/userInfo``.
     public let userInfo: [String: String]
-    /// As the request had it; not what it was changed to since.
-    public let priority: Double
-    private let bytesPerSecond: Int64?
-    private let segments: Int?
-    private let splitLengthMinimum: Int64?
-    private let continuation: DownloadRequest.Continuation
-    private let onChange: DownloadRequest.ChangePolicy
-    private let ifExists: DownloadRequest.ExistingFilePolicy
-    private let digests: [String]
-    private let retries: Int?
-    private let stallTimeout: Duration
-    private let headTimeout: Duration
-    private let timeLimit: Duration?
-    private let lengthMaximum: Int64
-    private let lengthExpected: Int64?
-    private let createsDirectories: Bool
-    private let allocates: Bool
-    private let syncPolicy: SyncPolicy?
-    /// Bytes of the file that were there.
+    /// The request's options. Changes that ``Download/update(priority:)`` and the like made are not included.
+    public let options: DownloadOptions
+    /// Bytes of the file on disk.
     public let bytesDone: Int64
-    /// Absent if unknown.
+    /// The complete length in bytes; nil if unknown.
     public let bytesTotal: Int64?
 
     init(_ download: Download) {
@@ -60,30 +43,14 @@ public struct ResumeState: Codable, Hashable, Sendable {
             (self.directory, self.nameTemplate) = download.job.hasName ? (nil, nil) : (directory, template?.text)
         }
         self.userInfo = request.userInfo
-        self.priority = request.priority
-        self.bytesPerSecond = request.bytesPerSecond
-        self.segments = if case .exactly(let count) = request.segments { count } else { nil }
-        self.splitLengthMinimum = request.splitLengthMinimum
-        self.continuation = request.continuation
-        self.onChange = request.onChange
-        self.ifExists = request.ifExists
-        self.digests = request.digests.map(\.description)
-        self.retries = request.retries
-        self.stallTimeout = request.stallTimeout
-        self.headTimeout = request.headTimeout
-        self.timeLimit = request.timeLimit
-        self.lengthMaximum = request.lengthMaximum
-        self.lengthExpected = request.lengthExpected
-        self.createsDirectories = request.createsDirectories
-        self.allocates = request.allocates
-        self.syncPolicy = request.syncPolicy
+        self.options = request.options
         self.bytesDone = download.snapshot.bytesDone
         self.bytesTotal = download.snapshot.bytesTotal
     }
 
-    /// The request that goes on with it.
+    /// The request that resumes it.
     ///
-    /// - Throws: ``DownloadError`` with code `usage` if it was altered into what nobody can fetch.
+    /// - Throws: ``DownloadError`` with code `usage` if the state was altered so that it cannot be fetched.
     public func request() throws(DownloadError) -> DownloadRequest {
         let destination: DownloadRequest.Destination
         if let directory {
@@ -98,42 +65,63 @@ public struct ResumeState: Codable, Hashable, Sendable {
         for source in self.foreignSources ?? [] { request.foreignSources.insert(try SourceURL(source)) }
         request.id = self.isNamed ? Download.ID(rawValue: self.id) : nil
         request.userInfo = self.userInfo
-        request.priority = self.priority
-        request.bytesPerSecond = self.bytesPerSecond
-        request.segments = self.segments.map { .exactly($0) } ?? .automatic
-        request.splitLengthMinimum = self.splitLengthMinimum
-        // That was for the first time: what came of it is to be gone on with.
-        request.continuation = self.continuation == .no ? .auto : self.continuation
-        request.onChange = self.onChange
-        request.ifExists = self.ifExists
-        for text in self.digests {
-            guard let digest = ExpectedDigest(text) else {
-                throw DownloadError(.usage, "\"\(text.printable)\" is no digest")
-            }
-            request.digests.append(digest)
-        }
-        request.retries = self.retries
-        request.stallTimeout = self.stallTimeout
-        request.headTimeout = self.headTimeout
-        request.timeLimit = self.timeLimit
-        request.lengthMaximum = self.lengthMaximum
-        request.lengthExpected = self.lengthExpected
-        request.createsDirectories = self.createsDirectories
-        request.allocates = self.allocates
-        request.syncPolicy = self.syncPolicy ?? .checkpoint
+        request.options = self.options.resuming
         return request
+    }
+
+    private enum CodingKeys: CodingKey {
+        case id, isNamed, source, mirrors, foreignSources, path, directory, nameTemplate, userInfo, bytesDone,
+            bytesTotal
+    }
+
+    /// The options stand beside the state's own keys, as in earlier versions.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.id = try values.decode(String.self, forKey: .id)
+        self.isNamed = try values.decode(Bool.self, forKey: .isNamed)
+        self.source = try values.decode(String.self, forKey: .source)
+        self.mirrors = try values.decode([String].self, forKey: .mirrors)
+        self.foreignSources = try values.decodeIfPresent([String].self, forKey: .foreignSources)
+        self.path = try values.decode(String.self, forKey: .path)
+        self.directory = try values.decodeIfPresent(String.self, forKey: .directory)
+        self.nameTemplate = try values.decodeIfPresent(String.self, forKey: .nameTemplate)
+        self.userInfo = try values.decode([String: String].self, forKey: .userInfo)
+        self.bytesDone = try values.decode(Int64.self, forKey: .bytesDone)
+        self.bytesTotal = try values.decodeIfPresent(Int64.self, forKey: .bytesTotal)
+        self.options = try DownloadOptions(from: decoder)
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(self.id, forKey: .id)
+        try values.encode(self.isNamed, forKey: .isNamed)
+        try values.encode(self.source, forKey: .source)
+        try values.encode(self.mirrors, forKey: .mirrors)
+        try values.encodeIfPresent(self.foreignSources, forKey: .foreignSources)
+        try values.encode(self.path, forKey: .path)
+        try values.encodeIfPresent(self.directory, forKey: .directory)
+        try values.encodeIfPresent(self.nameTemplate, forKey: .nameTemplate)
+        try values.encode(self.userInfo, forKey: .userInfo)
+        try values.encode(self.bytesDone, forKey: .bytesDone)
+        try values.encodeIfPresent(self.bytesTotal, forKey: .bytesTotal)
+        try self.options.encode(to: encoder)
     }
 }
 
-extension DownloadRequest.Continuation: Codable {}
-extension DownloadRequest.ChangePolicy: Codable {}
-extension DownloadRequest.ExistingFilePolicy: Codable {}
+extension DownloadOptions {
+    /// The options of a download that is resumed: it was asked to start over once, not each time.
+    package var resuming: DownloadOptions {
+        var options = self
+        if options.continuation == .no { options.continuation = .auto }
+        return options
+    }
+}
 
 extension DownloadGroup {
-    /// Adds what was paused elsewhere or earlier, to go on at its turn. What is on disk decides what is fetched, not what the state
-    /// says: where nothing is left the file is begun anew, unless its ``DownloadRequest/continuation`` is `must`.
+    /// Adds a download that was paused elsewhere or earlier. The files on disk decide which bytes are fetched, not the state: if
+    /// nothing is left, the file is fetched from the start, unless ``DownloadOptions/continuation`` is `must`.
     ///
-    /// - Parameter change: Gives what the state does not keep, such as fields.
+    /// - Parameter change: Sets what the state does not store, such as fields.
     /// - Throws: As ``add(_:)``.
     @discardableResult
     public func add(
@@ -141,7 +129,7 @@ extension DownloadGroup {
     ) throws(DownloadError) -> Download {
         var request = try state.request()
         change(&request)
-        // Its path is what the group that it comes from had resolved.
+        // The path is already resolved against the directory of its first group.
         return try self.add(request, restingAt: nil, isResolved: true)
     }
 }

@@ -1,35 +1,34 @@
-import SegmentedDownloadCore
+public import SegmentedDownloadCore
 
-/// What an interrupted download left beside its destination, as its manifest says.
+/// An interrupted download, as the manifest beside its destination describes it.
 public struct SavedDownload: Hashable, Sendable {
     /// The destination's path.
     public let path: String
-    /// Where the bytes come from, without user name and password.
+    /// The URL, without credentials.
     public let source: String
     /// The source, safe to show.
     public let sourceDescription: String
-    /// Its other sources, likewise.
+    /// The other sources' URLs, without credentials.
     public let mirrors: [String]
-    /// Those of its sources that a server's list named, and not the user.
+    /// Sources that a list from a server named.
     package let foreignSources: [String]
     /// The file's length.
     public let bytesTotal: Int64
-    /// Bytes claimed; those not synced when the process ended are checked when the download is resumed.
+    /// Bytes that the manifest claims. Those that were not synced are checked when the download is resumed.
     public private(set) var bytesDone: Int64
-    /// Safe to show; absent if the origin offered none.
+    /// The validator, safe to show; nil if the origin sent none.
     public let validator: String?
-    /// Those that the file was to have from the first.
-    public let digests: [ExpectedDigest]
-    /// The name the caller gave it, if any.
+    /// The caller's name for the download; nil if it had none.
     public let id: Download.ID?
-    /// Above 0, up to 1.
-    public let priority: Double
-    /// What the caller wanted to find again.
+    /// ``DownloadRequest/userInfo``.
     public let userInfo: [String: String]
+    /// How the file was fetched, its digests included.
+    public let options: DownloadOptions
 
-    /// Reads the manifest of a destination; the path may also be the part's or the manifest's own.
+    /// Reads the manifest of a destination.
     ///
-    /// - Throws: ``DownloadError`` with code `state` if there is none or it is of no use, `file` if it cannot be read.
+    /// - Parameter path: The destination's path, or that of its part or manifest.
+    /// - Throws: ``DownloadError`` with code `state` if there is no manifest or it is damaged, `file` if it cannot be read.
     public init(at path: String) throws(DownloadError) {
         let destination = Self.destination(of: path)
         let paths = DestinationPaths(path: destination)
@@ -45,7 +44,7 @@ public struct SavedDownload: Hashable, Sendable {
             defer { file.close() }
             try storage.checkTrust(file.status(), paths.manifest)
             self.init(path: destination, try ManifestCodec.decode(try file.contents(limit: 1 << 30)))
-            // A crash after its last step may leave the manifest, whose part is the finished file by then.
+            // A crash after the part was renamed may leave the manifest alone.
             if try storage.status(of: paths.part) == nil { self.bytesDone = 0 }
         } catch let error as DownloadError {
             throw error
@@ -73,13 +72,12 @@ public struct SavedDownload: Hashable, Sendable {
         self.bytesDone = (manifest.durable + manifest.pending).settled().reduce(0) { $0 + $1.length }
         let validator = manifest.header.resource.validator
         self.validator = validator == Validator.none ? nil : "\(validator)"
-        self.digests = manifest.header.digests.compactMap { ExpectedDigest($0) }
         self.id = manifest.header.label.id.map { Download.ID(rawValue: $0) }
-        self.priority = manifest.header.label.priority
         self.userInfo = manifest.header.label.userInfo
+        self.options = DownloadOptions(manifest)
     }
 
-    /// The destinations in a directory that have a manifest, by name.
+    /// The destinations in a directory that have a manifest, sorted by name.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
     public static func paths(in directory: String) throws(DownloadError) -> [String] {

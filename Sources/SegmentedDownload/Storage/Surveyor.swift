@@ -24,7 +24,7 @@ package struct Surveyor: Sendable {
     }
 
     /// - Throws: ``Failure`` where the destination cannot be used, ``StorageError`` where the disk fails.
-    package func survey(_ paths: DestinationPaths, policy: DownloadSettings.ExistingFilePolicy) throws -> Finding {
+    package func survey(_ paths: DestinationPaths, policy: DownloadOptions.ExistingFilePolicy) throws -> Finding {
         try self.storage.checkWritable(directory: paths.directory)
         let found = try self.storage.status(of: paths.destination)
         if let found, policy != .overwrite {
@@ -39,7 +39,7 @@ package struct Surveyor: Sendable {
     // MARK: A finished file
 
     private func existing(
-        _ status: StorageStatus, _ paths: DestinationPaths, _ policy: DownloadSettings.ExistingFilePolicy
+        _ status: StorageStatus, _ paths: DestinationPaths, _ policy: DownloadOptions.ExistingFilePolicy
     ) throws -> ExistingFile {
         guard status.kind == .file else {
             let what = status.kind == .directory ? "is a directory" : "is not a regular file"

@@ -153,7 +153,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     private var countAtStart: Int64 = 0
 
     /// - Parameter known: what paid before, see ``limitObserved``.
-    package init(_ segments: DownloadSettings.Segments, known: Int? = nil) {
+    package init(_ segments: DownloadOptions.Segments, known: Int? = nil) {
         self.known = known
         switch segments {
         case .automatic:
@@ -178,7 +178,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     }
 
     /// Takes another wish of the user. Where the number is to be found, it is looked for from the present one.
-    package mutating func update(_ segments: DownloadSettings.Segments) {
+    package mutating func update(_ segments: DownloadOptions.Segments) {
         switch segments {
         case .automatic:
             self.isAutomatic = true

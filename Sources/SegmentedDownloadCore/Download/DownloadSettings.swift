@@ -1,51 +1,25 @@
-/// What the scheduling of one download is told by its user.
+/// The options of one download as the state machine uses them, with what the engine adds.
+@dynamicMemberLookup
 package struct DownloadSettings: Hashable, Sendable {
-    /// How many connections fetch one file.
-    package enum Segments: Hashable, Sendable {
-        /// As many as pay.
-        case automatic
-        /// Exactly so many, while that much work is left.
-        case exactly(Int)
+    package var options: DownloadOptions
+    /// The number of connections that was best when a file was last fetched from this host. An automatic search begins with it.
+    package var connectionsKnown: Int?
+    /// The sources' hosts, in order. Connections to equal hosts share one budget.
+    package var hosts: [String] = [""]
+    /// Whether the download begins paused.
+    package var startsPaused = false
+    /// The least length in bytes that a free connection takes over from another: near the end, smaller requests pay.
+    package var stealLengthMinimum: Int64
+
+    package init(_ options: DownloadOptions = DownloadOptions()) {
+        self.options = options.clamped
+        self.stealLengthMinimum = self.options.splitLengthMinimum ?? 16 << 10
     }
 
-    /// What to do about an interrupted download's remains.
-    package enum Continuation: Hashable, Sendable { case auto, must, no }
-
-    /// What to do when the remote resource is not the one begun with.
-    package enum ChangePolicy: Hashable, Sendable { case fail, restart }
-
-    /// What to do when the destination exists.
-    package enum ExistingFilePolicy: Hashable, Sendable { case verify, skip, rename, overwrite, fail }
-
-    package var segments: Segments = .automatic
-    /// How many connections paid when something was last fetched from there: where the number is to be found, it begins with this one.
-    package var connectionsKnown: Int?
-    /// Above 0, up to 1: its share beside others is in proportion to it.
-    package var priority = 0.5
-    /// 1 MiB: below this a request costs more than it saves on a 50 ms path.
-    package var splitLengthMinimum: Int64 = 1 << 20
-    /// The least, in bytes, that a free connection takes from another: what is left at the end is worth smaller requests.
-    package var stealLengthMinimum: Int64 = 16 << 10
-    package var continuation: Continuation = .auto
-    package var onChange: ChangePolicy = .fail
-    package var ifExists: ExistingFilePolicy = .verify
-    package var retry = RetryPolicy()
-    /// A connection that receives nothing for so long is replaced. Time it spends waiting for our disk does not count.
-    package var stallTimeout: Duration = .seconds(30)
-    /// The whole response head must have arrived by then, however slowly it trickles, connecting included.
-    package var headTimeout: Duration = .seconds(30)
-    /// How long a run may take from the moment its turn comes until it has all bytes; absent for as long as it takes.
-    package var timeLimit: Duration?
-    /// The longest resource that is accepted, in bytes.
-    package var lengthMaximum: Int64 = .max
-    /// The length that the resource must have, in bytes; absent where any will do.
-    package var lengthExpected: Int64?
-    /// The sources' hosts, in order: who counts as one server for the connection budget.
-    package var hosts: [String] = [""]
-    /// Whether the file's digest is known beforehand: then it tells what samples of the sources cannot.
-    package var hasDigests = false
-    /// Whether it rests until it is resumed, like one that was paused.
-    package var startsPaused = false
+    package subscript<Value>(dynamicMember path: WritableKeyPath<DownloadOptions, Value>) -> Value {
+        get { self.options[keyPath: path] }
+        set { self.options[keyPath: path] = newValue }
+    }
 
     /// The first source's host.
     package var host: String {
@@ -53,14 +27,28 @@ package struct DownloadSettings: Hashable, Sendable {
         set { self.hosts = [newValue] }
     }
 
-    package init() {}
+    /// The least length in bytes of a segment when a file is first divided.
+    ///
+    /// 1 MiB: below this a request costs more than it saves on a 50 ms path.
+    package var planLengthMinimum: Int64 { self.options.splitLengthMinimum ?? 1 << 20 }
 
-    /// Where a body is broken off of which nobody says how long it is.
-    var streamLengthMaximum: Int64 { min(self.lengthMaximum, self.lengthExpected ?? .max) }
+    package var retry: RetryPolicy {
+        var policy = RetryPolicy()
+        if let retries = self.options.retries {
+            policy.attemptsMax = retries
+            policy.firstContactAttemptsMax = retries
+        }
+        policy.delayFixed = self.options.retryDelay
+        policy.timeMax = self.options.retryTime
+        return policy
+    }
 
-    /// Why a resource of this length is another one than was asked for, if it is.
+    /// The length in bytes at which a body of unknown length is cut off.
+    var streamLengthMaximum: Int64 { min(self.options.lengthMaximum, self.options.lengthExpected ?? .max) }
+
+    /// Why a resource of this length is not the one asked for; nil if it is.
     func mismatch(ofLength length: Int64, from host: String) -> Failure? {
-        guard let expected = self.lengthExpected, length != expected else { return nil }
+        guard let expected = self.options.lengthExpected, length != expected else { return nil }
         return Failure(.integrity, "\(host) has a file of \(length) bytes, and it should have \(expected)")
     }
 }

@@ -225,7 +225,7 @@ extension DownloadStateMachine {
 
     /// The digest is wrong, and several sources brought the bytes: one after the other is trusted with all of them.
     private mutating func fetchFromOneSource() -> [DownloadAction]? {
-        guard let before = self.beforePlacing, self.settings.hasDigests else { return nil }
+        guard let before = self.beforePlacing, !self.settings.digests.isEmpty else { return nil }
         let order = [before.sources.reference] + before.sources.ids
         for source in order where !self.trusted.contains(source) {
             self.trusted.append(source)

@@ -84,7 +84,7 @@ extension DownloadStateMachine {
     }
 
     /// Takes another wish of the user as to how many connections fetch the file.
-    mutating func update(segments: DownloadSettings.Segments) -> [DownloadAction] {
+    mutating func update(segments: DownloadOptions.Segments) -> [DownloadAction] {
         self.settings.segments = segments
         return self.updateFetching { fetching in
             fetching.settings.segments = segments

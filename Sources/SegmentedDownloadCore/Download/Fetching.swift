@@ -287,7 +287,7 @@ struct Fetching: Hashable, Sendable {
 
     /// Cuts pieces as small as the user allows where connections are slow: what is little for a fast one takes a slow one long.
     private func planner(now: Duration) -> SegmentPlanner {
-        let (least, most) = (self.settings.stealLengthMinimum, self.settings.splitLengthMinimum)
+        let (least, most) = (self.settings.stealLengthMinimum, self.settings.planLengthMinimum)
         let rates = self.leases.filter {
             $0.phase == .receiving && !$0.order.isSample && !self.isCold($0, now: now)
         }.compactMap(\.meter.rate)

@@ -44,7 +44,7 @@ extension Fetching {
     private var pieceLength: Int64 {
         guard let window = self.window else { return .max }
         let piece = Self.piece(of: window.length / Int64(max(self.target, 1)))
-        let least = max(piece, min(self.settings.splitLengthMinimum, Self.piece(of: window.length)), 1)
+        let least = max(piece, min(self.settings.planLengthMinimum, Self.piece(of: window.length)), 1)
         return max(least, self.lengthWorthAsking(in: window))
     }
 

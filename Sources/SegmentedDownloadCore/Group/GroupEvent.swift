@@ -25,7 +25,7 @@ package enum GroupEvent: Sendable {
     /// A download is to have another share. Above 0, up to 1.
     case priority(DownloadID, Double)
     /// A download is to have another number of connections.
-    case segments(DownloadID, DownloadSettings.Segments)
+    case segments(DownloadID, DownloadOptions.Segments)
     /// The rate at which bytes may come has changed: how many connections pay must be found out anew.
     case rateChanged
 }

@@ -40,14 +40,19 @@ package struct Manifest: Hashable, Sendable {
         /// Above 0, up to 1.
         package var priority: Double
         package var userInfo: [String: String]
+        /// ``DownloadOptions`` as JSON; nil for the defaults, and in manifests of versions 1 to 3.
+        package var options: String?
 
-        /// 64 KiB as it is written: a quarter of what a header may be long.
+        /// 64 KiB as it is written, without the options: a quarter of the longest header.
         package static let lengthMaximum = 64 << 10
 
-        package init(id: String? = nil, priority: Double = 0.5, userInfo: [String: String] = [:]) {
+        package init(
+            id: String? = nil, priority: Double = 0.5, userInfo: [String: String] = [:], options: String? = nil
+        ) {
             self.id = id
             self.priority = priority
             self.userInfo = userInfo
+            self.options = options
         }
 
         /// How long it is written, the lengths before its texts included.

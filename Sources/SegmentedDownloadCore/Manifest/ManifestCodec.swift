@@ -11,8 +11,9 @@ package enum ManifestCodec {
         case headerDamaged
     }
 
-    /// What is written. Version 1, which had no label, and 2, which had no fingerprint of the resource, are read too.
-    package static let version: UInt16 = 3
+    /// The version that is written. Earlier ones are read, too: version 1 had no label, 2 no fingerprint of the resource, and 3 no
+    /// options.
+    package static let version: UInt16 = 4
     package static let recordLength = 32
 
     /// 256 KiB: many times what sources and validators need; a longer header is damage.
@@ -40,6 +41,7 @@ package enum ManifestCodec {
         body.write(header.digests)
         body.write(header.label)
         body.write(header.resource.locator, salt: header.id)
+        body.write(header.label.options)
         var bytes = ByteWriter()
         bytes.bytes = Self.magic
         bytes.write(Self.version)
@@ -116,10 +118,12 @@ package enum ManifestCodec {
             let entityTag = reader.readOptionalString(), let lastModified = reader.readOptionalString(),
             let contentEncoding = reader.readOptionalString(), let sources = reader.readStrings(),
             let digests = reader.readStrings(),
-            let label = version == 1 ? Manifest.Label() : reader.readLabel(),
+            var label = version == 1 ? Manifest.Label() : reader.readLabel(),
             let locator = version <= 2 ? .some(.unrecorded) : reader.readLocator(),
+            let options = version <= 3 ? .some(nil) : reader.readOptionalString(),
             reader.isAtEnd
         else { return nil }
+        label.options = options
         let (tag, date) = (
             entityTag.flatMap { EntityTag(fieldValue: $0) }, lastModified.flatMap { HTTPDate(fieldValue: $0) }
         )

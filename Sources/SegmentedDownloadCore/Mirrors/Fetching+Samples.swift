@@ -232,7 +232,7 @@ extension Fetching {
         if !self.hasAudited {
             self.hasAudited = true
             // One stream was compared with all that was there before it; a digest is compared with everything.
-            let isNeeded = !self.settings.hasDigests && !self.isSingleStream
+            let isNeeded = self.settings.digests.isEmpty && !self.isSingleStream
             self.audits += isNeeded ? self.endAudits() : []
         }
         // A change that only one answer showed may concern what other connections have just brought.

@@ -14,7 +14,7 @@ enum BareContinue {
                 spelled.append(argument)
                 continue
             }
-            let value = rest.first.flatMap { DownloadRequest.Continuation(rawValue: $0) }
+            let value = rest.first.flatMap { DownloadOptions.Continuation(rawValue: $0) }
             if value != nil { rest.removeFirst() }
             spelled.append("--continue=\((value ?? .auto).rawValue)")
         }

@@ -131,14 +131,14 @@ struct BenchCommand: SegdlSubcommand {
 
 /// Several values of `-s`.
 struct SegmentCounts: Hashable, ExpressibleByArgument {
-    let values: [DownloadRequest.Segments]
+    let values: [DownloadOptions.Segments]
 
-    init(_ values: [DownloadRequest.Segments]) {
+    init(_ values: [DownloadOptions.Segments]) {
         self.values = values
     }
 
     init?(argument: String) {
-        var values: [DownloadRequest.Segments] = []
+        var values: [DownloadOptions.Segments] = []
         for word in argument.split(separator: ",", omittingEmptySubsequences: false) {
             guard let count = SegmentCount(argument: String(word)) else { return nil }
             values.append(count.segments)

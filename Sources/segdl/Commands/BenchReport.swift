@@ -23,7 +23,7 @@ struct BenchReport {
         let memoryPeak: Int64?
         let connectionsPeak: Int
 
-        init(_ segments: DownloadRequest.Segments, _ figures: BenchFigures) {
+        init(_ segments: DownloadOptions.Segments, _ figures: BenchFigures) {
             self.segments =
                 switch segments {
                 case .automatic: nil
@@ -91,7 +91,7 @@ struct BenchReport {
     private var rows: [Row] = []
 
     /// Adds the median run, by rate.
-    mutating func add(_ segments: DownloadRequest.Segments, _ figures: [BenchFigures]) -> Row {
+    mutating func add(_ segments: DownloadOptions.Segments, _ figures: [BenchFigures]) -> Row {
         let row = Row(segments, figures.sorted { $0.rate < $1.rate }[(figures.count - 1) / 2])
         self.rows.append(row)
         return row

@@ -45,7 +45,7 @@ struct BenchTrial {
 
     /// - Throws: what the download fails with.
     func run(
-        _ segments: DownloadRequest.Segments, until signals: SignalSource
+        _ segments: DownloadOptions.Segments, until signals: SignalSource
     ) async throws(DownloadError) -> Outcome {
         var request = self.request
         request.segments = segments

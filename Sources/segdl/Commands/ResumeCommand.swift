@@ -84,7 +84,8 @@ struct ResumeCommand: FetchingCommand {
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
         if request.id == nil { request.id = saved.id }
         request.userInfo.merge(saved.userInfo) { own, _ in own }
-        request.digests = saved.digests + self.fetch.transfer.checksum.filter { !saved.digests.contains($0) }
+        request.digests =
+            saved.options.digests + self.fetch.transfer.checksum.filter { !saved.options.digests.contains($0) }
         return request
     }
 }

@@ -65,7 +65,7 @@ struct StatusCommand: SegdlSubcommand {
         let fraction = saved.bytesTotal == 0 ? 1 : Double(saved.bytesDone) / Double(saved.bytesTotal)
         var parts = ["\(saved.path.shown): \(amount) (\(Int(fraction * 100))%)"]
         if let validator = saved.validator { parts.append(validator) }
-        parts += saved.digests.map(\.description)
+        parts += saved.options.digests.map(\.description)
         parts.append("from \(saved.sourceDescription)")
         return parts.joined(separator: ", ")
     }
@@ -87,6 +87,6 @@ struct StatusRecord: Encodable {
         self.bytesDone = saved.bytesDone
         self.bytesTotal = saved.bytesTotal
         self.validator = saved.validator
-        self.digests = saved.digests.map(\.description)
+        self.digests = saved.options.digests.map(\.description)
     }
 }

@@ -123,7 +123,7 @@ extension InputList.Option {
     }
 
     /// Also aria2's `true` and `false`.
-    fileprivate var continuation: DownloadRequest.Continuation {
+    fileprivate var continuation: DownloadOptions.Continuation {
         get throws(ListProblem) {
             switch self.value {
             case "true": .auto

@@ -33,7 +33,7 @@ struct DestinationOptions: ParsableArguments {
         help: ArgumentHelp(
             "Go on with what an earlier run left: if it is of use (also a bare -c), or fail, or begin anew.",
             valueName: "HOW"))
-    var continuation = DownloadRequest.Continuation.auto
+    var continuation = DownloadOptions.Continuation.auto
 
     @Option(
         help: ArgumentHelp(
@@ -41,7 +41,7 @@ struct DestinationOptions: ParsableArguments {
             What to do when the file exists. verify: succeed if it is the remote file; replace it if it has that one's length, \
             and segdl fetched it from another URL; else fail.
             """, valueName: "HOW"))
-    var ifExists = DownloadRequest.ExistingFilePolicy.verify
+    var ifExists = DownloadOptions.ExistingFilePolicy.verify
 
     @Flag(
         name: [.customShort("g"), .customLong("no-glob"), .customLong("globoff")],

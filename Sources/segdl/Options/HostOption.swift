@@ -54,9 +54,9 @@ enum HostOption: String, Hashable, CaseIterable {
         case .minSplitSize, .maxFilesize:
             ("a size such as 512k or 4M, and at least 1", { ByteCount(argument: $0).map { $0.bytes > 0 } == true })
         case .fileAllocation: Self.oneOf(TransferOptions.FileAllocation.self)
-        case .onChange: Self.oneOf(DownloadRequest.ChangePolicy.self)
-        case .ifExists: Self.oneOf(DownloadRequest.ExistingFilePolicy.self)
-        case .continuation: Self.oneOf(DownloadRequest.Continuation.self)
+        case .onChange: Self.oneOf(DownloadOptions.ChangePolicy.self)
+        case .ifExists: Self.oneOf(DownloadOptions.ExistingFilePolicy.self)
+        case .continuation: Self.oneOf(DownloadOptions.Continuation.self)
         case .dir: ("a directory", { !$0.isEmpty })
         case .userInfo: ("KEY=VALUE", Self.reads(UserInfo.self))
         case .remoteTime, .noCreateDirs: ("true or false", { Bool($0) != nil })

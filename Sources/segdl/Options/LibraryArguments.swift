@@ -2,9 +2,9 @@
 public import ArgumentParser
 public import SegmentedDownload
 
-extension DownloadRequest.Continuation: ExpressibleByArgument {}
-extension DownloadRequest.ChangePolicy: ExpressibleByArgument {}
-extension DownloadRequest.ExistingFilePolicy: ExpressibleByArgument {}
+extension DownloadOptions.Continuation: ExpressibleByArgument {}
+extension DownloadOptions.ChangePolicy: ExpressibleByArgument {}
+extension DownloadOptions.ExistingFilePolicy: ExpressibleByArgument {}
 extension SyncPolicy: ExpressibleByArgument {}
 
 extension ExpectedDigest: ExpressibleByArgument {

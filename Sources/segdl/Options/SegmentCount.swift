@@ -6,9 +6,9 @@ struct SegmentCount: Hashable, ExpressibleByArgument {
     /// A sixteenth of the file descriptors a process may usually have: more is a mistake.
     static let countMax = 1024
 
-    let segments: DownloadRequest.Segments
+    let segments: DownloadOptions.Segments
 
-    init(_ segments: DownloadRequest.Segments) {
+    init(_ segments: DownloadOptions.Segments) {
         self.segments = segments
     }
 

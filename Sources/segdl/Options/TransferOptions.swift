@@ -28,7 +28,7 @@ struct TransferOptions: ParsableArguments {
     var linkedMirrors = false
 
     @Option(help: ArgumentHelp("What to do when the remote file is another one than before.", valueName: "HOW"))
-    var onChange = DownloadRequest.ChangePolicy.fail
+    var onChange = DownloadOptions.ChangePolicy.fail
 
     @Option(
         help: ArgumentHelp(

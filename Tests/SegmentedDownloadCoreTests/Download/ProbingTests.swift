@@ -445,7 +445,7 @@ struct ProbingTests {
 
     @Test("What to do about an existing file follows the policy and the digests")
     func existing() {
-        func conclusion(_ policy: DownloadSettings.ExistingFilePolicy, _ agrees: Bool?) -> DownloadConclusion? {
+        func conclusion(_ policy: DownloadOptions.ExistingFilePolicy, _ agrees: Bool?) -> DownloadConclusion? {
             var script = Script { $0.ifExists = policy }
             script.tell(.surveyed(.existing(ExistingFile(length: 5, record: nil, agreesWithDigests: agrees))))
             return script.conclusion
@@ -454,7 +454,7 @@ struct ProbingTests {
         #expect(conclusion(.verify, true) == .alreadyComplete)
         #expect(conclusion(.overwrite, nil) == nil)
         for (policy, agrees) in [(.fail, nil), (.verify, false), (.verify, nil)]
-            as [(DownloadSettings.ExistingFilePolicy, Bool?)]
+            as [(DownloadOptions.ExistingFilePolicy, Bool?)]
         {
             guard case .failed(let failure) = conclusion(policy, agrees) else {
                 Issue.record("\(policy) \(String(describing: agrees))")

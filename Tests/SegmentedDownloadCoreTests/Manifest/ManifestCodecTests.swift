@@ -16,7 +16,9 @@ struct ManifestCodecTests {
                 contentEncoding: "gzip"),
             completeLength: length, device: .max, inode: 0, bootID: "boot", sources: ["https://a/ü", ""],
             digests: ["sha-256=00"],
-            label: Manifest.Label(id: "ü 1", priority: 0.25, userInfo: ["title": "A\u{0}\n", "": "", "é": "x"]))
+            label: Manifest.Label(
+                id: "ü 1", priority: 0.25, userInfo: ["title": "A\u{0}\n", "": "", "é": "x"],
+                options: #"{"segments":4}"#))
     }
 
     private static func claim(_ offset: Int64, _ length: Int64) -> Claim {
@@ -79,8 +81,8 @@ struct ManifestCodecTests {
     private static var firstVersion: [UInt8] {
         var header = Self.header()
         header.label = .init()
-        // No name, eight bytes of priority, no keys; no locator; then the checksum.
-        var bytes = Array(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 1 + 4))
+        // No name, eight bytes of priority, no keys; no locator; no options; then the checksum.
+        var bytes = Array(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 1 + 1 + 4))
         bytes[8] = 1
         let length = UInt32(bytes.count + 4)
         for index in 0..<4 { bytes[10 + index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }
@@ -233,8 +235,8 @@ struct ManifestCodecTests {
     @Test("A newer version, or something else altogether, is told apart from damage")
     func versions() {
         var bytes = Self.bytes(Self.records)
-        bytes[8] = 4
-        #expect(throws: ManifestCodec.Damage.versionUnknown(4)) { try ManifestCodec.decode(bytes) }
+        bytes[8] = UInt8(ManifestCodec.version + 1)
+        #expect(throws: ManifestCodec.Damage.versionUnknown(5)) { try ManifestCodec.decode(bytes) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode([]) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode(Array("{}".utf8)) }
         bytes = Self.bytes(Self.records)

@@ -16,7 +16,7 @@ struct Script {
     private var observations: [LeaseID: LeaseObservation] = [:]
 
     init(
-        _ segments: DownloadSettings.Segments = .exactly(1), limits: GroupStateMachine.Limits = .init(),
+        _ segments: DownloadOptions.Segments = .exactly(1), limits: GroupStateMachine.Limits = .init(),
         _ change: (inout DownloadSettings) -> Void = { _ in }
     ) {
         var settings = DownloadSettings()
@@ -29,7 +29,7 @@ struct Script {
 
     /// A download whose first response, `bytes 0-`, was accepted and whose part file is ready.
     static func fetching(
-        _ segments: DownloadSettings.Segments, length: Int64, limits: GroupStateMachine.Limits = .init(),
+        _ segments: DownloadOptions.Segments, length: Int64, limits: GroupStateMachine.Limits = .init(),
         _ change: (inout DownloadSettings) -> Void = { _ in }
     ) -> Script {
         var script = Script(segments, limits: limits, change)

@@ -56,6 +56,60 @@ import Testing
         }
     }
 
+    @Test("A resume state and a manifest keep every option")
+    func optionsAreKept() async throws {
+        try await Harness.run { harness in
+            var options = DownloadOptions()
+            options.segments = .exactly(2)
+            options.priority = 0.25
+            options.bytesPerSecond = 512 << 20
+            options.splitLengthMinimum = 70_000
+            options.digests = [try #require(ExpectedDigest("md5=00000000000000000000000000000000"))]
+            options.computedDigests = [.sha1]
+            options.retries = 3
+            options.retryDelay = .milliseconds(400)
+            options.retryTime = .seconds(50)
+            options.stallTimeout = .seconds(6)
+            options.headTimeout = .seconds(7)
+            options.timeLimit = .seconds(800)
+            options.lengthMaximum = 9.mebibytes
+            options.lengthExpected = 8.mebibytes
+            options.onChange = .restart
+            options.ifExists = .fail
+            options.createsDirectories = false
+            options.keepsRemoteTime = true
+            options.allocates = false
+            options.syncPolicy = .end
+            let kept = options
+            let state = try await harness.withGroup { group in
+                let download = try group.add(harness.stuckRequest(cuts: "4") { $0.options = kept })
+                await download.reached(1.mebibytes)
+                return try #require(await download.pause())
+            }
+            let read = try JSONDecoder().decode(ResumeState.self, from: JSONEncoder().encode(state))
+            #expect(read == state && state.options == options)
+            #expect(try read.request().options == options)
+            #expect(try SavedDownload(at: harness.path).options == options)
+        }
+    }
+
+    @Test("A resume state of an earlier version is read")
+    func earlierState() throws {
+        let text = """
+            {"id":"film","isNamed":true,"source":"http://a/b","mirrors":[],"path":"/x","userInfo":{},"priority":0.25,
+            "segments":4,"continuation":"no","onChange":"restart","ifExists":"rename","digests":["crc32=00000001"],
+            "retries":3,"stallTimeout":[0,5000000000000000000],"headTimeout":[1,1553255926290448384],
+            "lengthMaximum":1000,"createsDirectories":false,"allocates":false,"bytesDone":5,"bytesTotal":10}
+            """
+        let request = try JSONDecoder().decode(ResumeState.self, from: Data(text.utf8)).request()
+        #expect(request.id == "film" && request.priority == 0.25 && request.segments == .exactly(4))
+        #expect(request.continuation == .auto && request.onChange == .restart && request.ifExists == .rename)
+        #expect(request.digests.map(\.description) == ["crc32=00000001"] && request.retries == 3)
+        #expect(request.stallTimeout == .seconds(5) && request.headTimeout == .seconds(20))
+        #expect(request.lengthMaximum == 1000 && !request.createsDirectories && !request.allocates)
+        #expect(request.syncPolicy == .checkpoint && request.retryDelay == nil)
+    }
+
     @Test("Pausing, resuming and cancelling twice is the same as once")
     func idempotent() async throws {
         try await Harness.run { harness in
@@ -178,7 +232,7 @@ import Testing
 
     @Test("Resuming with nothing to resume starts over, or fails where it must continue; never both")
     func nothingToResume() async throws {
-        for continuation in DownloadRequest.Continuation.allCases {
+        for continuation in DownloadOptions.Continuation.allCases {
             try await Harness.run { harness in
                 try await harness.interrupt(Harness.stuck, after: 1) { $0.stallTimeout = .seconds(3600) }
                 let (download, events) = try await harness.withGroup { group in

@@ -43,8 +43,8 @@ import Testing
 
     @Test(
         "A file that is not ours is never overwritten unasked",
-        arguments: DownloadRequest.ExistingFilePolicy.allCases)
-    func foreignFile(policy: DownloadRequest.ExistingFilePolicy) async throws {
+        arguments: DownloadOptions.ExistingFilePolicy.allCases)
+    func foreignFile(policy: DownloadOptions.ExistingFilePolicy) async throws {
         try await Harness.run { harness in
             try harness.write([1, 2, 3], to: harness.path)
             let result = await harness.fetch("/1M/file.bin") { $0.ifExists = policy }
@@ -116,8 +116,8 @@ import Testing
 
     @Test(
         "A directory at the destination is no file to replace",
-        arguments: [DownloadRequest.ExistingFilePolicy.verify, .overwrite])
-    func directory(policy: DownloadRequest.ExistingFilePolicy) async throws {
+        arguments: [DownloadOptions.ExistingFilePolicy.verify, .overwrite])
+    func directory(policy: DownloadOptions.ExistingFilePolicy) async throws {
         try await Harness.run { harness in
             try FileManager.default.createDirectory(atPath: harness.path, withIntermediateDirectories: false)
             let outcome4 = await harness.fetch("/1M/file.bin") { $0.ifExists = policy }

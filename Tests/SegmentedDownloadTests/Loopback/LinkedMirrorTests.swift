@@ -106,7 +106,7 @@ import Testing
                 }
                 let saved = try SavedDownload(at: harness.path)
                 #expect(saved.source == request.source.string && saved.mirrors == [mirror])
-                #expect(saved.foreignSources == [mirror] && saved.digests == [Self.sha256(seed: 1)])
+                #expect(saved.foreignSources == [mirror] && saved.options.digests == [Self.sha256(seed: 1)])
                 var configuration = DownloadConfiguration()
                 configuration.netrc = try Netrc(text: "default login name password secret\n", name: "netrc")
                 let result = try await withDownloadClient(configuration) { client in

@@ -155,8 +155,8 @@ import Testing
 
     @Test(
         "A manifest of a later version is left as it is, and so is its part",
-        arguments: [DownloadRequest.Continuation.auto, .no])
-    func laterManifest(continuation: DownloadRequest.Continuation) async throws {
+        arguments: [DownloadOptions.Continuation.auto, .no])
+    func laterManifest(continuation: DownloadOptions.Continuation) async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck, after: Self.half)
             var bytes = try harness.bytes(harness.manifest)

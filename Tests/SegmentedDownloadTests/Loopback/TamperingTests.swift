@@ -89,8 +89,8 @@ import Testing
 
     @Test(
         "A finished file that a crash left with the part's name too loses that name",
-        arguments: [DownloadRequest.ExistingFilePolicy.verify, .overwrite])
-    func secondName(policy: DownloadRequest.ExistingFilePolicy) async throws {
+        arguments: [DownloadOptions.ExistingFilePolicy.verify, .overwrite])
+    func secondName(policy: DownloadOptions.ExistingFilePolicy) async throws {
         try await Harness.run { harness in
             let first = await harness.fetch("/1M/file.bin")
             #expect(first.code == nil, "\(first)")

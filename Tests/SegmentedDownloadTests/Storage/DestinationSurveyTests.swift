@@ -23,8 +23,8 @@ struct DestinationSurveyTests {
 
     @Test(
         "A directory is no file to be replaced",
-        arguments: [DownloadSettings.ExistingFilePolicy.overwrite, .verify, .skip])
-    func directory(policy: DownloadSettings.ExistingFilePolicy) async throws {
+        arguments: [DownloadOptions.ExistingFilePolicy.overwrite, .verify, .skip])
+    func directory(policy: DownloadOptions.ExistingFilePolicy) async throws {
         try await withTemporaryDirectory { folder in
             let paths = DestinationPaths(path: folder + "/name")
             try FileManager.default.createDirectory(atPath: paths.destination, withIntermediateDirectories: false)

@@ -94,7 +94,7 @@ package struct MachineWorld {
         settings.segments = count == 0 ? .automatic : .exactly(count)
         settings.splitLengthMinimum = 1 << Int64.random(in: 6...20, using: &self.generator)
         settings.stealLengthMinimum = max(
-            settings.splitLengthMinimum >> Int64.random(in: 0...6, using: &self.generator), 1)
+            settings.planLengthMinimum >> Int64.random(in: 0...6, using: &self.generator), 1)
         settings.onChange = Bool.random(using: &self.generator) ? .fail : .restart
         settings.stallTimeout = .seconds(5)
         settings.headTimeout = .seconds(4)

@@ -92,7 +92,7 @@ package struct SharingWorld {
 
     @discardableResult
     package mutating func add(
-        _ length: Int64, priority: Double = 0.5, segments: DownloadSettings.Segments = .exactly(16),
+        _ length: Int64, priority: Double = 0.5, segments: DownloadOptions.Segments = .exactly(16),
         host: String = "host"
     ) -> Int {
         let number = self.downloads.count
@@ -122,7 +122,7 @@ package struct SharingWorld {
         self.take(.priority(DownloadID(number), priority))
     }
 
-    package mutating func update(_ number: Int, segments: DownloadSettings.Segments) {
+    package mutating func update(_ number: Int, segments: DownloadOptions.Segments) {
         self.take(.segments(DownloadID(number), segments))
     }
 

@@ -1,16 +1,16 @@
-/// A digest a file is expected to have.
+/// A digest that a file must have.
 public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
     /// The digests that can be checked.
-    public enum Algorithm: String, Hashable, Sendable, CaseIterable {
+    public enum Algorithm: String, Codable, Hashable, Sendable, CaseIterable {
         case crc32
-        /// CRC-32C, which object stores say of what they have.
+        /// CRC-32C (RFC 3720 §12.1), as object stores state it.
         case crc32c
-        /// CRC-64/NVME, likewise.
+        /// CRC-64/NVME, as object stores state it.
         case crc64nvme
         case md5, sha1, sha256, sha512
 
         /// The digest's length in bytes.
-        var length: Int {
+        package var length: Int {
             switch self {
             case .crc32, .crc32c: 4
             case .crc64nvme: 8
@@ -26,7 +26,7 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
     /// Lower-case hexadecimal digits.
     public let hex: String
 
-    /// Reads `ALGORITHM=HEX`, such as `sha256=9f86…`; absent if it is neither.
+    /// Reads `ALGORITHM=HEX`, such as `sha256=9f86…`. Nil if the algorithm is unknown or the digits do not fit it.
     public init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2,
@@ -35,7 +35,7 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
         self.init(algorithm, hex: String(parts[1]))
     }
 
-    /// Absent if there are not exactly as many hexadecimal digits as the algorithm has.
+    /// Nil unless `hex` has exactly as many hexadecimal digits as the algorithm.
     public init?(_ algorithm: Algorithm, hex: String) {
         let hex = hex.lowercased()
         guard hex.utf8.count == algorithm.length * 2, hex.utf8.allSatisfy({ Self.isHexDigit($0) }) else { return nil }
@@ -47,8 +47,8 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 
-    /// Whether two files that somebody made differ in it, as far as anybody knows; CRCs are by accident, or wish, the same.
-    var isOfContent: Bool {
+    /// Whether no two different files are known to have the same one. CRCs collide by accident, MD5 and SHA-1 on purpose.
+    package var isOfContent: Bool {
         switch self.algorithm {
         case .crc32, .crc32c, .crc64nvme, .md5, .sha1: false
         case .sha256, .sha512: true
@@ -56,4 +56,21 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
     }
 
     public var description: String { "\(self.algorithm.rawValue)=\(self.hex)" }
+}
+
+/// As text, such as `sha256=9f86…`.
+extension ExpectedDigest: Codable {
+    public init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        let text = try value.decode(String.self)
+        guard let digest = Self(text) else {
+            throw DecodingError.dataCorruptedError(in: value, debugDescription: "not ALGORITHM=HEX")
+        }
+        self = digest
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var value = encoder.singleValueContainer()
+        try value.encode(self.description)
+    }
 }

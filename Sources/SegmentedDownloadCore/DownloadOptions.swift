@@ -1,0 +1,165 @@
+/// How one file is fetched: everything about it that can be chosen, except where it comes from, where it goes, and secrets.
+///
+/// A request, a manifest and a ``DownloadSettings`` hold this value as it is. A new option is declared here, once, with its
+/// default; it needs a line in ``init(from:)`` besides.
+public struct DownloadOptions: Hashable, Sendable {
+    /// How many connections fetch the file.
+    public enum Segments: Hashable, Sendable {
+        /// segdl chooses the number.
+        case automatic
+        /// Exactly this number, at least 1, while that much work is left.
+        case exactly(Int)
+
+        /// With at least one connection.
+        package var clamped: Segments {
+            switch self {
+            case .automatic: .automatic
+            case .exactly(let count): .exactly(max(count, 1))
+            }
+        }
+    }
+
+    /// What to do with a partial download that an earlier run left.
+    public enum Continuation: String, Codable, Hashable, Sendable, CaseIterable {
+        /// Resume it if that is possible, else start over.
+        case auto
+        /// Resume it or fail.
+        case must
+        /// Start over.
+        case no
+    }
+
+    /// What to do if the remote file is not the one that the partial download was begun with.
+    public enum ChangePolicy: String, Codable, Hashable, Sendable, CaseIterable {
+        /// Fail, and keep the partial download.
+        case fail
+        /// Start over. The old part is kept until the new one has begun.
+        case restart
+    }
+
+    /// What to do if the destination exists.
+    public enum ExistingFilePolicy: String, Codable, Hashable, Sendable, CaseIterable {
+        /// Succeed without fetching if it is the remote file, else fail.
+        case verify
+        /// Succeed without looking at it.
+        case skip
+        /// Choose another name, with a number.
+        case rename
+        /// Replace it once the new file is complete.
+        case overwrite
+        /// Fail.
+        case fail
+    }
+
+    /// How many connections fetch the file.
+    public var segments: Segments = .automatic
+    /// Above 0, at most 1. A file's share of connections and bytes is in proportion to it. A value outside is replaced by the
+    /// nearest one inside.
+    public var priority = 0.5
+    /// Body bytes per second, at least 1; nil for no limit.
+    public var bytesPerSecond: Int64?
+    /// The length in bytes below which no segment is cut, at least 1. Nil: 1 MiB when the file is first divided, and 16 KiB for
+    /// what is left at its end.
+    public var splitLengthMinimum: Int64?
+    /// What to do with a partial download that an earlier run left.
+    public var continuation: Continuation = .auto
+    /// What to do if the remote file is not the one that the partial download was begun with.
+    public var onChange: ChangePolicy = .fail
+    /// What to do if the destination exists.
+    public var ifExists: ExistingFilePolicy = .verify
+    /// Digests that the file must have. If one differs, the download fails with code `integrity` and the final name never appears.
+    public var digests: [ExpectedDigest] = []
+    /// Digests to compute and report with the result. They are computed while the file is fetched, without reading it again.
+    public var computedDigests: [ExpectedDigest.Algorithm] = []
+    /// Failures in a row without a byte of progress before the download fails. Nil: 10, and 3 for an origin that was never reached.
+    public var retries: Int?
+    /// The delay before another attempt. Nil: random, at most half a second, twice that for each further failure, at most 30 s.
+    /// A server's `Retry-After` is respected in any case.
+    public var retryDelay: Duration?
+    /// How long after the last byte of progress another attempt may be made; nil for no limit.
+    public var retryTime: Duration?
+    /// A connection that receives nothing for this long is replaced. Time spent waiting for the disk does not count.
+    public var stallTimeout: Duration = .seconds(30)
+    /// The time within which the whole response head must arrive, connecting included.
+    public var headTimeout: Duration = .seconds(30)
+    /// The time within which the whole file must arrive, counted from the moment its turn comes, each time it is resumed. Then it
+    /// fails with code `network`, and its bytes are kept. Nil for no limit.
+    public var timeLimit: Duration?
+    /// The longest file accepted, in bytes. A longer one fails with code `space`.
+    public var lengthMaximum: Int64 = .max
+    /// The length in bytes that the file must have, such as a metalink states it; nil for any. Sources with a file of another
+    /// length are not used. If none has the right one, the download fails with code `integrity`.
+    public var lengthExpected: Int64?
+    /// Whether missing directories are created. If not, a missing directory is an error with code `file`.
+    public var createsDirectories = true
+    /// Whether the finished file gets the modification time that the server states.
+    public var keepsRemoteTime = false
+    /// Whether space for the whole file is reserved before its first byte is written.
+    public var allocates = true
+    /// When written bytes are made durable. A killed process loses nothing under any policy.
+    public var syncPolicy: SyncPolicy = .checkpoint
+
+    public init() {}
+
+    /// With every number inside its range.
+    package var clamped: DownloadOptions {
+        var options = self
+        options.segments = self.segments.clamped
+        options.priority = self.priority > 0 ? min(self.priority, 1) : Double.leastNormalMagnitude
+        options.bytesPerSecond = self.bytesPerSecond.map { max($0, 1) }
+        options.splitLengthMinimum = self.splitLengthMinimum.map { max($0, 1) }
+        options.retries = self.retries.map { max($0, 0) }
+        return options
+    }
+}
+
+extension DownloadOptions: Codable {
+    /// An option that is missing has its default, so that values stored by earlier versions can be read.
+    public init(from decoder: any Decoder) throws {
+        self.init()
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        func read<Value: Decodable>(_ key: CodingKeys, _ path: WritableKeyPath<Self, Value>) throws {
+            if let value = try values.decodeIfPresent(Value.self, forKey: key) { self[keyPath: path] = value }
+        }
+        func read<Value: Decodable>(_ key: CodingKeys, _ path: WritableKeyPath<Self, Value?>) throws {
+            self[keyPath: path] = try values.decodeIfPresent(Value.self, forKey: key)
+        }
+        try read(.segments, \.segments)
+        try read(.priority, \.priority)
+        try read(.bytesPerSecond, \.bytesPerSecond)
+        try read(.splitLengthMinimum, \.splitLengthMinimum)
+        try read(.continuation, \.continuation)
+        try read(.onChange, \.onChange)
+        try read(.ifExists, \.ifExists)
+        try read(.digests, \.digests)
+        try read(.computedDigests, \.computedDigests)
+        try read(.retries, \.retries)
+        try read(.retryDelay, \.retryDelay)
+        try read(.retryTime, \.retryTime)
+        try read(.stallTimeout, \.stallTimeout)
+        try read(.headTimeout, \.headTimeout)
+        try read(.timeLimit, \.timeLimit)
+        try read(.lengthMaximum, \.lengthMaximum)
+        try read(.lengthExpected, \.lengthExpected)
+        try read(.createsDirectories, \.createsDirectories)
+        try read(.keepsRemoteTime, \.keepsRemoteTime)
+        try read(.allocates, \.allocates)
+        try read(.syncPolicy, \.syncPolicy)
+    }
+}
+
+extension DownloadOptions.Segments: Codable {
+    /// The number; null for ``automatic``.
+    public init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        self = value.decodeNil() ? .automatic : .exactly(try value.decode(Int.self))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var value = encoder.singleValueContainer()
+        switch self {
+        case .automatic: try value.encodeNil()
+        case .exactly(let count): try value.encode(count)
+        }
+    }
+}
