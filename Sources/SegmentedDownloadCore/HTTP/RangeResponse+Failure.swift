@@ -1,5 +1,5 @@
 extension RangeResponse {
-    /// What a response that yields no bytes means to a person.
+    /// The failure to report for a response whose body is not used.
     package func failure(host: String) -> Failure {
         switch self {
         case .refused(let status, let retryAfter):
