@@ -183,7 +183,7 @@ extension DownloadStateMachine {
                 .failed(
                     Failure(
                         failure.code,
-                        "\(failure.message); and so did \(others) other \(others == 1 ? "source" : "sources")",
+                        "\(failure.message); \(others) other \(others == 1 ? "source" : "sources") failed too",
                         hint: failure.hint, status: failure.status, errno: failure.errno)))
         }
         let retryAt = max(self.sources[next].retryAt, .zero)

@@ -29,11 +29,11 @@ extension DownloadStateMachine {
                     return self.rest(
                         .failed(
                             Failure(
-                                .integrity, "the partial file once had another digest than it should",
+                                .integrity, "the partial file was complete once and did not match its digest",
                                 hint: "Give its digest with --checksum, or start anew with --continue no")))
                 }
                 return self.settled(
-                    .beginAnew("it had another digest than it should, and no digest is given now"), hasPart: false)
+                    .beginAnew("it did not match its digest, and no digest is given now"), hasPart: false)
             }
             guard !saved.missing.isEmpty else {
                 self.state = .probing(
@@ -84,11 +84,11 @@ extension DownloadStateMachine {
             }
             switch (file.agreesWithDigests, file.record) {
             case (true?, _): return self.rest(.alreadyComplete)
-            case (false?, _): return self.rest(exists(" and has another digest than the one given"))
+            case (false?, _): return self.rest(exists(" and does not match the given digest"))
             case (nil, let record?) where record.completeLength == file.length:
                 self.state = .probing(Probing(.compare(file, record), replaces: false))
                 return []
-            case (nil, _): return self.rest(exists(" and nothing proves it to be the file asked for"))
+            case (nil, _): return self.rest(exists(" and nothing proves that it is the requested file"))
             }
         }
     }

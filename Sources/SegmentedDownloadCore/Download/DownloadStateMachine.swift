@@ -281,7 +281,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         let startedAt = self.startedAt ?? now
         self.startedAt = startedAt
         guard now - startedAt >= limit else { return nil }
-        return Failure(.network, "not finished within \(limit.inSeconds) s, and no more time was allowed")
+        return Failure(.network, "not finished within \(limit.inSeconds) s, the time allowed")
     }
 
     // MARK: Transitions

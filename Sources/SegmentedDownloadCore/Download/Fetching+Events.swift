@@ -18,7 +18,7 @@ extension Fetching {
         switch response {
         case .partial where self.plan.completeLength == nil:
             // A body of unknown length ends where its stream ends. A partial body would end the file too early.
-            return self.refuseRange(index, "a part came, and no range was asked for", now: now)
+            return self.refuseRange(index, "it sent a partial response, although no range was requested", now: now)
         case .partial(let range, _) where range.upperBound <= segment.position:
             return self.refuseRange(
                 index, "its answer ends before byte \(segment.position), which was asked for", now: now)
@@ -28,14 +28,14 @@ extension Fetching {
         where self.isSingleStream && self.plan.completeLength == nil && found.endsWithConnection
             && !self.resource.endsWithConnection:
             // The end of this body cannot be verified, although that of the earlier response could.
-            let reason = "it does not say how long the file is, and how it said so before"
+            let reason = "its response has no length or chunked coding any more, so its end cannot be verified"
             return self.refuse(
                 index, Failure(.protocol, "\(self.host(index)): \(reason)", isTransient: true), now: now)
         case .whole where self.isSingleStream:
             let end = self.plan.completeLength ?? self.settings.streamLengthMaximum
             return self.accept(index, segment, responseEnd: end, now: now)
         case .whole:
-            return self.refuseRange(index, "the whole file came instead of a range", now: now)
+            return self.refuseRange(index, "it sent the whole file instead of a range", now: now)
         case .ignoresRanges(let reason):
             return self.refuseRange(index, reason, now: now)
         case .changed(let difference):
@@ -50,7 +50,7 @@ extension Fetching {
             let difference = "its length was \(was) bytes and is now \(length) bytes"
             return self.disagrees(difference, lease, now: now) + self.end(index)
         case .unsatisfiable:
-            return self.refuseRange(index, "the range is said to be unsatisfiable", now: now)
+            return self.refuseRange(index, "it answered 416 to a range that lies within the file", now: now)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
             return self.refuse(index, response.failure(host: self.host(index)), now: now)
         }
@@ -91,7 +91,7 @@ extension Fetching {
         self.rangeRefusals += 1
         let note: [DownloadAction] =
             self.rangeRefusals == Self.rangeRefusalsMax
-            ? [.report(.note("\(self.host(index)) does no ranges: \(reason)"))] : []
+            ? [.report(.note("\(self.host(index)) does not support ranges: \(reason)"))] : []
         self.plan.postpone(self.leases[index].order.segment, until: now + self.settings.retry.delayBase)
         return note + self.end(index)
     }
@@ -150,12 +150,12 @@ extension Fetching {
     /// the bytes it delivered.
     private mutating func overrun(_ index: Int, length: Int64) -> [DownloadAction] {
         let source = self.leases[index].order.source
-        let difference = "it goes on behind byte \(length), where it should end"
+        let difference = "it continues after byte \(length), where it should end"
         guard self.sources.hasAlternative(to: source) else {
             self.outcome = .changed(difference)
             return self.end(index)
         }
-        let reason = "\(self.host(index)) has another file: \(difference); what it brought is fetched anew"
+        let reason = "\(self.host(index)) has another file: \(difference); its bytes are fetched again"
         return self.quarantine(source, reason) + self.end(index)
     }
 
@@ -214,7 +214,7 @@ extension Fetching {
             self.outcome = .failed(failure)
         case .corrupt(let failure):
             if self.sources.hasAlternative(to: lease.order.source) {
-                actions += self.quarantine(lease.order.source, "\(failure.message); what it brought is fetched anew")
+                actions += self.quarantine(lease.order.source, "\(failure.message); its bytes are fetched again")
             } else {
                 self.outcome = .failed(failure)
             }

@@ -193,7 +193,7 @@ struct Probing: Hashable, Sendable {
             return .failed(Failure(.protocol, "\(settings.hosts[self.source.rawValue]): \(reason)"))
         }
         self.sendsRange = false
-        return .again([.report(.note("\(settings.hosts[self.source.rawValue]) does no ranges: \(reason)"))])
+        return .again([.report(.note("\(settings.hosts[self.source.rawValue]) does not support ranges: \(reason)"))])
     }
 
     private func accepted(
@@ -221,7 +221,7 @@ struct Probing: Hashable, Sendable {
     private func compared(_ record: RemoteResource, _ current: RemoteResource) -> Verdict {
         switch record.verdict(on: current) {
         case .same: .current
-        case .changed, .unproven: .changed("the origin offers nothing to compare what is there with")
+        case .changed, .unproven: .changed("the origin sends no validator that could confirm it")
         case .elsewhere(let difference): .elsewhere(difference)
         }
     }

@@ -128,7 +128,7 @@ package enum RangeResponse: Hashable, Sendable {
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(request, head, locator)
         case 400...599: self = .rejected(status: head.status)
-        default: self = .malformed("status \(head.status) answers no request for a file")
+        default: self = .malformed("status \(head.status) is no valid answer to a request for a file")
         }
     }
 

@@ -22,7 +22,7 @@ extension Fetching {
         guard self.isBelieved(offset) else { return [] }
         let accused = self.contributor(of: offset)
         guard self.sources.hasMirrors || accused != .source(.first), accused != .source(source) else {
-            self.outcome = .changed("its byte \(offset) is not the one fetched before")
+            self.outcome = .changed("its byte \(offset) differs from the one fetched before")
             return []
         }
         // Nothing useful has been written yet, so the part on disk is set aside.
@@ -156,7 +156,7 @@ extension Fetching {
             self.sources[id].standing = .unproven
             self.sources[id].samples = []
             self.sources[id].deniedAt = nil
-            return .report(.note("\(self.sources[id].host) is compared again: what it contradicted is fetched anew"))
+            return .report(.note("\(self.sources[id].host) is compared again; what it contradicted is fetched again"))
         }
     }
 }

@@ -128,11 +128,12 @@ extension Fetching {
             }
             self.audits = []
             let host = self.sources[lease.order.source].host
-            let reason = "\(host) does no ranges to compare with; what another source brought is fetched anew"
+            let reason = "\(host) does not support ranges to compare with; bytes of other sources are fetched again"
             return contributors.flatMap { self.discard($0, reason) } + self.end(index)
         case .unsatisfiable, .notModified:
             let host = self.sources[lease.order.source].host
-            return self.loseSource(lease.order.source, Failure(.protocol, "\(host) does no ranges")) + self.end(index)
+            let failure = Failure(.protocol, "\(host) does not support ranges")
+            return self.loseSource(lease.order.source, failure) + self.end(index)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
             let failure = response.failure(host: self.sources[lease.order.source].host)
             return self.sampleFailed(failure, lease, now: now) + self.end(index)
@@ -180,7 +181,7 @@ extension Fetching {
         case .finished, .stopped:
             // A refusal was counted with its response.
             if lease.wasAccepted, !self.sources[source].isGone {
-                let failure = Failure(.network, "\(self.sources[source].host): nothing came", isTransient: true)
+                let failure = Failure(.network, "\(self.sources[source].host): no byte was received", isTransient: true)
                 actions += self.sampleFailed(failure, lease, now: now)
             }
         case .differs(let offset):
@@ -245,7 +246,7 @@ extension Fetching {
         } else if !self.hasUsable {
             self.outcome = .failed(
                 Failure(
-                    .network, "no source is left to compare with what others brought",
+                    .network, "no source is left to compare the bytes of other sources with",
                     hint: "Run the same command again: nothing is fetched twice"))
         }
     }

@@ -68,7 +68,7 @@ extension Fetching {
             self.outcome = .failed(failure)
             return []
         }
-        return [.report(.note("\(failure.message); going on with the other sources"))] + self.replaceReference()
+        return [.report(.note("\(failure.message); continuing with the other sources"))] + self.replaceReference()
     }
 
     /// Handles an answer with another validator than the source's earlier ones.
@@ -206,7 +206,7 @@ extension Fetching {
             self.withdrawals += self.sources.earlier[index]
             self.sources.earlier[index] = []
             self.audits.removeAll { $0.contributor == contributor }
-            return [.report(.note(reason ?? "what another source brought before differs; it is fetched anew"))]
+            return [.report(.note(reason ?? "bytes from another source differ; they are fetched again"))]
                 + readmitted + self.endSamples() + self.reviseIfSettled()
         }
     }
@@ -227,7 +227,7 @@ extension Fetching {
             .report(
                 .note(
                     reason
-                        ?? "\(self.sources[source].host) has other bytes than the other sources; what it brought is fetched anew"
+                        ?? "\(self.sources[source].host) has other bytes than the other sources; its bytes are fetched again"
                 ))
         ]
         actions += readmitted
@@ -236,8 +236,8 @@ extension Fetching {
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(
                 Failure(
-                    .integrity, "the sources have different files, and none that could go on is left",
-                    hint: "Name the right one alone, or give its digest with --checksum"))
+                    .integrity, "the sources have different files, and no source is left to continue with",
+                    hint: "Give only the correct source, or give its digest with --checksum"))
             return actions
         }
         return actions + self.reviseIfSettled()
@@ -314,7 +314,7 @@ extension Fetching {
         return [
             .report(
                 .note(
-                    "the digest does not match; what other sources brought is fetched again from "
+                    "the digest does not match; the bytes of other sources are fetched again from "
                         + self.sources[source].host))
         ] + self.revise(withdrawing: others, remarks: false)
     }
