@@ -300,7 +300,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         self.judge(rate, seen, now: now)
     }
 
-    /// Whether about as many connections receive as the target says. With packet loss, one may start seconds late.
+    /// Whether about as many connections receive as the target requires. With packet loss, one may start seconds late.
     private func isComparable(_ seen: Observation) -> Bool {
         let margin = self.target / 4
         if case .shrinking = self.phase, seen.receiving > self.target + margin { return false }

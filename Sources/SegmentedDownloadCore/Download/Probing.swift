@@ -24,8 +24,8 @@ struct Probing: Hashable, Sendable {
         case current
         /// The resource has changed. The clause says how.
         case changed(String)
-        /// The bytes on disk came from another resource. The clause says how its content certainly differs; without it,
-        /// the bytes must be compared.
+        /// The bytes on disk came from another resource. The clause says how its content differs. If that
+        /// is not certain, it is absent and the bytes must be compared.
         case elsewhere(String?)
         case failed(Failure)
     }

@@ -97,7 +97,7 @@ package enum RangeResponse: Hashable, Sendable {
     case unsatisfiable(completeLength: Int64?)
     /// The origin now serves another version of the resource. The clause says how it differs.
     case changed(String)
-    /// The response is from another resource. The clause says how its content differs, if it certainly does.
+    /// The response is from another resource. The clause says how its content differs, if that is certain.
     case moved(String?)
     /// Not a usable answer to a range request. The origin can serve one stream at best. The clause says why.
     case ignoresRanges(String)

@@ -10,8 +10,8 @@ package enum IdentityVerdict: Hashable, Sendable {
     case unproven
     /// Another version of the same resource. The clause says how it differs.
     case changed(String)
-    /// Another resource, so validators prove nothing. The clause says how the content certainly differs; without it,
-    /// the bytes must be compared.
+    /// Another resource, so validators prove nothing. The clause says how the content differs. If that is
+    /// not certain, it is absent and the bytes must be compared.
     case elsewhere(String?)
 }
 
@@ -38,8 +38,7 @@ extension RemoteResource {
         }
     }
 
-    /// How the content of `current` certainly differs, as a clause for a message: in its length or its coding. Nil if
-    /// it may be the same.
+    /// How the content of `current` differs in length or coding, as a clause for a message. Nil if it may be the same.
     package func differenceInContent(from current: RemoteResource) -> String? {
         if let recorded = self.completeLength, let length = current.completeLength, recorded != length {
             return "its length was \(recorded) bytes and is now \(length) bytes"
