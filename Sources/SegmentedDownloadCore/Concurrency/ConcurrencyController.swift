@@ -1,21 +1,23 @@
-/// Finds how many connections one file deserves.
+/// Chooses the number of connections for one file.
 ///
-/// A fixed number is exact. Otherwise some are tried as soon as there is enough to fetch for that, all that may be where each brings as
-/// much as the first, and else the number doubles while doubling pays. What it did not pay for is given back once the rate is steady, and
-/// where the rate falls for good more are tried again: a path that loses packets is fast at first, whatever the number.
+/// A number set by the user is used as it is. Otherwise the controller starts with one connection, then tries several
+/// as soon as the file is worth it. If each of them is as fast as the first, it tries the maximum at once; if not, it
+/// doubles the number while doubling pays. Once the rate is steady it gives back connections that did not pay. If the
+/// rate falls lastingly it tries more again, because on a path that loses packets all connections are fast only at
+/// first.
 package struct ConcurrencyController: Hashable, Sendable {
-    /// What has come and what is still to come, as seen at a tick.
+    /// What the scheduler measured, at a tick.
     package struct Observation: Hashable, Sendable {
-        /// Bytes that have come in all.
+        /// The number of bytes received so far.
         package var bytes: Int64
-        /// Connections that bring some.
+        /// The number of connections that receive a body.
         package var receiving: Int
-        /// Bytes not there yet.
+        /// The number of bytes not written yet.
         package var bytesMissing: Int64
-        /// Seconds from asking to the first byte.
+        /// Seconds from a request to its first byte.
         package var requestCost: Double
-        /// Bytes that each of the others had brought, on average, when it was as old as the first one was when they were asked for;
-        /// absent while none is that old.
+        /// The average number of bytes that each later connection had received at the age at which the first one was
+        /// joined by them. Absent while no later connection is that old.
         package var newcomer: Double?
 
         package init(
@@ -30,81 +32,86 @@ package struct ConcurrencyController: Hashable, Sendable {
     }
 
     private enum Phase: Hashable {
-        /// One connection, until it is seen whether more are worth their requests.
+        /// One connection is open. Its rate decides whether more are worth their requests.
         case beginning
-        /// More are tried than the number before, which brought `rate`.
+        /// More connections are on trial than the number before, which reached `rate`.
         case growing(before: Int, rate: Double)
-        /// Fewer are tried than the number before, which brought `rate`.
+        /// Fewer connections are on trial than the number before, which reached `rate`.
         case shrinking(before: Int, rate: Double)
         /// The number is kept.
         case steady(Steadiness)
     }
 
-    /// What a number brings that is kept.
+    /// Measurements of a number of connections that is kept.
     private struct Steadiness: Hashable {
-        /// Bytes per second on average, the last ones counting most.
+        /// A moving average of the rate in bytes per second.
         var rate: Double
-        /// Since when no window's rate was far from another's.
+        /// The start of the period in which all windows had similar rates.
         var since: Duration
         var lowest: Double
         var highest: Double
-        /// Windows in a row that brought much less than the average.
+        /// Consecutive windows with a rate far below the average.
         var lowCount = 0
     }
 
-    /// Doubling must raise the rate by this factor to be followed by another doubling.
+    /// Doubling must raise the rate by this factor for the number to be doubled again.
     package static let gainMinimum = 1.15
 
-    /// Where several bring this part of what one alone would let expect, nothing but the connections is at its limit.
+    /// If connections together reach this fraction of the first one's rate times their number, only their number limits
+    /// the rate.
     package static let linearMinimum = 0.9
 
-    /// Connections given back that brought less than this part of what the others bring did not help.
+    /// Connections that were given back did not help if they carried less than this fraction of an equal share.
     package static let helpMinimum = 0.5
 
-    /// Who brings this part of what the first one brought at the same age is not held up by the others. Three of four that share what one
-    /// could have bring less.
+    /// Later connections that reach this fraction of the bytes that the first one had at the same age do not slow each
+    /// other down. Four that share the capacity of three stay below it.
     package static let unhinderedMinimum = 0.8
 
-    /// Where several that are not held up seem to bring less than this part of what one let expect, it is the moments that deceive.
+    /// If unhindered connections together stay below this fraction of the expected rate, the bytes arrive in bursts.
     package static let burstRate = 0.5
 
-    /// Giving connections back, one after the other, may cost so much of the rate they brought together.
+    /// The rate after giving connections back must stay above this fraction of the rate with all of them.
     package static let lossMaximum = 0.9
 
-    /// Fewer than one of so many are not worth giving back: rates are not known as finely as that.
+    /// Giving back fewer than one connection in this many is not tried: rates are not known more precisely than that.
     package static let returnMinimum = 8
 
-    /// A rate below this part of what it was on average is low.
+    /// A rate below this fraction of the average is low.
     package static let fallMinimum = 0.75
 
-    /// So many low windows in a row are no dip that passes.
+    /// After this many consecutive low windows the fall is lasting.
     package static let lowCountMax = 2
 
-    /// Rates of a path that is at its limit differ by no more than this factor.
+    /// On a path at its limit, rates differ by at most this factor.
     package static let spreadMaximum = 1.1
 
-    /// One number is observed so long at the least; longer where a request's first byte takes long, so that a rate can show.
+    /// The shortest window for one number of connections. It is longer if a request's first byte takes long.
     package static let observationMinimum: Duration = .milliseconds(300)
 
-    /// Two ticks, or nearly: the first of them comes some time after the connections.
+    /// The first window after growing from one connection: nearly two ticks, because connections start between ticks.
     package static let firstObservation: Duration = .milliseconds(150)
 
-    /// Half a tick, in seconds: a shorter time says nothing about a rate.
+    /// Half a tick, in seconds. A shorter time does not measure a rate.
     package static let spanMinimum = 0.05
 
-    /// How long an origin that refused more connections is not asked for more, the first time; and how long after more did not help.
+    /// The first interval before more connections are tried again after a refusal, or after more did not help. It
+    /// doubles.
     package static let patience: Duration = .seconds(10)
 
-    /// A rate that lasts so long will last.
+    /// How long the rate must be stable before fewer connections are tried.
     package static let steadiness: Duration = .seconds(2)
 
-    /// Connections that have not come by then do not come: somebody else has a say in how many there are.
+    /// How long to wait for connections. Those that do not start within this time are prevented by another limit.
     package static let comingMaximum: Duration = .seconds(3)
 
-    /// How many are tried first: more on a longer path, where each takes longer to be fast and one lost packet costs it more; and where
-    /// those that are begun once the path is full lose a second to a lost handshake, and then leave slow start early.
+    /// The number of connections tried first.
     ///
-    /// - Parameter requestCost: seconds from asking to the first byte: two round trips, four with encryption.
+    /// A longer path needs more, because each takes longer to become fast and one lost packet costs it more. They are
+    /// started together, because connections opened once the path is full lose a second to lost handshakes and leave
+    /// slow start early.
+    ///
+    /// - Parameter requestCost: Seconds from a request to its first byte: two round trips, up to four with TLS.
     package static func firstTarget(requestCost: Double) -> Int {
         switch requestCost {
         case ..<0.03: 4
@@ -114,45 +121,46 @@ package struct ConcurrencyController: Hashable, Sendable {
         }
     }
 
-    /// Seconds. Where a request costs as much as a tick, one connection brings next to nothing in the time it would be observed.
+    /// Seconds. If a request takes as long as a tick, one connection receives almost nothing while it is observed.
     package static let longRequest = 0.09
 
-    /// Beyond this more connections annoy origins sooner than they help: it takes a path of 80 ms that loses every thousandth
-    /// packet to need so many for 200 Mbit/s.
+    /// 32: more connections annoy origins before they help. Only a path of 80 ms that loses one packet in a thousand
+    /// needs this many for 200 Mbit/s.
     package static let automaticMaximum = 32
 
     package private(set) var target: Int
     private var isAutomatic: Bool
     private let known: Int?
     private var hasObservedLimit = false
-    /// Whether others had a say in how many there may be.
+    /// Whether another limit determined the number of connections.
     private var isBounded = false
     private var phase = Phase.beginning
-    /// No more are tried; fewer than the maximum where no more would come.
+    /// The most connections that are tried: ``automaticMaximum``, or fewer if no more could be opened.
     private var most = Self.automaticMaximum
-    /// The most that one of any number of connections was seen to bring.
+    /// The highest rate per connection observed with any number of connections.
     private var rateOfOneBest = 0.0
-    /// How long the first connection was alone, and what it brought in that time.
+    /// How long the first connection was alone, and how many bytes it received in that time.
     package private(set) var aloneTime: Duration?
     private var aloneBytes: Int64 = 0
-    /// Whether bytes come in bursts, as nginx's `limit_rate` sends them: a second's worth at once, then nothing. Rates of moments say
-    /// nothing then, and nothing is given back.
+    /// Whether bytes arrive in bursts, as with nginx's `limit_rate`: a second's worth at once, then nothing. Momentary
+    /// rates are then meaningless, so no connections are given back.
     private var isBursty = false
-    /// When more may be tried again after they were refused or did not help, and how often that was.
+    /// When more connections may be tried again after a refusal or a trial that did not help, and how often that
+    /// happened.
     private var growsAgainAt: Duration = .zero
     private var wasRefused = false
     private var isTryingAgain = false
     private var failures = 0
-    /// When fewer may be tried again after fewer brought less, and how often they did.
+    /// When fewer connections may be tried again after fewer were slower, and how often that happened.
     private var shrinksAgainAt: Duration = .zero
     private var losses = 0
-    /// What the connections brought before any were given back.
+    /// The rate before any connections were given back.
     private var rateOfAll = 0.0
     private var grewAt: Duration = .zero
     private var observedSince: Duration?
     private var countAtStart: Int64 = 0
 
-    /// - Parameter known: what paid before, see ``limitObserved``.
+    /// - Parameter known: The number that an earlier download found, see ``limitObserved``.
     package init(_ segments: DownloadOptions.Segments, known: Int? = nil) {
         self.known = known
         switch segments {
@@ -166,18 +174,18 @@ package struct ConcurrencyController: Hashable, Sendable {
         }
     }
 
-    /// How many connections paid, absent while that is not known by trying.
+    /// The number of connections that paid, absent unless it was found by trial.
     package var limitObserved: Int? {
         guard self.isAutomatic, self.hasObservedLimit, !self.isBounded else { return nil }
         return switch self.phase {
         case .beginning: nil
-        // What is being tried is not known to pay.
+        // The number on trial has not yet been shown to pay.
         case .growing(let before, _), .shrinking(let before, _): before
         case .steady: self.target
         }
     }
 
-    /// Takes another wish of the user. Where the number is to be found, it is looked for from the present one.
+    /// Applies the user's new setting. An automatic search starts from the present number.
     package mutating func update(_ segments: DownloadOptions.Segments) {
         switch segments {
         case .automatic:
@@ -191,7 +199,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         }
     }
 
-    /// What more connections pay is to be found out once more, for what limited them has changed.
+    /// Repeats the search, because something that limited the rate has changed.
     package mutating func reopen() {
         self.most = Self.automaticMaximum
         self.rateOfOneBest = 0
@@ -210,13 +218,13 @@ package struct ConcurrencyController: Hashable, Sendable {
         if self.phase != .beginning || self.target > 1 { self.phase = .growing(before: self.target, rate: 0) }
     }
 
-    /// An origin takes no more connections than these that are open, asked or receiving; later it may.
+    /// An origin refused more connections than `open`. More are tried again later.
     package mutating func refused(open: Int, now: Duration) {
         guard self.isAutomatic else { return }
         self.target = max(min(open, self.target), 1)
         self.hasObservedLimit = true
         self.rateOfAll = 0
-        // Several that are refused together are one lesson.
+        // Several refusals at the same time count as one.
         if self.growsAgainAt <= now { self.postponeGrowth(now: now) }
         self.wasRefused = true
         self.settle(0, now: now)
@@ -234,14 +242,16 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     // MARK: Observing
 
-    /// The first connection's response has begun. On a long way several are tried at once, for there the first round trips bring
-    /// next to nothing that could be judged.
+    /// The first connection's response has begun.
+    ///
+    /// On a long path several connections are tried at once, because the first round trips deliver too little to be
+    /// judged.
     package mutating func begin(requestCost: Double, now: Duration) {
         guard self.isAutomatic, self.phase == .beginning else { return }
         if let known {
             self.target = min(max(known, 1), self.most)
             self.grewAt = now
-            // Things may have become better since: then that is found out, as where more were refused.
+            // More may help by now; a trial follows as it does after a refusal.
             self.growsAgainAt = now + Self.patience
             self.wasRefused = true
             self.settle(0, now: now)
@@ -253,14 +263,14 @@ package struct ConcurrencyController: Hashable, Sendable {
         }
     }
 
-    /// One more connection receives: if they are as many as are to be judged, they are from now on.
+    /// Starts a window when the last awaited connection begins to receive.
     package mutating func joined(_ seen: Observation, now: Duration) {
         guard self.isAutomatic, self.observedSince == nil, self.isComparable(seen) else { return }
         self.observedSince = now
         self.countAtStart = seen.bytes
     }
 
-    /// Notes at a tick what has come, and over how many connections.
+    /// Evaluates the observation of a tick.
     package mutating func observe(_ seen: Observation, now: Duration) {
         guard self.isAutomatic else { return }
         guard self.isComparable(seen), let since = self.observedSince else {
@@ -273,7 +283,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         guard elapsed >= Self.spanMinimum else { return }
         let rate = Double(seen.bytes - self.countAtStart) / elapsed
         if self.phase == .beginning {
-            // As soon as it is known to take a while.
+            // Grows once the rest is known to take longer than a window.
             guard rate > 0, Double(seen.bytesMissing) / rate > self.window(seen) else { return }
             self.rateOfOneBest = rate
             (self.aloneTime, self.aloneBytes) = (now - since, seen.bytes - self.countAtStart)
@@ -290,31 +300,32 @@ package struct ConcurrencyController: Hashable, Sendable {
         self.judge(rate, seen, now: now)
     }
 
-    /// Whether as many connections receive as are to be judged, or nearly: where packets are lost one of them may be seconds in coming.
+    /// Whether about as many connections receive as the target requires. With packet loss, one may start seconds late.
     private func isComparable(_ seen: Observation) -> Bool {
         let margin = self.target / 4
         if case .shrinking = self.phase, seen.receiving > self.target + margin { return false }
         return seen.receiving >= self.target - margin
     }
 
-    /// Does with those that are there where more were to come: the limits of the group, other files or the origin leave no more.
+    /// Lowers the target to the connections that exist, if others could not be opened: the group, other files or the
+    /// origin leave no room.
     private mutating func takeWhatCame(_ seen: Observation, now: Duration) {
         switch self.phase {
         case .growing: break
-        // What paid before is begun with, and may be more than there is now.
+        // The target was taken from an earlier download and may exceed what is allowed now.
         case .steady(let kept) where kept.rate == 0: break
         case .beginning, .steady, .shrinking: return
         }
         guard seen.receiving > 0, now - self.grewAt > Self.comingMaximum else { return }
-        // A last one alone may still be helped.
+        // At least two, so that a last slow connection can be helped.
         self.target = min(self.target, max(seen.receiving, 2))
         self.most = self.target
         self.isBounded = true
     }
 
-    /// How many seconds one number is observed.
+    /// The length of the window for one number of connections, in seconds.
     private func window(_ seen: Observation) -> Double {
-        // The first ones are soon seen to be more than one was; before a router's queue is full is the time for more.
+        // An increase over one connection shows early, and connections should be added before a router's queue is full.
         if case .growing(1, _) = self.phase { return Self.firstObservation.inSeconds }
         return max(Self.observationMinimum.inSeconds, min(2 * seen.requestCost, 1))
     }
@@ -326,10 +337,11 @@ package struct ConcurrencyController: Hashable, Sendable {
         case .beginning: break
         case .growing(let before, let rateBefore):
             self.hasObservedLimit = rateBefore > 0
-            // Who brings as much as the first one did at the same age is not held up by the others, however it comes.
+            // Later connections as fast as the first one at the same age do not slow each other down, even if bytes
+            // arrive in bursts.
             let isUnhindered =
                 before == 1 && seen.newcomer.map { $0 >= Self.unhinderedMinimum * Double(self.aloneBytes) } ?? false
-            // Of a path that is on its way up by itself the rate would be taken for granted.
+            // While the path recovers by itself, the increase would be mistaken for a gain.
             let isLinear =
                 rateBefore > 0 && !self.isTryingAgain
                 && rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
@@ -345,7 +357,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         case .shrinking(let before, let rateBefore):
             let given = 1 - Double(self.target) / Double(before)
             if rate < rateBefore * (1 - Self.helpMinimum * given) || rate < self.rateOfAll * Self.lossMaximum {
-                // Then one brings less than it was seen to bring.
+                // Corrects the rate per connection, which was overestimated.
                 self.rateOfOneBest = rateBefore / Double(before)
                 self.target = before
                 self.rateOfAll = 0
@@ -380,9 +392,9 @@ package struct ConcurrencyController: Hashable, Sendable {
         self.observedSince = nil
     }
 
-    /// Tries with as many as would do if each brought as much as one was ever seen to bring.
+    /// Tries as many connections as suffice if each reaches the highest observed rate.
     private mutating func shrink(from rate: Double) {
-        // A tenth of a connection is none.
+        // A fraction below a tenth does not count as a connection.
         let enough = max(Int((rate / max(self.rateOfOneBest, 1) + 0.9).rounded(.down)), 1)
         guard !self.isBursty, self.target - enough >= max(self.target / Self.returnMinimum, 1) else { return }
         self.rateOfAll = max(self.rateOfAll, rate)

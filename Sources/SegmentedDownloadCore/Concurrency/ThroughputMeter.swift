@@ -1,17 +1,18 @@
-/// Bytes per second over the last moments, from samples of a growing count.
+/// Measures a recent rate in bytes per second from samples of a growing count.
 package struct ThroughputMeter: Hashable, Sendable {
     private struct Sample: Hashable {
         var time: Duration
         var count: Int64
     }
 
-    /// How far back a rate looks: long enough to smooth a sender's bursts, short enough to follow a change.
+    /// The period over which the rate is averaged: long enough to smooth a sender's bursts, short enough to follow a
+    /// change.
     package static let window: Duration = .seconds(2)
 
-    /// A span shorter than this says nothing about a rate.
+    /// A shorter span does not measure a rate.
     package static let spanMinimum: Duration = .milliseconds(250)
 
-    /// At the tick of 100 ms a window holds 20 samples; more are merged away.
+    /// 32: a window holds 20 samples at a tick of 100 ms. If there are more, samples are dropped.
     private static let samplesMax = 32
 
     private var samples: [Sample]
@@ -20,7 +21,7 @@ package struct ThroughputMeter: Hashable, Sendable {
         self.samples = [Sample(time: start, count: count)]
     }
 
-    /// Notes the count reached at `time`. Counts and times never go back.
+    /// Records the count at `time`. Counts and times must not decrease; a sample that is not later is ignored.
     package mutating func record(_ count: Int64, at time: Duration) {
         guard let last = self.samples.last, time > last.time else { return }
         self.samples.append(Sample(time: time, count: max(count, last.count)))
@@ -32,7 +33,7 @@ package struct ThroughputMeter: Hashable, Sendable {
         }
     }
 
-    /// What was counted at a time, between samples in proportion; absent if that is still to come or no longer kept.
+    /// The interpolated count at a time. Absent if the time is in the future or no longer covered by samples.
     package func count(at time: Duration) -> Double? {
         guard let next = self.samples.firstIndex(where: { $0.time >= time }) else { return nil }
         let (later, place) = (self.samples[next], max(next - 1, 0))
@@ -42,7 +43,7 @@ package struct ThroughputMeter: Hashable, Sendable {
         return Double(earlier.count) + part * Double(later.count - earlier.count)
     }
 
-    /// Bytes per second within the window, absent while too little time has passed.
+    /// Bytes per second over ``window``. Absent until ``spanMinimum`` has passed.
     package var rate: Double? {
         guard let first = self.samples.first, let last = self.samples.last else { return nil }
         let span = last.time - first.time
@@ -52,7 +53,7 @@ package struct ThroughputMeter: Hashable, Sendable {
 }
 
 extension Duration {
-    /// The duration as seconds.
+    /// The duration in seconds.
     package var inSeconds: Double {
         Double(self.components.seconds) + Double(self.components.attoseconds) * 1e-18
     }

@@ -1,110 +1,114 @@
-/// What a download's state machine wants done. Actions are orthogonal; their order is the order to perform them in.
+/// An action that a download's state machine requests. Actions are orthogonal and are performed in the order given.
 package enum DownloadAction: Hashable, Sendable {
-    /// Look at the destination and what an earlier run left beside it.
+    /// Inspect the destination and the files of an earlier run. Answered by `surveyed` or `storageFailed`.
     case survey
-    /// From now on overlook a file at the destination, and replace it by the finished one: it came from another resource.
+    /// From now on ignore the file at the destination, which came from another resource, and replace it once the new
+    /// one is complete.
     case replaceExisting
-    /// Create the part file, or adopt the one that was surveyed. Answered by `prepared` or `storageFailed`.
+    /// Create the part file, or adopt the surveyed one. Answered by `prepared`, `found` or `storageFailed`.
     case prepare(Preparation)
-    /// Tell a waiting fetch whether its body may be written.
+    /// Answer a waiting fetch: write the body, or stop.
     case answer(LeaseID, LeaseDecision)
-    /// Lower a running lease's limit. Answered at once by `narrowed`.
+    /// Lower the limit of a running lease. Answered at once by `narrowed`.
     case narrow(LeaseID, to: Int64)
     /// Close a lease's connection. Answered by `ended`.
     case revoke(LeaseID)
-    /// Make what is written durable and record it. Answered by `checkpointed` or `storageFailed`.
+    /// Make the written bytes durable and record them. Answered by `checkpointed` or `checkpointFailed`.
     case checkpoint(isPause: Bool)
-    /// Withdraw what a source brought that is not believed any more, and record who is. Answered by `revised` or
+    /// Withdraw bytes that are no longer trusted and record which source is the reference. Answered by `revised` or
     /// `checkpointFailed`.
     case revise(Revision)
-    /// Verify the file of so many bytes and move it into place. Answered by `placed` or `storageFailed`. Where parts of it
-    /// were only compared, that is all that validators prove of it.
+    /// Verify the file and move it into place. Answered by `placed` or `storageFailed`.
+    ///
+    /// If `isCompared`, a comparison of samples is the only proof for some of its bytes unless a digest was given.
     case place(length: Int64, isCompared: Bool = false)
-    /// Give up verifying; `storageFailed` with code `cancelled` follows, unless the file is in place already.
+    /// Stop verifying. `storageFailed` with the code `cancelled` follows, unless the file is already in place.
     case interruptPlacing
-    /// Close and delete what was fetched so far.
+    /// Close and delete the partial file. Answered by `discarded` or `storageFailed`.
     case discard
-    /// Tell the observers.
+    /// Report to observers.
     case report(DownloadReport)
-    /// Nothing more will come of this download until it is resumed, if ever.
+    /// The download is at rest. Nothing follows unless it is resumed.
     case conclude(DownloadConclusion)
 }
 
-/// How the part file comes to be.
+/// How the part file is made ready.
 package struct Preparation: Hashable, Sendable {
     package enum Mode: Hashable, Sendable {
-        /// A fresh part; an older one, if any, is given up now that the new one has begun.
+        /// A new part. It replaces an older one.
         case fresh
-        /// What an earlier run left, as surveyed.
+        /// The part of an earlier run, as surveyed.
         case adopted
-        /// As `adopted`, but only what lies before the offset stays claimed.
+        /// Like `adopted`, but claims that end after the offset are withdrawn.
         case adoptedUp(to: Int64)
     }
 
     package let resource: RemoteResource
     package let mode: Mode
-    /// Whether the remains found may be resumed (else they are replaced without a look).
+    /// Whether an older part is replaced without resuming it.
     package let replaces: Bool
-    /// The name the response suggests, for a destination that has none yet.
+    /// The file name that the response suggests, for a destination without a name.
     package let suggestedName: String?
-    /// Who answered.
+    /// The source that answered.
     package var source = SourceID.first
-    /// Whether the manifest keeps saying what it said of resource and sources: nothing proves yet that another source than
-    /// the recorded one has the same bytes.
+    /// Whether the manifest keeps its recorded resource and sources, because nothing proves yet that this source has
+    /// the same bytes.
     package var keepsRecord = false
-    /// Whether the part that was surveyed is kept under another name until this download is complete.
+    /// Whether the surveyed part is kept under another name until this download is complete.
     package var setsAside = false
 }
 
-/// A change of mind about the sources.
+/// A change in which sources are trusted.
 package struct Revision: Hashable, Sendable {
-    /// What is fetched anew, ordered and disjoint.
+    /// The bytes to fetch anew, ordered and disjoint.
     package let withdrawn: [Range<Int64>]
-    /// The source whose answers define the resource now, and that resource.
+    /// The source whose answers now define the resource, and that resource.
     package let reference: SourceID
     package let resource: RemoteResource
-    /// Whether what is claimed without a mark is another source's now.
+    /// Whether unmarked claims are to be marked, because they are from an earlier reference.
     package let remarks: Bool
-    /// Whether the manifest keeps saying what it said of resource and sources.
+    /// Whether the manifest keeps its recorded resource and sources.
     package let keepsRecord: Bool
 }
 
-/// What a waiting fetch is told.
+/// The answer to a waiting fetch.
 package enum LeaseDecision: Hashable, Sendable {
-    /// Take bytes up to the limit, then ask again. Those before `from` somebody else has brought meanwhile; they are let pass.
+    /// Write bytes up to the limit, then ask again. Skip the bytes before `from`, which another connection has written.
     case proceed(limit: Int64, from: Int64? = nil)
-    /// Take nothing more.
+    /// Write nothing more.
     case stop
 }
 
-/// One request to be made for one segment.
+/// A request for one segment.
 package struct FetchOrder: Hashable, Sendable {
     package let lease: LeaseID
     package var source = SourceID.first
-    /// The segment that is fetched; none for a sample. That of a hedge is in no plan until it has taken over.
+    /// The segment to fetch, or ``Segment/ID/none`` for a sample. The segment of a hedge joins the plan only when the
+    /// hedge takes over.
     package let segment: Segment.ID
     package let request: RangeRequest
-    /// The first byte to be written. Those between the request's first byte and this one are on disk and are compared.
+    /// The first byte to write. Bytes requested before it are on disk and are compared with it.
     package let writesFrom: Int64
-    /// Where the lease ends for now.
+    /// The offset at which the lease ends for now.
     package let limit: Int64
-    /// Claims at and behind this offset are withdrawn first: one stream will bring those bytes again.
+    /// Withdraw claims that end after this offset first, because one stream delivers those bytes again.
     package var forgetsFrom: Int64?
 
-    /// The bytes asked for, as far as they are known.
+    /// The requested bytes, absent if the range is open-ended.
     var spot: Range<Int64>? { self.request.upperBound.map { self.request.lowerBound..<$0 } }
 
-    /// The segment whose rest is asked for although another connection is at it: nothing is written unless that one is late.
+    /// The segment that a hedge may take over from another connection. Nothing is written unless that connection is
+    /// late.
     package var hedged: Segment.ID?
 
-    /// The mark of what is written, see ``Claim/mark``.
+    /// The mark of the claims, see ``Claim/mark``.
     package var mark: UInt8 = 0
 
-    /// Whether nothing is written: the bytes are held against those on disk.
+    /// Whether nothing is written and the bytes are only compared with those on disk.
     package var isSample: Bool { self.segment == .none }
 }
 
-/// What observers hear.
+/// A report to the observers of a download.
 package enum DownloadReport: Hashable, Sendable {
     case started(resource: RemoteResource, resumedFrom: Int64, segmented: Bool)
     case segmentOpened(Segment.ID, Range<Int64>, SourceID)
@@ -114,21 +118,22 @@ package enum DownloadReport: Hashable, Sendable {
     case retrying(Failure, attempt: Int, delay: Duration)
     case note(String)
     case checkpointed(bytes: Int64)
-    /// So many connections to the only source paid; a later download may begin with them.
+    /// This many connections to the only source paid. A later download may start with them.
     case learned(connections: Int)
     case restarted(String)
-    /// The partial file is of another file, and set aside until this download is complete. The clause says how it differs.
+    /// The partial file belongs to another file and is set aside until this download is complete. The clause says how
+    /// it differs.
     case setAside(String)
 }
 
-/// How a download ended, or stopped for now.
+/// How a download ended, or why it is at rest.
 package enum DownloadConclusion: Hashable, Sendable {
-    /// In place and verified as far as there were means.
+    /// The file is in place and verified as far as digests and validators allow.
     case completed
-    /// The destination already holds what was asked for.
+    /// The destination already contains the requested file.
     case alreadyComplete
     case failed(Failure)
-    /// Everything fetched is durable; can be resumed.
+    /// All bytes fetched are durable. The download can be resumed.
     case paused
     case cancelled
 }

@@ -1,8 +1,8 @@
-/// What happened on the network: requests to make, heads judged, leases ended.
+/// Network events: requests to make, response heads, ends of leases.
 extension DownloadStateMachine {
-    /// The next request for a free connection, if there is one to make.
+    /// The next request for a free connection. Nil if there is none to make now.
     ///
-    /// - Parameter isOpen: whether a connection to a host may be opened.
+    /// - Parameter isOpen: Whether a connection to a host may be opened.
     package mutating func nextFetch(now: Duration, isOpen: (String) -> Bool = { _ in true }) -> FetchOrder? {
         switch self.state {
         case .probing(var probing):
@@ -22,12 +22,12 @@ extension DownloadStateMachine {
         }
     }
 
-    /// A connection is free and nothing is waiting: may take work from another.
+    /// Takes work from another connection for a free one, if no segment is waiting.
     package mutating func steal(now: Duration) -> [DownloadAction] {
         self.updateFetching { $0.steal(now: now) }
     }
 
-    /// A connection is free, and there is nothing to fetch or to take: may ask for what another is late with.
+    /// The request of a hedge for a free connection, if nothing can be fetched or taken and another connection is late.
     package mutating func nextHedge(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard case .fetching(var fetching) = self.state else { return nil }
         let order = fetching.nextHedge(now: now, isOpen: isOpen)
@@ -50,7 +50,7 @@ extension DownloadStateMachine {
         return self.updateFetching { $0.limitReached(id) }
     }
 
-    /// The head of a response has been judged; its fetch waits for an answer.
+    /// Handles the head of a response, whose fetch waits for an answer.
     package mutating func responded(
         _ id: LeaseID, _ response: RangeResponse, suggestedName: String?, now: Duration
     ) -> [DownloadAction] {
@@ -84,8 +84,8 @@ extension DownloadStateMachine {
                     plan.truncate(to: plan.frontier)
                     mode = .adoptedUp(to: plan.frontier)
                 }
-                // Where nothing is kept there is nothing to compare either: what the manifest says of resource and length
-                // would come to be said of another file's bytes.
+                // If no bytes are kept, nothing can be compared. The manifest's resource and length must not be applied
+                // to bytes that may belong to another file.
                 if plan.bytesDone == 0, probing.overlapLength > 0 {
                     plan = SegmentPlan(completeLength: resource.completeLength)
                     mode = .fresh
@@ -129,7 +129,7 @@ extension DownloadStateMachine {
         }
     }
 
-    /// What is on disk came from another resource than the one that answered.
+    /// Handles a response from another resource than the one that the bytes on disk are from.
     private mutating func elsewhere(_ probing: Probing, _ difference: String?) -> [DownloadAction] {
         switch probing.purpose {
         case .fresh:
@@ -150,7 +150,7 @@ extension DownloadStateMachine {
         }
     }
 
-    /// Resumes what came from another resource: nothing but its bytes can prove it to be the same.
+    /// Resumes a partial file from another resource. Only a comparison of bytes can prove that the file is the same.
     private mutating func compare(_ saved: SavedPartial, with source: SourceID) -> [DownloadAction] {
         let purpose = saved.missing.isEmpty ? self.lastBlock(of: saved) : .resume(saved)
         var probing = Probing(purpose, replaces: false, source: source)
@@ -159,16 +159,16 @@ extension DownloadStateMachine {
         return [.report(.note("the partial file came from another URL; its bytes are compared before it is resumed"))]
     }
 
-    /// What to do about a part that is of another file than the one the URL leads to now.
+    /// The stop for a part that belongs to another file than the URL leads to now.
     mutating func stop(forOtherFile difference: String) -> Stop {
-        // Within a run, or where only this part will do, that is a change.
+        // It is a change if it happens within a run, or if only this part may be resumed.
         guard !self.hasRelocated, self.settings.continuation != .must, !self.isPinned else {
             return self.stop(forChange: difference)
         }
         return .beginAnew(difference)
     }
 
-    /// Asks the next source what the last one did not answer; gives up once none is left.
+    /// Continues the probe with another source. Fails if none is left.
     private mutating func probeElsewhere(_ probing: Probing, _ failure: Failure, now: Duration) -> [DownloadAction] {
         let source = probing.source
         guard self.sources.hasMirrors, probing.canMove, failure.isOfSource else { return self.rest(.failed(failure)) }
@@ -183,7 +183,7 @@ extension DownloadStateMachine {
                 .failed(
                     Failure(
                         failure.code,
-                        "\(failure.message); and so did \(others) other \(others == 1 ? "source" : "sources")",
+                        "\(failure.message); \(others) other \(others == 1 ? "source" : "sources") failed too",
                         hint: failure.hint, status: failure.status, errno: failure.errno)))
         }
         let retryAt = max(self.sources[next].retryAt, .zero)
@@ -219,7 +219,7 @@ extension DownloadStateMachine {
         return .restart(difference)
     }
 
-    /// A fetch is over. Every fetch order is followed by exactly one of these.
+    /// Handles the end of a fetch. Every fetch order is followed by exactly one end.
     package mutating func ended(_ id: LeaseID, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
         switch self.state {
         case .probing(var probing) where probing.lease?.id == id:
@@ -251,7 +251,7 @@ extension DownloadStateMachine {
             self.state = .settling(settling)
             return self.checkSettled()
         case .preparing(var preparing) where preparing.probing.lease?.id == id:
-            // Its connection broke before a byte could be taken; the first segment is asked for again.
+            // The connection failed before a byte was written. The first segment is requested again.
             preparing.probing.lease = nil
             self.state = .preparing(preparing)
             return []

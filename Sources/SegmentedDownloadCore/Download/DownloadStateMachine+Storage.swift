@@ -1,4 +1,4 @@
-/// What happened on disk: surveying, preparing, checkpointing, placing, discarding.
+/// Storage events: surveying, preparing, checkpointing, placing, discarding.
 extension DownloadStateMachine {
     package mutating func surveyed(_ survey: Survey, now: Duration) -> [DownloadAction] {
         guard case .surveying = self.state else { return [] }
@@ -29,11 +29,11 @@ extension DownloadStateMachine {
                     return self.rest(
                         .failed(
                             Failure(
-                                .integrity, "the partial file once had another digest than it should",
+                                .integrity, "the partial file was complete once and did not match its digest",
                                 hint: "Give its digest with --checksum, or start anew with --continue no")))
                 }
                 return self.settled(
-                    .beginAnew("it had another digest than it should, and no digest is given now"), hasPart: false)
+                    .beginAnew("it did not match its digest, and no digest is given now"), hasPart: false)
             }
             guard !saved.missing.isEmpty else {
                 self.state = .probing(
@@ -50,7 +50,8 @@ extension DownloadStateMachine {
         }
     }
 
-    /// What to ask before a complete part is taken for the file: the URL may be another one, or hold another version.
+    /// The request that confirms a complete part before it is treated as the file. The URL may be another one, or may
+    /// lead to another version.
     private mutating func confirmation(of saved: SavedPartial) -> Probing.Purpose {
         guard
             !saved.resource.isProvable || saved.reference == nil || saved.resource.locator == .unrecorded
@@ -58,7 +59,8 @@ extension DownloadStateMachine {
         return self.lastBlock(of: saved)
     }
 
-    /// Nothing proves a complete part but its bytes: the last block is fetched again, and those before it compared.
+    /// Requests the last block of a complete part again and compares the bytes before it, if no validator can confirm
+    /// the part.
     mutating func lastBlock(of saved: SavedPartial) -> Probing.Purpose {
         let tail = (saved.completeLength - 1) / BlockLayout.blockLength * BlockLayout.blockLength
         self.adoptsUpTo = tail
@@ -82,11 +84,11 @@ extension DownloadStateMachine {
             }
             switch (file.agreesWithDigests, file.record) {
             case (true?, _): return self.rest(.alreadyComplete)
-            case (false?, _): return self.rest(exists(" and has another digest than the one given"))
+            case (false?, _): return self.rest(exists(" and does not match the given digest"))
             case (nil, let record?) where record.completeLength == file.length:
                 self.state = .probing(Probing(.compare(file, record), replaces: false))
                 return []
-            case (nil, _): return self.rest(exists(" and nothing proves it to be the file asked for"))
+            case (nil, _): return self.rest(exists(" and nothing proves that it is the requested file"))
             }
         }
     }
@@ -97,12 +99,12 @@ extension DownloadStateMachine {
             hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
     }
 
-    /// The part file is ready to be written.
+    /// Handles that the part file is ready.
     ///
-    /// - Parameter window: who takes the bytes in their order, if somebody does.
+    /// - Parameter window: The window of a consumer that takes the bytes in order, absent without one.
     package mutating func prepared(_ window: ReadingWindow? = nil, now: Duration) -> [DownloadAction] {
         guard case .preparing(let preparing) = self.state else { return [] }
-        // From here on what lies on disk is of the resource that was accepted.
+        // From now on the part on disk is from the accepted resource.
         self.mustBeginAnew = false
         self.hasBegun = true
         self.adoptsUpTo = nil
@@ -112,7 +114,7 @@ extension DownloadStateMachine {
             return leases.map { .revoke($0) } + self.settle(stop, leases: leases, hasPart: true)
         }
         self.sources.define(preparing.resource, by: preparing.probing.source, preparing.written)
-        // What has been handed on can be compared with nobody's bytes.
+        // Bytes already passed to a reader cannot be compared with those of other sources.
         if window?.isStream == true { self.sources.dismissOthers() }
         var fetching = Fetching(
             settings: self.settings, sources: self.sources, plan: preparing.plan,
@@ -135,11 +137,11 @@ extension DownloadStateMachine {
         return actions + self.advanceFetching()
     }
 
-    /// The response named a destination at which something was found: the probe's body is of no use, but its answer was.
+    /// Handles a file found at the destination that the response named. The probe's body is not used.
     package mutating func found(_ survey: Survey, now: Duration) -> [DownloadAction] {
         guard case .preparing(let preparing) = self.state else { return [] }
         let leases = preparing.probing.lease.map { [$0.id] } ?? []
-        // The waiting fetch ends by itself; what it reports then concerns nobody.
+        // The waiting fetch ends by itself. Its end is ignored.
         let answers = leases.map { DownloadAction.answer($0, .stop) }
         self.state = .surveying
         return answers + self.surveyed(survey, now: now)
@@ -149,7 +151,7 @@ extension DownloadStateMachine {
         [.report(.checkpointed(bytes: bytes))] + self.stepEnded()
     }
 
-    /// What a source brought that is not believed any more is withdrawn.
+    /// Handles that untrusted bytes are withdrawn.
     package mutating func revised() -> [DownloadAction] {
         let actions = self.updateFetching { $0.revised() }
         return actions + self.stepEnded()
@@ -174,13 +176,13 @@ extension DownloadStateMachine {
         return self.rest(.cancelled)
     }
 
-    /// A checkpoint failed: what was not durable is not claimed any more.
+    /// Handles a failed checkpoint. Claims that were not durable are withdrawn.
     package mutating func checkpointFailed(_ failure: Failure) -> [DownloadAction] {
         self.checkpointsPending -= 1
         return self.storageFailed(failure)
     }
 
-    /// A step on disk failed; everything durable before it still is.
+    /// Handles a failed storage step. Everything that was durable before still is.
     package mutating func storageFailed(_ failure: Failure) -> [DownloadAction] {
         switch self.state {
         case .surveying, .discarding:
@@ -189,7 +191,7 @@ extension DownloadStateMachine {
             let answers = preparing.probing.lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []
             return answers + self.fail(failure)
         case .placing:
-            // An integrity failure outlives a pause that came too late.
+            // A pause that came too late does not hide an integrity failure.
             if failure.code == .cancelled, let stop = self.takePendingStop() {
                 return self.settle(stop, leases: [], hasPart: true)
             }
@@ -199,7 +201,7 @@ extension DownloadStateMachine {
             {
                 return actions
             }
-            // Whatever stands in the way of the file, its bytes are kept.
+            // The bytes are kept in any case, so that the download can be resumed.
             return self.settle(.fail(failure), leases: [], hasPart: true)
         case .fetching(let fetching):
             return self.leave(fetching, .fail(failure), hasPart: false)
@@ -214,7 +216,7 @@ extension DownloadStateMachine {
         }
     }
 
-    /// Somebody has changed the part underneath: what is left of it is looked for as the next run would, and the rest fetched.
+    /// Surveys the part again after another process changed it, so that the missing bytes are fetched again.
     private mutating func heal(_ failure: Failure) -> [DownloadAction]? {
         guard failure.isTransient, self.healings < Self.healingsMax else { return nil }
         self.healings += 1
@@ -223,7 +225,8 @@ extension DownloadStateMachine {
         return [.report(.note("\(failure.message); what is missing is fetched again")), .survey]
     }
 
-    /// The digest is wrong, and several sources brought the bytes: one after the other is trusted with all of them.
+    /// Fetches the bytes of all other sources again from one source, if the digest of the complete file does not match.
+    /// Each source is tried in turn.
     private mutating func fetchFromOneSource() -> [DownloadAction]? {
         guard let before = self.beforePlacing, !self.settings.digests.isEmpty else { return nil }
         let order = [before.sources.reference] + before.sources.ids
@@ -237,7 +240,8 @@ extension DownloadStateMachine {
         return nil
     }
 
-    /// A step on disk could not be done. A cancellation that waited for it is carried out; a pause comes to the same.
+    /// Rests after a failed step. A cancellation that waited for the step is carried out; a pause is not distinguished
+    /// from the failure.
     mutating func fail(_ failure: Failure) -> [DownloadAction] {
         guard let stop = self.takePendingStop(), case .cancel = stop else { return self.rest(.failed(failure)) }
         return self.settled(stop, hasPart: true)

@@ -1,25 +1,29 @@
-/// Decides everything about one download; does nothing.
+/// Makes all decisions about one download, without side effects.
 ///
-/// It takes what happened and returns what should happen. Time and randomness come in as values, so a run can be replayed.
+/// It takes events and returns actions. Time and random numbers are passed in as values, so that a run can be replayed.
 package struct DownloadStateMachine: Hashable, Sendable {
     enum State: Hashable {
-        /// Waits for its turn. Becomes `surveying` or `resting`.
+        /// Waiting for its turn. Becomes `surveying`, `discarding` or `resting`.
         case queued
-        /// The destination is being looked at. Becomes `probing`, `preparing` or `resting`.
+        /// The destination is being inspected. Becomes `probing`, `discarding` or `resting`.
         case surveying
-        /// The first request is out. Becomes `preparing`, `settling` or `resting`.
+        /// The first request is in flight or waiting to be made. Becomes `preparing`, `surveying`, `settling`,
+        /// `discarding` or `resting`.
         case probing(Probing)
-        /// The resource is known; the part file is being made ready. Becomes `fetching`, `probing` or `settling`.
+        /// The resource is known and the part file is being made ready. Becomes `fetching`, `surveying`, `settling`,
+        /// `discarding` or `resting`.
         case preparing(Preparing)
         /// Segments are being fetched. Becomes `placing` or `settling`.
         case fetching(Fetching)
-        /// Connections are being closed and what they brought is made durable. Becomes `resting`, `probing` or `discarding`.
+        /// Connections are being closed and their bytes made durable. Becomes `resting`, `queued`, `probing`,
+        /// `surveying` or `discarding`.
         case settling(Settling)
-        /// All bytes are there: verifying and moving into place. Becomes `resting`.
+        /// All bytes are on disk; the file is being verified and moved into place. Becomes `resting`, `settling`,
+        /// `surveying`, `fetching` or `discarding`.
         case placing
         /// The part is being deleted. Becomes `resting`.
         case discarding
-        /// Ended, or paused until resumed. Becomes `surveying`.
+        /// Ended or paused. Becomes `queued` when resumed, or `discarding`.
         case resting(DownloadConclusion)
     }
 
@@ -30,7 +34,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         let isSegmented: Bool
         let responseEnd: Int64
 
-        /// What an earlier run left that is gone on with.
+        /// The bytes of an earlier run that are kept.
         var written: SourceTable.Written {
             guard let saved = self.probing.saved, let length = self.plan.completeLength else {
                 return SourceTable.Written()
@@ -43,15 +47,15 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    /// Why the connections are closed.
+    /// The reason why the connections are closed.
     enum Stop: Hashable {
         case pause
         case cancel(keepingPartial: Bool)
         case fail(Failure)
         case restart(String)
-        /// What is on disk came from another resource and is of another file: it is set aside. The clause says how it differs.
+        /// The part on disk belongs to another file and is set aside. The clause says how it differs.
         case beginAnew(String)
-        /// The URL leads to another resource than before: what is on disk is compared with that, as after a pause.
+        /// The URL leads to another resource than before. The bytes on disk are compared with it, as after a pause.
         case relocate
     }
 
@@ -61,54 +65,56 @@ package struct DownloadStateMachine: Hashable, Sendable {
         let hasPart: Bool
     }
 
-    /// How much may be written before a checkpoint is due, in bytes: what a power cut may cost.
+    /// 64 MiB: the number of written bytes after which a checkpoint is due, and so the most that a power failure can
+    /// cost.
     package static let checkpointLength: Int64 = 64 << 20
 
-    /// How long anything written may stay unsynced.
+    /// The longest time that written bytes stay unsynced.
     package static let checkpointInterval: Duration = .seconds(5)
 
     package internal(set) var settings: DownloadSettings
     var state: State = .queued
     var sources: SourceTable
-    /// What was fetched before it was verified, in case it has to be fetched from another source.
+    /// The state before verification, in case bytes must be fetched again from another source.
     var beforePlacing: Fetching?
-    /// Sources everything was fetched from alone.
+    /// The sources from which everything was already fetched alone.
     var trusted: [SourceID] = []
     var generator: SplitMix64
     var leaseNext = 0
-    /// What to do once the step under way, which cannot be broken off, is over.
+    /// The stop to carry out after the current step, which cannot be interrupted.
     var pendingStop: Stop?
     var isSurveyed = false
     var mustBeginAnew = false
-    /// Whether this run has made the part what it is: from then on it goes on with it, whatever it was told to begin with.
+    /// Whether this run has begun to write the part. From then on it resumes that part, regardless of the
+    /// `continuation` setting.
     var hasBegun = false
-    /// Of an adopted part only what lies before this is believed.
+    /// If set, only the bytes of an adopted part before this offset are trusted.
     var adoptsUpTo: Int64?
     var restarts = 0
-    /// How often the URL led to another place since bytes came.
+    /// How often the URL led to another resource without new bytes in between.
     var relocations = 0
     var hasRelocated = false
     var bytesAtRelocation: Int64 = 0
-    /// Whether the part that was surveyed is of a known file, whatever the URL leads to.
+    /// Whether a digest, and not the URL, identifies the surveyed part.
     var isPinned = false
     var healings = 0
-    /// Whether the part is being looked at because others have changed it: then it may have nothing any more.
+    /// Whether the part is surveyed again within a run. Then it may be gone.
     var isHealing = false
-    /// Checkpoints asked for and not answered yet; they are carried out in order.
+    /// The number of checkpoints and revisions without an answer. They are performed in order.
     var checkpointsPending = 0
     var resumesWhenSettled = false
     var checkpointAt: Duration = .zero
     var bytesAtCheckpoint: Int64 = 0
-    /// When the network was first needed in this run, to the tick.
+    /// The first tick of this run at which it needed the network.
     var startedAt: Duration?
 
-    /// A changed resource is begun anew this often in one run; one that changes all the time is reported instead.
+    /// How often a run restarts when the resource changes. After that, the change is reported.
     package static let restartsMax = 3
 
-    /// A URL that leads to another place this often without a byte in between is reported.
+    /// How often a URL may lead to another resource without new bytes in between. After that, a change is reported.
     package static let relocationsMax = 8
 
-    /// A part that others keep changing is reported after so many times.
+    /// How often a run surveys a part again that other processes change. After that, the failure is reported.
     package static let healingsMax = 3
 
     package init(settings: DownloadSettings, seed: UInt64) {
@@ -118,14 +124,14 @@ package struct DownloadStateMachine: Hashable, Sendable {
         if settings.startsPaused { self.state = .resting(.paused) }
     }
 
-    // MARK: What others may know
+    // MARK: Observing
 
     package var conclusion: DownloadConclusion? {
         if case .resting(let conclusion) = self.state { return conclusion }
         return nil
     }
 
-    /// Whether it is not known yet what there is to fetch.
+    /// Whether the first request has not yet determined what to fetch.
     package var isProbing: Bool {
         if case .probing = self.state { return true }
         return false
@@ -133,7 +139,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     package var isQueued: Bool { self.state == .queued }
 
-    /// Whether a connection was given up because it is late, silent or slow, and not because it is of no use just now.
+    /// Whether a connection was closed because it stalled, was too slow or its head took too long, and not because it
+    /// is no longer needed.
     package func isFaulted(_ id: LeaseID) -> Bool {
         let lease =
             switch self.state {
@@ -147,7 +154,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    /// Whether its turn has come and nothing is known yet.
+    /// Whether the destination is being surveyed.
     package var isSurveying: Bool { self.state == .surveying }
 
     package var plan: SegmentPlan? {
@@ -163,7 +170,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    // MARK: What the user wants
+    // MARK: Commands
 
     package mutating func start() -> [DownloadAction] {
         guard case .queued = self.state else { return [] }
@@ -171,7 +178,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         return [.survey]
     }
 
-    /// Goes on after a pause or a failure. Idempotent: a running download just runs.
+    /// Resumes after a pause or a failure. Has no effect on a running download.
     package mutating func resume() -> [DownloadAction] {
         switch self.state {
         case .resting(.paused), .resting(.failed): self.state = .queued
@@ -211,7 +218,6 @@ package struct DownloadStateMachine: Hashable, Sendable {
         case .fetching(let fetching):
             return self.leave(fetching, stop, hasPart: true)
         case .settling(var settling):
-            // A user's word goes before ours, and a cancellation before a pause.
             settling.stop = Self.stronger(settling.stop, stop)
             self.state = .settling(settling)
             return []
@@ -222,7 +228,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    /// Of two wishes the one that is not taken back: a cancellation, and among those the one that deletes.
+    /// The stop that remains of two. A cancellation outranks a pause, and one that deletes outranks all others. A pause
+    /// does not replace a failure.
     static func stronger(_ before: Stop?, _ now: Stop) -> Stop {
         switch (before, now) {
         case (.cancel(keepingPartial: false), _): .cancel(keepingPartial: false)
@@ -262,46 +269,47 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    /// That the run takes longer than it may. What is done on disk is never broken off for that.
+    /// The failure to report if the run exceeds its time limit. Work on disk is never interrupted for it.
     private mutating func overdue(now: Duration) -> Failure? {
         guard let limit = self.settings.timeLimit else { return nil }
         switch self.state {
         case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: return nil
-        // All bytes are there, and what is waited for is the disk.
+        // All bytes have arrived; only the disk is awaited.
         case .fetching(let fetching) where fetching.outcome != nil: return nil
         case .probing, .fetching: break
         }
         let startedAt = self.startedAt ?? now
         self.startedAt = startedAt
         guard now - startedAt >= limit else { return nil }
-        return Failure(.network, "not finished within \(limit.inSeconds) s, and no more time was allowed")
+        return Failure(.network, "not finished within \(limit.inSeconds) s, the time allowed")
     }
 
-    // MARK: Steps from one state to the next
+    // MARK: Transitions
 
     mutating func updateFetching(_ body: (inout Fetching) -> [DownloadAction]) -> [DownloadAction] {
         guard case .fetching(var fetching) = self.state else { return [] }
         let actions = body(&fetching)
         self.state = .fetching(fetching)
-        // A revision is a step on disk like a checkpoint, and waited for like one.
+        // A revision is awaited like a checkpoint.
         for case .revise in actions { self.checkpointsPending += 1 }
         return actions + self.advanceFetching()
     }
 
-    /// Leaves `fetching` once its outcome is known.
+    /// Leaves `fetching` if its outcome is known.
     mutating func advanceFetching() -> [DownloadAction] {
         guard case .fetching(var fetching) = self.state, let outcome = fetching.outcome else { return [] }
         switch outcome {
         case .complete:
-            // The last bytes are written; connections that still hand back their response are of no interest.
+            // All bytes are written. Connections that still deliver the rest of their responses are not needed.
             let actions = fetching.revokeAll()
             self.state = .fetching(fetching)
-            // A checkpoint under way is waited for: should it fail, what it was to make durable is not there.
+            // Waits for the checkpoint in progress. If it fails, some bytes are lost.
             guard fetching.leases.isEmpty, self.checkpointsPending == 0, let length = fetching.plan.completeLength
             else {
                 return actions
             }
-            // One that nobody said the length of, or that an earlier run has fetched whole.
+            // The length may still be unchecked: of a stream without a known length, or of a part that an earlier run
+            // completed.
             if let mismatch = self.settings.mismatch(
                 ofLength: length, from: fetching.sources[fetching.sources.reference].host)
             {
@@ -331,7 +339,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         }
     }
 
-    /// Closes all connections of a download that stops fetching, for now or for good.
+    /// Closes all connections of a download that stops fetching, temporarily or finally.
     mutating func leave(_ fetching: Fetching, _ stop: Stop, hasPart: Bool) -> [DownloadAction] {
         var fetching = fetching
         (self.leaseNext, self.generator, self.sources) = fetching.handover
@@ -353,7 +361,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         return [.checkpoint(isPause: true)]
     }
 
-    /// Nothing is in flight any more.
+    /// Carries out a stop once no fetch and no checkpoint is in progress.
     mutating func settled(_ stop: Stop, hasPart: Bool) -> [DownloadAction] {
         switch stop {
         case .cancel(keepingPartial: false):
@@ -393,7 +401,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     mutating func rest(_ conclusion: DownloadConclusion) -> [DownloadAction] {
-        // Wishes that concerned this run do not outlive it.
+        // Pending commands of this run do not affect the next one.
         self.pendingStop = nil
         self.resumesWhenSettled = false
         self.beforePlacing = nil

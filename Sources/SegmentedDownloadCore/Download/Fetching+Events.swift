@@ -1,9 +1,9 @@
-/// What comes back from leases: heads, limits reached, ends.
+/// Events from leases: response heads, limits reached, ends.
 extension Fetching {
-    /// Answers that make no sense as HTTP, before they are taken as final: one may be a middlebox's accident.
+    /// Invalid HTTP responses are retried until there were this many in all. A single one may be a middlebox's error.
     static let malformedMax = 3
 
-    /// The head of a lease's response has been judged.
+    /// Handles the head of a lease's response.
     mutating func responded(_ id: LeaseID, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil else {
             return [.answer(id, .stop)]
@@ -17,8 +17,8 @@ extension Fetching {
         if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
         switch response {
         case .partial where self.plan.completeLength == nil:
-            // A body of a length nobody knew ends where its stream ends; a part of it would end the file too early.
-            return self.refuseRange(index, "a part came, and no range was asked for", now: now)
+            // A body of unknown length ends where its stream ends. A partial body would end the file too early.
+            return self.refuseRange(index, "it sent a partial response, although no range was requested", now: now)
         case .partial(let range, _) where range.upperBound <= segment.position:
             return self.refuseRange(
                 index, "its answer ends before byte \(segment.position), which was asked for", now: now)
@@ -27,15 +27,15 @@ extension Fetching {
         case .whole(let found)
         where self.isSingleStream && self.plan.completeLength == nil && found.endsWithConnection
             && !self.resource.endsWithConnection:
-            // Where it ends says nothing, and the one before would have said.
-            let reason = "it does not say how long the file is, and how it said so before"
+            // The end of this body cannot be verified, although that of the earlier response could.
+            let reason = "its response has no length or chunked coding any more, so its end cannot be verified"
             return self.refuse(
                 index, Failure(.protocol, "\(self.host(index)): \(reason)", isTransient: true), now: now)
         case .whole where self.isSingleStream:
             let end = self.plan.completeLength ?? self.settings.streamLengthMaximum
             return self.accept(index, segment, responseEnd: end, now: now)
         case .whole:
-            return self.refuseRange(index, "the whole file came instead of a range", now: now)
+            return self.refuseRange(index, "it sent the whole file instead of a range", now: now)
         case .ignoresRanges(let reason):
             return self.refuseRange(index, reason, now: now)
         case .changed(let difference):
@@ -50,7 +50,7 @@ extension Fetching {
             let difference = "its length was \(was) bytes and is now \(length) bytes"
             return self.disagrees(difference, lease, now: now) + self.end(index)
         case .unsatisfiable:
-            return self.refuseRange(index, "the range is said to be unsatisfiable", now: now)
+            return self.refuseRange(index, "it answered 416 to a range that lies within the file", now: now)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
             return self.refuse(index, response.failure(host: self.host(index)), now: now)
         }
@@ -91,12 +91,12 @@ extension Fetching {
         self.rangeRefusals += 1
         let note: [DownloadAction] =
             self.rangeRefusals == Self.rangeRefusalsMax
-            ? [.report(.note("\(self.host(index)) does no ranges: \(reason)"))] : []
+            ? [.report(.note("\(self.host(index)) does not support ranges: \(reason)"))] : []
         self.plan.postpone(self.leases[index].order.segment, until: now + self.settings.retry.delayBase)
         return note + self.end(index)
     }
 
-    /// A refusal by status: counted, unless others are being served, for then it is a matter of how many.
+    /// Handles a response that yields no bytes.
     private mutating func refuse(_ index: Int, _ failure: Failure, now: Duration) -> [DownloadAction] {
         var failure = failure
         if failure.code == .protocol {
@@ -113,7 +113,7 @@ extension Fetching {
         return [.answer(self.leases[index].id, .stop)]
     }
 
-    /// A lease has written up to its limit, and its response goes on.
+    /// Handles a lease that has written up to its limit while its response continues.
     mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil,
             self.leases[index].phase == .receiving, !self.leases[index].order.isSample
@@ -127,7 +127,7 @@ extension Fetching {
         if self.isSingleStream, let length = self.plan.completeLength, lease.position >= length {
             return self.overrun(index, length: length)
         }
-        // The response runs on into what nobody has taken: that saves a request.
+        // Extending the segment into unleased bytes saves a request.
         if let current = self.plan[segment], current.position >= current.upperBound,
             lease.responseEnd > current.upperBound, lease.yieldsBy == nil,
             let upperBound = self.absorbPiece(behind: segment)
@@ -137,7 +137,7 @@ extension Fetching {
         return self.end(index)
     }
 
-    /// What is wrong with a stream of a length that nobody said, which goes on where it is broken off.
+    /// The failure for a stream of unknown length that is longer than allowed or expected.
     private func overlong(at index: Int) -> Failure {
         if let expected = self.settings.lengthExpected, expected <= self.settings.lengthMaximum {
             return Failure(
@@ -146,19 +146,20 @@ extension Fetching {
         return Failure(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed")
     }
 
-    /// A stream whose head says no length goes on where the file should end: it is of another file, and so is what it brought.
+    /// Handles a stream without a length that continues after the end of the file. It is from another file, and so are
+    /// the bytes it delivered.
     private mutating func overrun(_ index: Int, length: Int64) -> [DownloadAction] {
         let source = self.leases[index].order.source
-        let difference = "it goes on behind byte \(length), where it should end"
+        let difference = "it continues after byte \(length), where it should end"
         guard self.sources.hasAlternative(to: source) else {
             self.outcome = .changed(difference)
             return self.end(index)
         }
-        let reason = "\(self.host(index)) has another file: \(difference); what it brought is fetched anew"
+        let reason = "\(self.host(index)) has another file: \(difference); its bytes are fetched again"
         return self.quarantine(source, reason) + self.end(index)
     }
 
-    /// A lease's fetch is over; its connection is closed or back in the pool.
+    /// Handles the end of a lease's fetch. Its connection is closed or back in the pool.
     mutating func ended(_ id: LeaseID, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }) else { return [] }
         let lease = self.leases.remove(at: index)
@@ -167,10 +168,10 @@ extension Fetching {
         self.plan.assign(segmentID, to: nil)
         self.sources.contribute(
             lease.writesFrom..<max(lease.position, lease.writesFrom), by: lease.order.source)
-        // The last byte was seen before it was known whether all are kept.
+        // The last byte was observed before its claim was recorded.
         if self.outcome == .complete, case .storageFailed(let failure) = end { self.outcome = .failed(failure) }
         if self.outcome == .complete, case .corrupt = end { self.outcome = nil }
-        // A tick may have seen the last byte before the end of the lease that brought it.
+        // A tick may observe the last byte before the lease that wrote it has ended.
         if self.outcome == .complete { return self.done(lease) }
         guard self.outcome == nil else { return [] }
         guard let segment = self.plan[segmentID] else { return self.ended(withoutSegment: lease, end, now: now) }
@@ -194,7 +195,7 @@ extension Fetching {
             }
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
-        // Another one is at the rest.
+        // Another lease fetches the rest.
         case .failed where lease.revocation == .outrun: break
         case .failed(let failure):
             if lease.hasProgressed, failure.isTransient {
@@ -213,20 +214,20 @@ extension Fetching {
             self.outcome = .failed(failure)
         case .corrupt(let failure):
             if self.sources.hasAlternative(to: lease.order.source) {
-                actions += self.quarantine(lease.order.source, "\(failure.message); what it brought is fetched anew")
+                actions += self.quarantine(lease.order.source, "\(failure.message); its bytes are fetched again")
             } else {
                 self.outcome = .failed(failure)
             }
         case .differs(let offset):
             actions += self.differs(offset, at: lease.order.source)
         }
-        // What is corrupt is withdrawn.
+        // Corrupt bytes are withdrawn, so the segment is not done.
         let isCorrupt = if case .corrupt = end { true } else { false }
         if self.outcome == nil, !isCorrupt { actions += self.done(lease) }
         return actions + self.settleAfterEnd()
     }
 
-    /// Tells that the segment of a lease that ended is done, if it is.
+    /// Reports the segment of an ended lease, if it is complete.
     private func done(_ lease: Lease) -> [DownloadAction] {
         guard let segment = self.plan[lease.order.segment], segment.isComplete else { return [] }
         return [.report(.segmentDone(segment.id, segment.lowerBound..<segment.position, lease.order.source))]
@@ -239,27 +240,29 @@ extension Fetching {
         return actions
     }
 
-    /// The end of a lease that has taken over nothing, that another one has taken over whole, or whose segment was opened anew.
+    /// Handles the end of a lease without a segment: a hedge that did not take over, or a lease whose whole segment was
+    /// taken over or reopened.
     private mutating func ended(withoutSegment lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
         var actions: [DownloadAction] = []
         switch end {
         case .storageFailed(let failure): self.outcome = .failed(failure)
         case .differs(let offset): actions += self.differs(offset, at: lease.order.source)
-        // What a hedge alone has seen is heard where a place that nobody else is at is asked for.
+        // A failure that only a hedge has seen is not counted. The next request for unleased bytes shows whether it
+        // persists.
         case .failed where self.isWaitingHedge(lease): self.hedgeAt = now + Self.hedgePause
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
-        // Nothing that it brought is anybody's.
+        // None of its bytes are used.
         case .failed: break
         case .corrupt, .finished, .stopped, .revoked: break
         }
         return actions + self.settleAfterEnd()
     }
 
-    /// Remembers how fast a connection was that did its work.
+    /// Records the speed of a connection that has done its work.
     private mutating func noteRate(of lease: Lease, _ end: LeaseEnd, now: Duration) {
         guard end == .finished || end == .stopped, lease.hasProgressed, now > lease.startedAt else { return }
-        // One that was done before its rate could be measured has at least this one.
+        // A connection that finished before its rate could be measured was at least this fast.
         let average = Double(lease.position - lease.writesFrom) / (now - lease.startedAt).inSeconds
         self.ratesBefore = (self.ratesBefore + [lease.meter.rate ?? average]).suffix(Self.ratesBeforeMax)
         self.sources[lease.order.source].rate = lease.meter.rate ?? average
@@ -283,10 +286,10 @@ extension Fetching {
         }
     }
 
-    /// Progress this large, in bytes, pays for asking again at once.
+    /// 64 KiB: after this much progress the next request follows at once.
     static let progressWorthAsking: Int64 = 64 << 10
 
-    /// Leaves an origin a moment before it is asked again, if it gave next to nothing in next to no time.
+    /// Delays the next request if the last one delivered almost nothing within a second.
     private mutating func pace(_ lease: Lease, now: Duration) {
         guard lease.position - lease.writesFrom < Self.progressWorthAsking, now - lease.startedAt < .seconds(1)
         else {
@@ -295,8 +298,8 @@ extension Fetching {
         self.plan.postpone(lease.order.segment, until: now + self.settings.retry.delayBase)
     }
 
-    /// Counts a failure against a segment, or against its source where there are others: postpones it, or gives the
-    /// download up.
+    /// Counts a failure against the segment, or against the source if there are others. Postpones the segment or fails
+    /// the download.
     mutating func count(_ failure: Failure, of lease: Lease, except index: Int?, now: Duration) -> [DownloadAction] {
         let segment = lease.order.segment
         let others = self.leases.indices.contains { $0 != index && self.leases[$0].phase == .receiving }
@@ -305,8 +308,9 @@ extension Fetching {
             self.outcome = .failed(failure)
             return []
         }
-        // Where others are served it is a matter of how many: the budget says when one more may be tried. Connections that
-        // were accepted and bring nothing are not served: counting none of them, all would be tried for ever.
+        // While other connections are served, a refusal concerns their number, and the budget decides when one more is
+        // tried. An accepted connection that receives nothing is not being served; otherwise no failure would ever be
+        // counted.
         let isRefused = failure.status == 429 || failure.status == 503
         let isServed = others && now - self.servedAt < Self.serviceInterval
         let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)

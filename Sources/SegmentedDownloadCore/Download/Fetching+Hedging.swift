@@ -1,33 +1,34 @@
-/// Asking once more for what a connection is late with, where a free connection has nothing else to do.
+/// Hedged requests: a free connection without other work requests the bytes that another connection is late with.
 ///
-/// The late one goes on until the other has its answer, and only then gives up what it has not brought: whoever is first is taken, and
-/// what is fetched twice is what came in the time of one request (Dean and Barroso, "The Tail at Scale", 2013: hedged requests).
+/// The late connection continues until the head of the hedge's response arrives, and only then gives up the rest of its
+/// segment. Only the bytes received during that one request are fetched twice (Dean and Barroso, "The Tail at Scale",
+/// 2013).
 extension Fetching {
-    /// A fiftieth of the file, at the most, is fetched twice: what is asked for twice and taken over counts as far as it was there.
+    /// At most 1/50 of the file is fetched twice. When a hedge takes over, the bytes it delivers are no longer counted.
     static let hedgeShare: Int64 = 50
 
-    /// 16 KiB: what a request costs beside its bytes. So they are few, however little each asks for.
+    /// 16 KiB: the cost of a request in addition to its bytes. It limits the number of hedges, however small each is.
     static let requestLength: Int64 = 16 << 10
 
-    /// To wait must take this many times as long as to ask anew.
+    /// Waiting must take this many times as long as a new request.
     static let hedgeGain = 1.5
 
-    /// A connection that brings something brings it more often than this, in seconds: two ticks.
+    /// Two ticks, in seconds: a connection without a byte for this long may be silent.
     static let silenceMinimum = 0.2
 
-    /// A head takes up to this many times as long as the fastest one did.
+    /// A head may take this many times as long as the fastest one.
     static let headSpread = 4.0
 
-    /// One that is done in less than half a tick is left alone.
+    /// Half a tick, in seconds: a connection that ends sooner is not taken over.
     static let takeoverMinimum = 0.05
 
-    /// After a hedge that came to nothing.
+    /// The pause after an unsuccessful hedge.
     static let hedgePause: Duration = .seconds(1)
 
-    /// Whether a lease waits for what another is at.
+    /// Whether a lease is a hedge that has not taken over.
     func isWaitingHedge(_ lease: Lease) -> Bool { lease.order.hedged != nil && !lease.wasAccepted }
 
-    /// A request for the rest of the segment that will be late most, for a connection that nothing else is to be done with.
+    /// Makes a hedge for the segment that gains most. Nil if none is due.
     mutating func nextHedge(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard self.outcome == nil, self.revision == nil, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
             !self.isReplacing,
@@ -48,7 +49,7 @@ extension Fetching {
         return order
     }
 
-    /// The segment that would be done soonest by asking for it anew, seen from when it is done otherwise.
+    /// The segment for which a new request saves the most time.
     private func latest(now: Duration) -> Segment? {
         let budget = (self.plan.completeLength ?? 0) / Self.hedgeShare - self.hedgedLength
         var latest: (segment: Segment, saved: Double)?
@@ -65,33 +66,34 @@ extension Fetching {
     }
 
     private func mayBeHedged(_ lease: Lease, now: Duration) -> Bool {
-        // One that has taken over is asked for again only once it has brought something: else nobody ever would, where bodies are long in coming.
+        // A hedge that took over is hedged only after progress. Otherwise, if bodies start late, hedges would replace
+        // each other forever.
         let hasHadItsTime = lease.order.hedged == nil || lease.hasProgressed
         return !lease.order.isSample && lease.phase != .ending && lease.yieldsBy == nil && hasHadItsTime
             && !self.leases.contains { $0.order.hedged == lease.order.segment && self.isWaitingHedge($0) }
             && lease.heldAt.map { now - $0 >= ThroughputMeter.window } ?? true
     }
 
-    /// Seconds until a lease is done. One that is silent will be silent for as long again: that is all that is known of it.
+    /// Seconds until a lease ends. A silent lease is assumed to stay silent for as long again.
     private func timeLeft(_ lease: Lease, _ segment: Segment, now: Duration) -> Double? {
         let isAsked = lease.phase == .requested
         let silence = (now - (isAsked ? lease.startedAt : lease.progressAt)).inSeconds
         let patience = max(Self.silenceMinimum, (isAsked ? Self.headSpread : 2) * self.requestCost)
-        // One that brings nothing is silent, not slow; and one that has just begun will be faster.
+        // A connection without bytes is silent, not slow. A new connection will become faster.
         let isCold = self.isCold(lease, costs: Self.headSpread, now: now)
         let rate = isAsked || isCold ? nil : lease.meter.rate.flatMap { $0 > 0 ? $0 : nil }
         let moving = rate.map { Double(segment.remaining) / $0 }
         return silence > patience ? max(silence, moving ?? 0) : moving
     }
 
-    /// Seconds that a new request for the rest of a segment would take, absent while no connection has shown how fast one is.
+    /// Seconds that a new request for the rest of a segment would take. Absent until a connection has shown its speed.
     private func timeAnew(_ segment: Segment) -> Double? {
         let rates = (self.leases.compactMap { $0.phase == .receiving ? $0.meter.rate : nil } + self.ratesBefore).filter
         { $0 > 0 }
         return SegmentSplitter.middle(rates).map { self.requestCost + Double(segment.remaining) / $0 }
     }
 
-    /// The head has come for which a hedge waited: if the other connection is still late, it ends where it is.
+    /// Handles the head of a hedge's response. If the other connection is still late, the hedge takes over.
     mutating func hedgeResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         let lease = self.leases[index]
         guard lease.phase == .requested, self.revision == nil, self.mismatchingSources.isEmpty,
@@ -102,7 +104,7 @@ extension Fetching {
         else { return self.end(index) }
         if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
         guard case .partial(let range, _) = response, range.upperBound >= segment.upperBound else {
-            // What else it may say is heard where it is asked for what nobody else is at.
+            // Other answers are handled when unleased bytes are requested.
             self.hedgeAt = now + Self.hedgePause
             return self.end(index)
         }
@@ -110,7 +112,7 @@ extension Fetching {
         guard let late = segment.lease.flatMap({ self.lease($0) }) else {
             return self.takeOver(lease.id, from: segment.position, now: now)
         }
-        // One that was asked for in the meantime is behind this one, however soon it will answer.
+        // A connection still without a head is behind the hedge, however soon its head arrives.
         guard late.phase == .requested || self.isLate(late, segment, now: now) else {
             self.hedgeAt = now + Self.hedgePause
             return self.end(index)
@@ -126,7 +128,7 @@ extension Fetching {
         return left > max(anew - self.requestCost, Self.takeoverMinimum)
     }
 
-    /// The late connection, if there still is one, writes nothing at or behind `offset`: from there on the other one does.
+    /// Takes over a segment from `offset` on. The late connection, if it still exists, writes nothing from there.
     mutating func takeOver(_ id: LeaseID, from offset: Int64, now: Duration) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }) else { return [] }
         let order = self.leases[index].order
@@ -151,7 +153,7 @@ extension Fetching {
         ]
     }
 
-    /// Hedges for what is there by now, or is nobody's any more, are not waited for.
+    /// Revokes hedges whose segment is complete or no longer in the plan.
     mutating func endHedges() -> [DownloadAction] {
         self.leases.filter { lease in
             self.isWaitingHedge(lease) && lease.order.hedged.flatMap { self.plan[$0] }?.isComplete ?? true

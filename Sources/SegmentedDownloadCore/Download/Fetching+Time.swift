@@ -1,6 +1,6 @@
-/// What only time tells: progress, stalls, late heads, connections far slower than their siblings.
+/// Decisions that depend on time: progress, stalls, late heads, connections much slower than the others.
 extension Fetching {
-    /// Notes how far leases have come.
+    /// Records the progress of leases.
     mutating func observe(_ observations: [LeaseObservation], now: Duration) {
         for seen in observations {
             guard let index = self.leases.firstIndex(where: { $0.id == seen.lease }) else { continue }
@@ -16,11 +16,12 @@ extension Fetching {
             }
             if seen.bytesReceived > lease.bytesReceived || seen.isHeld { self.servedAt = now }
             self.bytesReceived += seen.bytesReceived - lease.bytesReceived
-            // Bytes that are only compared come again each time: of them alone a source would be asked for ever.
+            // Compared bytes do not reset the failures. They are received again with each attempt, so failures would
+            // never add up.
             if seen.position > lease.position { self.sources[lease.order.source].failures = 0 }
             self.leases[index].bytesReceived = seen.bytesReceived
             self.leases[index].position = max(lease.position, seen.position)
-            // What it waited for a limit of ours says nothing about its speed.
+            // Time spent waiting for a rate limit does not count against the connection's speed.
             if !seen.isHeld {
                 self.leases[index].meter.record(lease.writesFrom + seen.bytesReceived, at: now - seen.held)
             }
@@ -28,14 +29,15 @@ extension Fetching {
         }
     }
 
-    /// What has come, over how many connections.
+    /// The measurements for ``ConcurrencyController``.
     var observation: ConcurrencyController.Observation {
         ConcurrencyController.Observation(
             bytes: self.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
             requestCost: self.requestCost, newcomer: self.newcomer)
     }
 
-    /// What those had brought on average that were asked for after the first one, when they were as old as it was then.
+    /// The average number of bytes that the later connections had received at the age at which they joined the first
+    /// one.
     private var newcomer: Double? {
         guard let age = self.controller.aloneTime else { return nil }
         let brought: [Double] = self.leases.compactMap { lease in
@@ -45,7 +47,7 @@ extension Fetching {
         return brought.isEmpty ? nil : brought.reduce(0, +) / Double(brought.count)
     }
 
-    /// Looks after what only time tells: stalls, late heads, connections far slower than their siblings.
+    /// Handles a tick: replaces stalled and slow connections, ends hedges and advances comparisons.
     mutating func tick(now: Duration) -> [DownloadAction] {
         guard self.outcome == nil else { return [] }
         self.controller.observe(self.observation, now: now)
@@ -70,13 +72,13 @@ extension Fetching {
         return actions
     }
 
-    /// How long a connection may lag before it is replaced, and the least time between two replacements.
+    /// How long a connection may lag before it is replaced, and the first interval between two replacements.
     static let replacementPatience: Duration = .seconds(1)
 
-    /// A connection this many times slower than the middle one of its siblings is worth a new one.
+    /// A connection this many times slower than the median is worth replacing.
     static let laggardFactor = 5.0
 
-    /// Replaces the slowest connection if it is far slower than its siblings and has long to go.
+    /// Replaces the slowest connection if it is much slower than the others and has much left.
     private mutating func replaceLaggard(now: Duration) -> [DownloadAction] {
         guard !self.isSingleStream, now >= self.replaceAt, self.rangeRefusals == 0 else { return [] }
         let running = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }
@@ -94,17 +96,17 @@ extension Fetching {
         guard let slowest = laggards.min(by: { ($0.meter.rate ?? 0, $0.id) < ($1.meter.rate ?? 0, $1.id) }) else {
             return []
         }
-        // An origin that is always slow to one of its connections would have us knock for ever: each time we wait longer.
+        // The interval doubles with each replacement, because an origin may always serve one of its connections slowly.
         self.noteReplacement(now: now)
         return self.revoke(slowest.id, .tooSlow)
     }
 
-    /// A head may take this many times as long as the slowest one did.
+    /// A head may take this many times as long as the slowest one.
     static let silenceFactor = 2.0
 
-    /// Replaces connections on which nothing came, where others asked no earlier have long had their answers.
+    /// Replaces connections without a response, if a request made no earlier was answered long ago.
     ///
-    /// Where all that are asked anew are silent too, the origin lets them wait: each time we wait twice as long.
+    /// If their replacements are silent too, the origin is delaying responses, so the patience doubles each time.
     private mutating func replaceSilent(now: Duration) -> [DownloadAction] {
         guard !self.isSingleStream, self.rangeRefusals == 0 else { return [] }
         let patience =
@@ -134,7 +136,7 @@ extension Fetching {
         return [.revoke(id)]
     }
 
-    /// Closes every connection: the download stops, for now or for good.
+    /// Closes all connections, because the download stops temporarily or finally.
     mutating func revokeAll() -> [DownloadAction] {
         self.leases.map(\.id).flatMap { self.revoke($0, .stopping) }
     }

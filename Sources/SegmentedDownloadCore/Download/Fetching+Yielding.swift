@@ -1,18 +1,21 @@
-/// Giving up connections that others are to have, and telling how many more would be of use.
+/// Gives up connections that other downloads should have, and reports how many more this one could use.
 extension Fetching {
-    /// A connection that is done so soon is waited for: to close it would cost a request and free it hardly sooner.
+    /// A connection with less time left, in seconds, is not closed. Closing it costs a request and frees it hardly
+    /// sooner.
     static let yieldPatience = 0.25
 
-    /// The longest such a connection is waited for: it may turn out slower than it was.
+    /// How long such a connection is awaited at most, because it may be slower than predicted.
     static let yieldTimeout: Duration = .milliseconds(500)
 
-    /// How many connections are open beyond those wanted.
+    /// The number of open connections above the target.
     var surplus: Int {
         self.outcome == nil ? self.leases.count { $0.phase != .ending && $0.yieldsBy == nil } - self.target : 0
     }
 
-    /// Gives up the connection with which least is lost: one that is nearly done, else one that has brought nothing yet, else
-    /// the one with most left. What is being written is written and claimed.
+    /// Gives up the connection that costs the least: one that is nearly done, else one without a response, else the one
+    /// with the most left.
+    ///
+    /// Bytes being written are still written and claimed. Nil if no connection can be given up.
     mutating func yield(among held: [LeaseID], now: Duration) -> (lease: LeaseID, actions: [DownloadAction])? {
         guard self.outcome == nil, !self.isSingleStream else { return nil }
         let candidates = self.leases.indices.filter { index in
@@ -30,7 +33,7 @@ extension Fetching {
         return (id, self.revoke(id, .yielding))
     }
 
-    /// Ends the patience with connections that were to be done soon.
+    /// Closes connections that were awaited too long.
     mutating func endPatience(now: Duration) -> [DownloadAction] {
         self.leases.filter { $0.phase != .ending && now >= $0.yieldsBy ?? .seconds(Int64.max) }
             .flatMap { self.revoke($0.id, .yielding) }
@@ -40,7 +43,7 @@ extension Fetching {
         self.plan[self.leases[index].order.segment]?.remaining ?? 0
     }
 
-    /// Seconds until a lease is done, absent while unknown.
+    /// Seconds until a lease ends, absent if unknown.
     private func timeLeft(_ lease: Lease) -> Double? {
         guard lease.phase == .receiving, let rate = lease.meter.rate, rate > 0,
             let segment = self.plan[lease.order.segment]
@@ -50,7 +53,7 @@ extension Fetching {
 }
 
 extension DownloadStateMachine {
-    /// Gives up one of the connections named, if any of them can be.
+    /// Gives up one of the given connections. Nil if none can be given up.
     mutating func yield(among held: [LeaseID], now: Duration) -> (lease: LeaseID, actions: [DownloadAction])? {
         switch self.state {
         case .probing(var probing):
@@ -67,14 +70,14 @@ extension DownloadStateMachine {
         }
     }
 
-    /// How many connections are open beyond those wanted for this file.
+    /// The number of open connections above the number wanted for this file.
     var surplus: Int {
         if case .fetching(let fetching) = self.state { fetching.surplus } else { 0 }
     }
 
-    /// How many connections it would make use of at once, were they free; no more than `max` are counted.
+    /// The number of additional connections it could use now, counted up to `max`.
     func appetite(max: Int, now: Duration) -> Int {
-        // Asked of a copy, so that what it would do is what it will do.
+        // Runs on a copy, so that the prediction equals what would happen.
         var trial = self
         var count = 0
         while count < max, trial.nextFetch(now: now) != nil { count += 1 }
@@ -83,7 +86,7 @@ extension DownloadStateMachine {
         return wouldCut ? 1 : 0
     }
 
-    /// Takes another wish of the user as to how many connections fetch the file.
+    /// Applies the user's new setting for the number of connections.
     mutating func update(segments: DownloadOptions.Segments) -> [DownloadAction] {
         self.settings.segments = segments
         return self.updateFetching { fetching in
@@ -93,7 +96,7 @@ extension DownloadStateMachine {
         }
     }
 
-    /// What limited the rate has changed: whether more connections pay is looked at anew.
+    /// Repeats the search for the number of connections, because a rate limit has changed.
     mutating func reconsiderConnections() -> [DownloadAction] {
         self.updateFetching { fetching in
             fetching.controller.reopen()

@@ -1,33 +1,33 @@
-/// The part of a download in which its plan is known and leases are out.
+/// The phase in which the plan is known and leases fetch its segments.
 struct Fetching: Hashable, Sendable {
-    /// Why no more leases are given out.
+    /// The reason why no more leases are given out.
     enum Outcome: Hashable {
         case complete
         case failed(Failure)
         case changed(String)
         /// The URL leads to another resource than before.
         case moved
-        /// What an earlier run left is of another file. The clause says how it differs.
+        /// The partial file of an earlier run belongs to another file. The clause says how it differs.
         case otherFile(String)
     }
 
-    /// Answers without the range asked for, before this origin is taken to serve one stream only.
+    /// After this many answers without the requested range, the origin is treated as serving only one stream.
     static let rangeRefusalsMax = 3
 
-    /// As many as connections in a usual download: what is longer ago says less about now.
+    /// 8, the number of connections of a typical download. Older rates say less about the present.
     static let ratesBeforeMax = 8
 
-    /// An origin that serves anybody at all sends something so often.
+    /// An origin that serves any connection sends bytes at least this often.
     static let serviceInterval: Duration = .seconds(1)
 
-    /// Of a file of less than so many of the smallest pieces none is cut so small: 8 MiB.
+    /// A file shorter than this many of the smallest pieces (2 MiB at the default of 16 KiB) is not cut that small.
     static let briefPieces: Int64 = 128
 
-    /// Between two attempts to take work from others, so that a tight race does not spin.
+    /// The interval between attempts to take work, so that connections that end together do not cause a busy loop.
     static let stealSpacing: Duration = .milliseconds(100)
 
     var settings: DownloadSettings
-    /// Where bytes come from, and how far each place is believed.
+    /// The sources of the bytes, and how far each is trusted.
     var sources: SourceTable
     let isSegmented: Bool
     var plan: SegmentPlan
@@ -40,54 +40,58 @@ struct Fetching: Hashable, Sendable {
     var isSingleStream: Bool
     var rangeRefusals = 0
     var malformed = 0
-    /// When fetching began.
+    /// When this phase began.
     let beganAt: Duration
-    /// Whether a segment's first request overlaps what is on disk: nothing else proves a resumed resource is the same.
+    /// The number of bytes before a resumed segment that are requested again and compared. 0 if a validator proves the
+    /// resource.
     private let overlap: Int64
-    /// Set while a connection is asked to give up work: into how many pieces that is cut.
+    /// While a connection is asked to give up work: the number of pieces into which that work is cut.
     var narrowing: Int?
     var stealAt: Duration = .zero
     var replaceAt: Duration
     var replacements = 0
-    /// Bytes that were fetched twice, or may be.
+    /// The number of bytes that were or may be fetched twice.
     var hedgedLength: Int64 = 0
-    /// When something may be asked for twice again, after that failed.
+    /// When the next hedge may be made after an unsuccessful one.
     var hedgeAt: Duration = .zero
-    /// The lease that takes over from another, while that one is told where it ends.
+    /// The hedge that is taking over, until the late connection's last byte is known.
     var takingOver: LeaseID?
-    /// When a byte last came, on any connection; at first, when fetching began.
+    /// When any connection last received a byte; initially, when this phase began.
     var servedAt: Duration
-    /// Whether nothing proves the resource to be the one begun before but its bytes, and none of them has agreed yet. Until
-    /// then only segments are asked for that begin with such a comparison: others would write what may be another file's.
+    /// Whether only a comparison can prove the resource, and no compared byte has agreed yet.
+    ///
+    /// Until then, only segments that begin with a comparison are requested. Others would write bytes that may belong
+    /// to another file.
     var awaitsProof: Bool
-    /// How many of the groups of earlier bytes were compared before anything was written.
+    /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
     let provenGroups: Int
-    /// Whether nothing but a comparison proved what an earlier run left.
+    /// Whether only a comparison proved the bytes of an earlier run.
     let beganWithComparison: Bool
-    /// How fast the last connections were that are done, in bytes per second.
+    /// The rates of the last finished connections in bytes per second.
     var ratesBefore: [Double] = []
-    /// Seconds from asking to the head, the best seen.
+    /// The shortest time from a request to its head, in seconds.
     var requestCost = 0.0
-    /// Seconds from asking to the head, the worst seen.
+    /// The longest time from a request to its head, in seconds.
     var slowestHead = 0.0
-    /// How often connections were replaced on which nothing came, since all had their answers.
+    /// How often silent connections were replaced since all requests were last answered.
     var silences = 0
-    /// What is still to be compared before the file is taken for whole.
+    /// The comparisons to make before the file counts as complete.
     var audits: [Audit] = []
     var hasAudited = false
-    /// Contradictions not decided yet, in the order in which they came.
+    /// Undecided contradictions between sources, oldest first.
     var disputes: [Dispute] = []
-    /// Sources found to have other bytes, whose own are still to be withdrawn.
+    /// Sources with other bytes, whose contributions are still to be withdrawn.
     var mismatchingSources: [SourceID] = []
-    /// What else is to be withdrawn.
+    /// Other bytes to be withdrawn.
     var withdrawals: [Range<Int64>] = []
-    /// Whether the manifest still names another source than the one that answered, until that one is proved the same.
+    /// Whether the manifest still names another source than the one that answered, until that one is proven equal.
     var owesRecord = false
-    /// Claims behind this offset are withdrawn before the next request: one stream brings those bytes anew.
+    /// Claims that end after this offset are withdrawn with the next request, because one stream delivers those bytes
+    /// again.
     private var forgetsFrom: Int64?
-    /// What is being withdrawn: nothing else is begun meanwhile.
+    /// The withdrawal in progress. No request is made until it ends.
     var revision: Revision?
-    /// Who takes the bytes in their order, if somebody does.
+    /// The window of a consumer that takes the bytes in order, absent without one.
     var window: ReadingWindow?
 
     init(
@@ -103,7 +107,7 @@ struct Fetching: Hashable, Sendable {
         self.overlap = overlap
         self.servedAt = now
         self.beganAt = now
-        // Where nothing was kept there is nothing to be proved the same.
+        // Without kept bytes there is nothing to compare.
         self.awaitsProof = overlap > 0 && plan.bytesDone > 0
         self.beganWithComparison = self.awaitsProof
         self.provenGroups = self.awaitsProof && isSegmented ? sources.earlier.count : 0
@@ -116,12 +120,12 @@ struct Fetching: Hashable, Sendable {
         self.finishIfComplete()
     }
 
-    /// What a resumed probe must hand over when the plan is taken up elsewhere.
+    /// The state that outlives this phase.
     var handover: (leaseNext: Int, generator: SplitMix64, sources: SourceTable) {
         (self.leaseNext, self.generator, self.sources)
     }
 
-    /// What is fetched, as the reference says.
+    /// The resource, as the reference defines it.
     var resource: RemoteResource {
         self.sources[self.sources.reference].resource ?? RemoteResource(completeLength: self.plan.completeLength)
     }
@@ -131,12 +135,12 @@ struct Fetching: Hashable, Sendable {
 
     // MARK: Giving out leases
 
-    /// Takes over the probe's lease, whose response has been accepted, and cuts the rest among connections to come.
+    /// Continues with the probe's lease, whose response was accepted, and divides the rest among future connections.
     mutating func adopt(_ probe: Lease, responseEnd: Int64, now: Duration) -> [DownloadAction] {
         guard self.outcome == nil, let segment = self.plan.segments.first(where: { !$0.isComplete }) else {
             return [.answer(probe.id, .stop)]
         }
-        // With the connection's making, as for most requests to come.
+        // Includes connecting, as for most later requests.
         if probe.wasAccepted { self.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds) }
         if !self.isSingleStream {
             self.controller.begin(requestCost: self.requestCost, now: now)
@@ -152,7 +156,7 @@ struct Fetching: Hashable, Sendable {
             now: probe.startedAt
         )
         lease.wasAccepted = probe.wasAccepted
-        // Making the part file ready may have taken long, which is not the network's fault.
+        // The time spent preparing the part file does not count as a stall.
         lease.progressAt = now
         lease.meter = ThroughputMeter(start: now, count: lease.position)
         lease.phase = .receiving
@@ -165,7 +169,7 @@ struct Fetching: Hashable, Sendable {
         ]
     }
 
-    /// The head of an answer has come that is accepted.
+    /// Records when an accepted head arrived.
     mutating func noteHead(of lease: Lease, now: Duration) {
         let latest = self.sources[lease.order.source].answeredRequest
         self.sources[lease.order.source].answeredRequest = max(latest ?? .zero, lease.startedAt)
@@ -178,11 +182,11 @@ struct Fetching: Hashable, Sendable {
         self.slowestHead = max(self.slowestHead, cost)
     }
 
-    /// The next segment for a free connection, if one is waiting.
+    /// The next request for a free connection. Nil if none can be made now.
     ///
-    /// - Parameter isOpen: whether a connection to a host may be opened.
+    /// - Parameter isOpen: Whether a connection to a host may be opened.
     mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        // While the bytes of one source are on their way out, others would be compared with them.
+        // While the bytes of a source are being withdrawn, overlaps would be compared with them.
         guard self.outcome == nil, self.revision == nil, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
             !self.isReplacing, self.leases.count < self.target
         else {
@@ -194,14 +198,14 @@ struct Fetching: Hashable, Sendable {
         }
         if !self.isSingleStream, self.rangeRefusals >= Self.rangeRefusalsMax {
             guard self.leases.isEmpty else { return nil }
-            // Nobody gives us ranges any more: one stream carries the rest, compared with what we have.
+            // No source serves ranges any more. One stream delivers the rest and is compared with the bytes on disk.
             self.plan.truncate(to: self.plan.frontier)
             self.isSingleStream = true
             self.forgetsFrom = self.plan.frontier
             self.disputes = []
             self.audits = []
         }
-        // One stream brings everything behind the first hole.
+        // A single stream delivers everything after the first hole.
         let first = self.plan.segments.firstIndex { !$0.isComplete }
         let room = self.room
         let waiting = self.plan.segments.indices.filter { index in
@@ -210,7 +214,7 @@ struct Fetching: Hashable, Sendable {
                 && (!self.isSingleStream || index == first) && room.holds(segment)
                 && (!self.awaitsProof || self.isSingleStream || self.overlapBefore(segment) > 0)
         }
-        // One that a running response will reach by itself is left to it as long as there is another.
+        // A segment that a running response will reach is left to it, as long as there is another one.
         guard let index = waiting.first(where: { !self.isWithinReach($0) }) ?? waiting.first,
             let source = self.bestSource(now: now, isOpen: isOpen)
         else { return nil }
@@ -247,7 +251,7 @@ struct Fetching: Hashable, Sendable {
         return request
     }
 
-    /// How much of what is on disk before a segment not begun yet is asked for again, to be compared.
+    /// The number of bytes on disk before a new segment that are requested again and compared.
     private func overlapBefore(_ segment: Segment, from source: SourceID = .first) -> Int64 {
         let overlap = self.sources[source].standing == .sampled ? Self.sampleLength : self.overlap
         guard overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
@@ -255,7 +259,7 @@ struct Fetching: Hashable, Sendable {
         return before.isComplete ? min(overlap, before.upperBound - before.lowerBound) : 0
     }
 
-    /// Whether some missing bytes follow written ones.
+    /// Whether a request can compare bytes on disk: a hole follows written bytes, or one stream delivers everything.
     var canProve: Bool {
         self.isSingleStream || self.plan.segments.contains { !$0.isComplete && self.overlapBefore($0) > 0 }
     }
@@ -267,32 +271,33 @@ struct Fetching: Hashable, Sendable {
         return lease.phase == .receiving && lease.responseEnd >= self.plan.segments[index].upperBound
     }
 
-    /// Whether the file is so short that its end is not worth smaller requests than its beginning.
+    /// Whether the file is so short that smaller pieces near its end are not worth their requests.
     private var isBrief: Bool {
         (self.plan.completeLength ?? 0) / Self.briefPieces < self.settings.stealLengthMinimum
     }
 
-    /// A piece is worth its request if it takes a connection so many seconds, or so many times what its request costs.
+    /// A piece is worth its request if it takes a connection this many seconds or this many times a request's cost.
     static let pieceTime = 1.0
     static let pieceCosts = 4.0
 
-    /// Whether a connection has just begun and will be faster.
+    /// Whether a connection has just begun, so that its rate is still growing.
     ///
-    /// - Parameter costs: so many times what a request costs, after it was asked for, it still is.
+    /// - Parameter costs: How many times a request's cost this phase lasts.
     func isCold(_ lease: Lease, costs: Double = Self.coldCosts, now: Duration) -> Bool {
         (now - lease.startedAt).inSeconds < costs * self.requestCost + ThroughputMeter.spanMinimum.inSeconds
     }
 
     static let coldCosts = 2.0
 
-    /// Cuts pieces as small as the user allows where connections are slow: what is little for a fast one takes a slow one long.
+    /// The planner for the current speeds: the slower the connections, the smaller the pieces, down to the user's
+    /// minimum.
     private func planner(now: Duration) -> SegmentPlanner {
         let (least, most) = (self.settings.stealLengthMinimum, self.settings.planLengthMinimum)
         let rates = self.leases.filter {
             $0.phase == .receiving && !$0.order.isSample && !self.isCold($0, now: now)
         }.compactMap(\.meter.rate)
         guard least < most, let rate = SegmentSplitter.middle(rates), rate > 0 else {
-            // In the time that a long way takes to be fast, nobody brings much.
+            // On a long path a connection receives little before it becomes fast.
             let isLong = self.requestCost >= ConcurrencyController.longRequest
             return SegmentPlanner(splitLengthMinimum: isLong ? max(most / 4, least) : most)
         }
@@ -300,7 +305,7 @@ struct Fetching: Hashable, Sendable {
         return SegmentPlanner(splitLengthMinimum: worth < Double(most) ? max(Int64(worth), least) : most)
     }
 
-    /// Asks the connection with most time left to give some of it up, for a free connection that found nothing waiting.
+    /// Takes work for a free connection from the lease with the most time left, if no segment is waiting.
     mutating func steal(now: Duration) -> [DownloadAction] {
         guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, self.takingOver == nil,
             now >= self.stealAt,
@@ -317,7 +322,7 @@ struct Fetching: Hashable, Sendable {
         let splitter = SegmentSplitter(
             planner: self.planner(now: now), stealLengthMinimum: self.isBrief ? nil : self.settings.stealLengthMinimum)
         self.stealAt = now + Self.stealSpacing
-        // Many that become free at once have a share each, and do not halve the rest again and again.
+        // The free connections share the work. Taking it one after the other would halve the rest again and again.
         let proposal = splitter.proposal(
             among: candidates, ratesBefore: self.ratesBefore, requestCost: self.requestCost,
             free: self.target - self.leases.count, mayReplace: now >= self.replaceAt)
@@ -333,7 +338,7 @@ struct Fetching: Hashable, Sendable {
         }
     }
 
-    /// The lease will write nothing at or behind `limit`; what lies there is free to be taken.
+    /// The lease will write nothing from `limit` on. The bytes after that become new segments.
     mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
         if let heir = self.takingOver {
             self.takingOver = nil

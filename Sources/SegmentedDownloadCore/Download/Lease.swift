@@ -1,44 +1,45 @@
-/// What the scheduler knows of one connection at work on a segment.
+/// The state of one connection that fetches a segment or a sample.
 struct Lease: Hashable, Sendable {
     enum Phase: Hashable {
-        /// Asked; the head has not come. Becomes `receiving` or `ending`.
+        /// Requested; the response head has not arrived. Becomes `receiving` or `ending`.
         case requested
-        /// The body is being written. Becomes `ending`.
+        /// The body is being received. Becomes `ending`.
         case receiving
-        /// Told to stop or revoked; its end will be reported.
+        /// Told to stop, or revoked. Its end will be reported.
         case ending
     }
 
-    /// Why we closed the connection.
+    /// The reason why segdl closed the connection.
     enum Revocation: Hashable {
         case stalled, headTooSlow, tooSlow, stopping
-        /// Nothing came on it, while others have long had their answers: what is at the other end is not to blame.
+        /// No response, although requests made no earlier were answered. The origin is not at fault.
         case silent
-        /// Another connection brings the rest of its segment, and sooner.
+        /// Another connection fetches the rest of its segment sooner.
         case outrun
-        /// Another download is to have the connection, or there may be fewer than there were.
+        /// Another download gets the connection, or fewer are allowed.
         case yielding
     }
 
     let order: FetchOrder
     let startedAt: Duration
-    /// When its response began, for one that was asked for after the first.
+    /// When its response began. Absent for the connection of the probe.
     var headAt: Duration?
-    /// The first byte it writes: that of its order, or where it took over from another.
+    /// The first byte it writes: that of its order, or the offset at which it took over from another lease.
     var writesFrom: Int64
     var phase: Phase = .requested
     var revocation: Revocation?
-    /// Its connection is to be given up: it takes nothing beyond its segment, and is closed at this time at the latest.
+    /// When its connection is closed at the latest, if another download should have it. It fetches nothing beyond its
+    /// segment.
     var yieldsBy: Duration?
-    /// The next byte it will write, as last observed.
+    /// The next byte to write, as last observed.
     var position: Int64
-    /// Where its response's body ends.
+    /// The offset in the resource at which its response's body ends.
     var responseEnd: Int64 = 0
     var wasAccepted = false
-    /// Bytes taken from the network, as last observed.
+    /// Bytes received from the network, as last observed.
     var bytesReceived: Int64 = 0
     var progressAt: Duration
-    /// When it last waited for a rate limit of ours.
+    /// When it was last seen waiting for a rate limit.
     var heldAt: Duration?
     var meter: ThroughputMeter
 
@@ -55,36 +56,36 @@ struct Lease: Hashable, Sendable {
     var hasProgressed: Bool { self.position > self.writesFrom }
 }
 
-/// How a lease's work ended, as its fetch reports it.
+/// How a fetch ended.
 package enum LeaseEnd: Hashable, Sendable {
-    /// Its body ended as announced.
+    /// The body ended as announced.
     case finished
-    /// It was told to stop, and its connection closed before the body's end.
+    /// It was told to stop and closed the connection before the end of the body.
     case stopped
-    /// The network or the origin failed it.
+    /// The network or the origin failed.
     case failed(Failure)
-    /// We closed its connection.
+    /// segdl closed the connection.
     case revoked
-    /// Our own storage failed it.
+    /// The local storage failed.
     case storageFailed(Failure)
-    /// What came is not what its own response says it is; nothing of it is claimed.
+    /// The body does not match its own response, such as its `Content-Digest`. None of it is claimed.
     case corrupt(Failure)
-    /// A byte that was compared differs from the one on disk.
+    /// A compared byte differs from the one on disk.
     case differs(at: Int64)
 }
 
-/// What the engine saw of a running lease just before an event.
+/// The progress of a running lease, sampled by the engine just before an event.
 package struct LeaseObservation: Hashable, Sendable {
     package let lease: LeaseID
-    /// The next byte it will write.
+    /// The next byte to write.
     package let position: Int64
-    /// Bytes taken from the network so far, compared ones included.
+    /// Bytes received from the network, including compared ones.
     package let bytesReceived: Int64
-    /// Whether it waits for our own disk, which is not the network's fault.
+    /// Whether it is waiting for the local disk, which does not count as a stall.
     package let isWriting: Bool
-    /// Whether it is held back by a rate limit of ours.
+    /// Whether it is waiting for a rate limit.
     package let isHeld: Bool
-    /// How long it was held back in all, the present time not counted.
+    /// How long it has waited for rate limits, without the present wait.
     package let held: Duration
 
     package init(

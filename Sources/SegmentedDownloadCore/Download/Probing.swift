@@ -1,47 +1,47 @@
-/// The part of a download in which its first request finds out what there is. That request is also the first segment's.
+/// The phase in which the first request determines what to fetch. That request also fetches the first segment.
 struct Probing: Hashable, Sendable {
-    /// What the first request is for.
+    /// The purpose of the first request.
     enum Purpose: Hashable {
-        /// Fetch from the start.
+        /// Fetch the file from its first byte.
         case fresh
-        /// Go on with what an earlier run left.
+        /// Resume the partial file of an earlier run.
         case resume(SavedPartial)
-        /// Everything is there already; ask whether it is still the resource before it is taken for it.
+        /// All bytes are on disk. Ask whether they are still current before the part is treated as the file.
         case confirm(SavedPartial)
-        /// Ask whether a finished file is still current.
+        /// Ask whether the finished file is still current.
         case compare(ExistingFile, RemoteResource)
     }
 
-    /// What comes of a response.
+    /// The decision on a response.
     enum Verdict: Hashable {
         /// The body may be fetched once the part file is ready.
         case accepted(RemoteResource, isSegmented: Bool, responseEnd: Int64)
         /// The resource is empty: nothing to fetch.
         case empty(RemoteResource)
-        /// Ask again, in another way or after a while.
+        /// Ask again, in another way or after a delay.
         case again([DownloadAction])
-        /// The destination's file is current.
+        /// The file on disk is current.
         case current
-        /// The resource is not the version that it was.
+        /// The resource has changed. The clause says how.
         case changed(String)
-        /// What is on disk came from another resource. The clause says how that differs, if it does for certain; else the
-        /// bytes must be compared.
+        /// The bytes on disk came from another resource. The clause says how its content differs. If that
+        /// is not certain, it is absent and the bytes must be compared.
         case elsewhere(String?)
         case failed(Failure)
     }
 
-    /// 16 KiB: enough that two different files hardly agree by chance, little enough to cost nothing.
+    /// 16 KiB: different files hardly agree over this length by chance, and it costs almost nothing.
     static let overlap: Int64 = 16 << 10
 
     let purpose: Purpose
-    /// Whether this download, begun anew, takes the place of an older part file.
+    /// Whether an older part is replaced instead of resumed.
     let replaces: Bool
-    /// Whether an older part file is kept until this download is complete: it is of another file.
+    /// Whether an older part, which belongs to another file, is kept until this download is complete.
     var setsAside = false
-    /// Who is asked.
+    /// The source that is asked.
     let source: SourceID
     var lease: Lease?
-    /// Whether the URL leads to another resource than the one that is resumed.
+    /// Whether the URL leads to another resource than that of the resumed part.
     var hasMoved = false
     private var disagreement = Disagreement()
     private var sendsRange = true
@@ -49,7 +49,7 @@ struct Probing: Hashable, Sendable {
     private var failures = 0
     private var retryAt: Duration = .zero
     private var hasContact = false
-    /// When it first asked.
+    /// When the first request was made.
     private var beganAt: Duration?
 
     init(_ purpose: Purpose, replaces: Bool, source: SourceID = .first, retryAt: Duration = .zero) {
@@ -59,7 +59,7 @@ struct Probing: Hashable, Sendable {
         self.retryAt = retryAt
     }
 
-    /// What an earlier run left, if that is gone on with.
+    /// The partial file of an earlier run, if it is resumed or confirmed.
     var saved: SavedPartial? {
         switch self.purpose {
         case .resume(let saved), .confirm(let saved): saved
@@ -67,22 +67,22 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    /// Whether what is resumed came from another resource: then its validators say nothing about this one.
+    /// Whether the resumed bytes came from another resource, so that their validators do not apply to this one.
     var isElsewhere: Bool {
         guard let saved = self.saved else { return false }
         return self.hasMoved || saved.reference != self.source || saved.resource.locator == .unrecorded
     }
 
-    /// Whether nothing but its bytes can prove what is resumed to be the same.
+    /// Whether only a comparison of bytes can prove that the resource is that of the resumed part.
     private var needsComparison: Bool {
         guard case .resume(let saved) = self.purpose else { return false }
         return self.isElsewhere || !saved.resource.isProvable
     }
 
-    /// Whether the bytes on disk must be compared before the first missing one can be written: none precede it.
+    /// Whether bytes on disk must be compared before the first missing byte can be written, because none precede it.
     var comparesFirst: Bool { self.needsComparison && self.writesFrom == 0 && self.saved?.bytesKept ?? 0 > 0 }
 
-    /// Whether the same may be asked of another source.
+    /// Whether the request may be made to another source instead.
     var canMove: Bool {
         switch self.purpose {
         case .fresh, .resume: true
@@ -90,7 +90,7 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    /// Where the first byte to write lies.
+    /// The offset of the first byte to write.
     var writesFrom: Int64 {
         switch self.purpose {
         case .fresh, .confirm, .compare: 0
@@ -98,7 +98,8 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    /// How many bytes before a resumed segment are compared, where no validator proves the resource unchanged.
+    /// The number of bytes before a resumed segment that are compared. 0 if a validator proves that the resource is
+    /// unchanged.
     var overlapLength: Int64 { self.needsComparison ? Self.overlap : 0 }
 
     private var request: RangeRequest {
@@ -111,7 +112,7 @@ struct Probing: Hashable, Sendable {
         switch self.purpose {
         case .fresh: return RangeRequest(isRanged: self.sendsRange)
         case .compare(_, let record):
-            // A weak tag proves no byte, so nothing is asked by one.
+            // A weak tag proves no byte, so it is not sent.
             return RangeRequest(
                 lowerBound: 0, upperBound: 1, identity: record, sendsIfNoneMatch: record.validator.isStrong)
         case .confirm(let saved):
@@ -134,11 +135,11 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    /// The request to make now, if it is time for one.
+    /// The request to make, nil if none is due.
     mutating func nextFetch(id: LeaseID, now: Duration) -> FetchOrder? {
         guard self.lease == nil, now >= self.retryAt else { return nil }
         self.beganAt = self.beganAt ?? now
-        // The manifest names another source until this one is proved the same: it is a stranger there.
+        // The manifest names another source. Until this one is proven equal, its claims are marked.
         let mark = self.isElsewhere ? self.source.mark : 0
         let order = FetchOrder(
             lease: id, source: self.source, segment: Segment.ID(0), request: self.request, writesFrom: self.writesFrom,
@@ -186,13 +187,13 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    /// No usable answer to a range: asked once more, for the whole.
+    /// Handles an unusable answer to a range: repeats the request once, without a range.
     private mutating func ignoredRange(_ reason: String, _ settings: DownloadSettings) -> Verdict {
         guard self.sendsRange else {
             return .failed(Failure(.protocol, "\(settings.hosts[self.source.rawValue]): \(reason)"))
         }
         self.sendsRange = false
-        return .again([.report(.note("\(settings.hosts[self.source.rawValue]) does no ranges: \(reason)"))])
+        return .again([.report(.note("\(settings.hosts[self.source.rawValue]) does not support ranges: \(reason)"))])
     }
 
     private func accepted(
@@ -220,7 +221,7 @@ struct Probing: Hashable, Sendable {
     private func compared(_ record: RemoteResource, _ current: RemoteResource) -> Verdict {
         switch record.verdict(on: current) {
         case .same: .current
-        case .changed, .unproven: .changed("the origin offers nothing to compare what is there with")
+        case .changed, .unproven: .changed("the origin sends no validator that could confirm it")
         case .elsewhere(let difference): .elsewhere(difference)
         }
     }
@@ -231,7 +232,8 @@ struct Probing: Hashable, Sendable {
         case .compare(_, let record): return self.compared(record, resource)
         case .confirm(let saved): return self.compared(saved.resource, resource)
         case .resume(let saved):
-            // A 200 with our own tag: this server dislikes If-Range. Asked without it, the answer is compared instead.
+            // A 200 with the recorded tag means that the server does not support If-Range. The request is repeated
+            // without it, and the validator of the answer is compared instead.
             if self.sendsIfRange, self.sendsRange, !self.isElsewhere, saved.resource.validator.ifRangeFieldValue != nil
             {
                 self.sendsIfRange = false
@@ -244,7 +246,7 @@ struct Probing: Hashable, Sendable {
         )
     }
 
-    /// The answer is of other content than what is on disk.
+    /// Handles an answer with other content than that on disk.
     private mutating func differs(_ difference: String, now: Duration) -> Verdict {
         guard !self.isElsewhere else { return .elsewhere(difference) }
         self.disagreement.note(difference)
@@ -279,14 +281,14 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    /// The fetch ended, or was refused, before anything came of it.
+    /// Handles a fetch that failed or was refused before any bytes.
     mutating func failed(
         _ failure: Failure, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
     ) -> Verdict {
         if failure.code == .changed { return .changed(failure.message) }
         self.failures += 1
         let policy = settings.retry
-        // Where there are other sources, they are asked before this one is again.
+        // Other sources are asked before this one is asked again.
         guard settings.hosts.count == 1 || !self.canMove,
             policy.allows(
                 failure, failures: self.failures, hadContact: self.hasContact, waited: now - (self.beganAt ?? now))

@@ -1,27 +1,28 @@
-/// What was found at the destination.
+/// What exists at the destination before a download.
 package enum Survey: Hashable, Sendable {
     case nothing
-    /// An earlier run's part file, its claims checked.
+    /// A part file of an earlier run, its claims verified.
     case partial(SavedPartial)
     /// A finished file.
     case existing(ExistingFile)
 }
 
-/// What an earlier run left: everything claimed is on disk and right.
+/// The partial file of an earlier run. All bytes not in ``missing`` are on disk and verified.
 package struct SavedPartial: Hashable, Sendable {
     package let resource: RemoteResource
     package let completeLength: Int64
-    /// What is still to be fetched, ordered and disjoint.
+    /// The bytes still to be fetched, ordered and disjoint.
     package let missing: [Range<Int64>]
-    /// The source that ``resource`` was learnt from; absent if it is none of the request's.
+    /// The source that ``resource`` was learned from, absent if the request does not name it.
     package let reference: SourceID?
-    /// What is there of sources of which only samples were compared.
+    /// The bytes on disk from sources of which only samples were compared.
     package let marked: [MarkedRanges]
-    /// Whether the whole once had another digest than it should: without a digest nothing of it is believed.
+    /// Whether the complete file once did not match its digest. Without a digest none of its bytes is trusted.
     package var isRejected = false
-    /// Whether the whole will be verified against a digest.
+    /// Whether the complete file will be verified against a digest.
     package var hasDigests = false
-    /// Whether the digests that the download was begun with still apply: then the file is known, whatever the URL.
+    /// Whether the digests that the download was begun with still apply. They identify the file independently of its
+    /// URL.
     package var isPinned = false
 
     package init(
@@ -40,12 +41,12 @@ package struct SavedPartial: Hashable, Sendable {
     }
 }
 
-/// A file with the destination's name.
+/// An existing file at the destination.
 package struct ExistingFile: Hashable, Sendable {
     package let length: Int64
-    /// What the file's extended attribute says it is, absent for a file that is not ours.
+    /// The identity in the file's extended attribute, absent if segdl did not write the file.
     package let record: RemoteResource?
-    /// Whether it agrees with the digests the user gave, absent if there are none.
+    /// Whether the file matches the digests that the user gave, absent if there are none.
     package let agreesWithDigests: Bool?
 
     package init(length: Int64, record: RemoteResource?, agreesWithDigests: Bool?) {

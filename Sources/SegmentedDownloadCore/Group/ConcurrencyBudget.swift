@@ -1,36 +1,39 @@
-/// How many connections may be open, in all and to each host, and what a host that refuses has taught us.
+/// The number of connections that may be open, in total and to each host.
+///
+/// It lowers the limit of a host that refuses connections, and later tries one more.
 package struct ConcurrencyBudget: Hashable, Sendable {
     private struct Host: Hashable {
-        /// Connections in use, asked for or answered.
+        /// Connections in use, including those whose response has not begun.
         var active = 0
-        /// Of those, the ones the origin has accepted.
+        /// The connections among them that the origin has accepted.
         var accepted = 0
-        /// How many the origin is believed to allow, absent while it refused none.
+        /// The number of connections that the origin is assumed to allow, absent unless it has refused one.
         var ceiling: Int?
-        /// No request before this time.
+        /// No request is made before this time.
         var closedUntil: Duration = .zero
-        /// One connection above the ceiling may be tried from this time on.
+        /// The time from which one connection above the ceiling may be tried.
         var probeAt: Duration?
-        /// Whether such a trial is out.
+        /// Whether a connection above the ceiling is on trial.
         var isTrying = false
-        /// Trials refused in a row, for their spacing.
+        /// Consecutive refusals, which determine the time until the next trial.
         var refusals = 0
     }
 
-    /// The first wait before one more connection is tried than an origin allowed.
+    /// The first delay before one connection more than the origin allowed is tried. It doubles after each refused
+    /// trial.
     package static let probeDelay: Duration = .seconds(1)
 
-    /// The longest such wait.
+    /// The longest delay between such trials.
     package static let probeDelayMax: Duration = .seconds(60)
 
-    /// The longest `Retry-After` that is believed of a host: a download that will not wait so long fails by itself, and
-    /// the others must not wait for ever.
+    /// The longest `Retry-After` that is applied to a host. A download that does not wait that long fails on its own,
+    /// and the others must not wait for it.
     package static let retryAfterMax: Duration = .seconds(600)
 
     package private(set) var connectionsMax: Int
     package private(set) var connectionsPerHostMax: Int
     private var active = 0
-    /// Looked up by key only, never iterated.
+    /// Accessed only by key, never iterated, so that runs can be replayed.
     private var hosts: [String: Host] = [:]
 
     package init(connectionsMax: Int, connectionsPerHostMax: Int) {
@@ -39,34 +42,35 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         self.connectionsPerHostMax = connectionsPerHostMax
     }
 
-    /// Allows more, or fewer. What is open beyond the new limits is not forgotten: nothing is allowed until enough of it is
-    /// given back.
+    /// Sets new limits. Connections above them stay open and are counted; none is allowed until enough of them are
+    /// released.
     package mutating func update(connectionsMax: Int, connectionsPerHostMax: Int) {
         precondition(connectionsMax > 0 && connectionsPerHostMax > 0)
         self.connectionsMax = connectionsMax
         self.connectionsPerHostMax = connectionsPerHostMax
     }
 
-    /// How long a host that counts its connections is given to notice that we closed one, before another is opened.
+    /// The delay before the next connection to a host with a known limit, after one was closed early. The host may
+    /// still count the closed one.
     package static let closingDelay: Duration = .milliseconds(100)
 
-    /// Whether a connection may be opened within what the host is known to allow: no trial of one more.
+    /// Whether a connection may be opened within the host's known limit, not as a trial of one more.
     package func allowsWithoutTrial(_ name: String, now: Duration) -> Bool {
         guard self.allows(name, now: now) else { return false }
         return self.hosts[name].map { $0.active < self.allowance($0) } ?? true
     }
 
-    /// Why no connection to a host may be opened.
+    /// The reason why no connection to a host may be opened.
     package enum Shortage: Hashable, Sendable {
-        /// All there are, are in use.
+        /// The limit over all hosts is reached.
         case total
-        /// All that the host allows, or may be asked for, are in use.
+        /// The limit of the host is reached.
         case host
-        /// The host is left alone for a while.
+        /// The host is not contacted until a delay is over.
         case closed
     }
 
-    /// What stands against a connection to the host, if anything does.
+    /// The reason why no connection to the host may be opened now; nil if one may.
     package func shortage(_ name: String, now: Duration) -> Shortage? {
         guard !self.allows(name, now: now) else { return nil }
         guard let host = self.hosts[name] else { return .total }
@@ -74,15 +78,15 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         return host.active >= self.allowance(host) ? .host : .total
     }
 
-    /// How many more connections there may be in all.
+    /// The number of connections that may still be opened, over all hosts.
     package var free: Int { max(self.connectionsMax - self.active, 0) }
 
-    /// How many more connections there may be to a host, as far as its own limits go.
+    /// The number of connections that may still be opened to a host within its own limits, without a trial.
     package func free(_ name: String) -> Int {
         self.hosts[name].map { max(self.allowance($0) - $0.active, 0) } ?? self.connectionsPerHostMax
     }
 
-    /// How many connections a host may have, no trial among them.
+    /// The number of connections a host may have, without a trial.
     private func allowance(_ host: Host) -> Int { min(host.ceiling ?? .max, self.connectionsPerHostMax) }
 
     /// Whether a connection to the host may be opened now.
@@ -100,11 +104,11 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         return now >= probeAt
     }
 
-    /// Takes a connection that ``allows(_:now:)`` granted.
+    /// Reserves a connection that ``allows(_:now:)`` granted.
     package mutating func reserve(_ name: String) {
         var host = self.hosts[name] ?? Host()
         if host.active >= self.allowance(host) {
-            // One at a time: the next trial waits for this one's answer.
+            // One trial at a time: the next one waits for the answer to this one.
             host.probeAt = nil
             host.isTrying = true
         }
@@ -113,12 +117,12 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         self.hosts[name] = host
     }
 
-    /// The origin began to answer with what was asked for.
+    /// Records that the origin accepted a connection: its response began with a status other than a refusal.
     package mutating func accepted(_ name: String, now: Duration) {
         guard var host = self.hosts[name] else { return }
         host.accepted += 1
         if let ceiling = host.ceiling, host.accepted > ceiling {
-            // One that allows all we may ask for has refused us nothing, should we come to ask for more.
+            // A host that allows the configured maximum has no known limit of its own, should the maximum be raised.
             host.ceiling = host.accepted < self.connectionsPerHostMax ? host.accepted : nil
             host.refusals = 0
             host.isTrying = false
@@ -129,17 +133,17 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         self.hosts[name] = host
     }
 
-    /// Whether the host allows fewer than we may ask for.
+    /// Whether the host's own limit is below the configured one.
     private func hasLearned(_ host: Host) -> Bool { self.allowance(host) < self.connectionsPerHostMax }
 
-    /// The origin refused one connection more than it already serves, or all of them.
+    /// Records that the origin refused a connection.
     ///
-    /// - Returns: whether others are being served, so that this is a matter of how many, not of whether.
+    /// - Returns: Whether the origin serves other connections, so that the refusal concerns their number.
     package mutating func refused(_ name: String, retryAfter: Duration?, now: Duration) -> Bool {
         guard var host = self.hosts[name] else { return false }
         let servesOthers = host.accepted > 0
         let asked = min(retryAfter ?? .zero, Self.retryAfterMax)
-        // Connections refused together are one lesson; a refused trial is another.
+        // Several refusals at the same time count as one; a refused trial counts as another.
         host.refusals = host.isTrying ? host.refusals + 1 : max(host.refusals, 1)
         host.isTrying = false
         host.ceiling = max(host.accepted, 1)
@@ -152,9 +156,9 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         return servesOthers
     }
 
-    /// A connection taken by ``reserve(_:)`` is free again.
+    /// Releases a connection reserved by ``reserve(_:)``.
     ///
-    /// - Parameter wasCut: whether it was closed in mid-body, which its host learns a moment later.
+    /// - Parameter wasCut: Whether it was closed before the end of a body. The host notices that a moment later.
     package mutating func release(_ name: String, wasAccepted: Bool, wasCut: Bool = false, now: Duration) {
         guard var host = self.hosts[name], host.active > 0 else {
             preconditionFailure("released a connection that was not reserved")
@@ -166,7 +170,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         if wasAccepted {
             host.accepted -= 1
         } else if host.isTrying {
-            // A trial that got no answer at all taught nothing; another may be made.
+            // A trial without any answer is inconclusive, so another one may follow.
             host.isTrying = false
             host.probeAt = now + Self.probeDelay
         }
@@ -174,6 +178,6 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         self.hosts[name] = host
     }
 
-    /// Connections in use now.
+    /// The number of connections in use.
     package var inUse: Int { self.active }
 }

@@ -1,4 +1,4 @@
-/// Names one download of a group.
+/// Identifies a download of a group.
 package struct DownloadID: Hashable, Comparable, Sendable {
     package let rawValue: Int
 
@@ -11,39 +11,39 @@ package struct DownloadID: Hashable, Comparable, Sendable {
     }
 }
 
-/// What happens to a group.
+/// An event for a group of downloads.
 package enum GroupEvent: Sendable {
     case added(DownloadID, DownloadSettings, seed: UInt64)
-    /// Its turn is to come before the other's, or first of all.
+    /// The download moves in the start queue to before the other one, or to the front.
     case moved(DownloadID, before: DownloadID?)
-    /// It rests and is of no interest any more.
+    /// A download at rest is removed.
     case removed(DownloadID)
     case tick
     case download(DownloadID, MachineEvent)
-    /// The group may use more, or less.
+    /// The group's limits have changed.
     case limits(GroupStateMachine.Limits)
-    /// A download is to have another share. Above 0, up to 1.
+    /// A download's priority has changed: above 0, up to 1.
     case priority(DownloadID, Double)
-    /// A download is to have another number of connections.
+    /// The number of connections that the user wants for a download has changed.
     case segments(DownloadID, DownloadOptions.Segments)
-    /// The rate at which bytes may come has changed: how many connections pay must be found out anew.
+    /// A rate limit has changed, so the number of connections that pays must be found again.
     case rateChanged
 }
 
-/// What a group wants done.
+/// An action that the group requests.
 package enum GroupAction: Hashable, Sendable {
     /// Make this request in a task of its own.
     case fetch(DownloadID, FetchOrder)
     case download(DownloadID, DownloadAction)
 }
 
-/// What happens to one download.
+/// An event for one download.
 package enum MachineEvent: Hashable, Sendable {
     case surveyed(Survey)
     case found(Survey)
-    /// The part is ready; whether somebody reads along.
+    /// The part is ready. The window is present if a reader or a digest consumes the bytes in order.
     case prepared(ReadingWindow? = nil)
-    /// Everything before the offset has been taken by who reads along.
+    /// The consumer of the window has taken all bytes before the offset.
     case taken(upTo: Int64, window: UInt64)
     case storageFailed(Failure)
     case checkpointed(bytes: Int64)
@@ -61,7 +61,7 @@ package enum MachineEvent: Hashable, Sendable {
 }
 
 extension DownloadStateMachine {
-    /// Takes an event and returns what should happen.
+    /// Handles an event and returns the actions to perform.
     mutating func handle(_ event: MachineEvent, now: Duration) -> [DownloadAction] {
         switch event {
         case .surveyed(let survey): self.surveyed(survey, now: now)

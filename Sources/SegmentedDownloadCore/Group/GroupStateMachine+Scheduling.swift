@@ -1,11 +1,12 @@
-/// Who is started, and who gets the next connection.
+/// Decides which download starts next and which gets the next connection.
 ///
-/// The next connection goes to the download that has fewest for its weight, so that one that has none comes before any that
-/// has one. That is also what keeps a thousand small files from waiting behind three large ones: a file whose length is not
-/// known yet, or is small, gets its only connection before a large one gets its second, and while it is looked up at the
-/// destination, a connection is kept for it. `downloads` stays a hard limit: there is no second way in beside it.
+/// The next connection goes to the download with the fewest for its weight, so a download without any comes first. This
+/// also keeps many small files from waiting behind a few large ones: a small file, or one of unknown length, gets its
+/// only connection before a large one gets its second. While a download is surveying its destination, a connection is
+/// reserved for it. ``Limits/downloads`` remains a hard limit.
 extension GroupStateMachine {
-    /// 8 MiB: a file so short is fetched before a second connection would pay. So long, too, it has no manifest.
+    /// 8 MiB: a shorter file is complete before a second connection would pay. It also gets no manifest until its first
+    /// checkpoint.
     static let briefLength: Int64 = 8 << 20
 
     mutating func schedule(now: Duration) {
@@ -21,7 +22,7 @@ extension GroupStateMachine {
             let hosts = allHosts.filter { host in
                 self.budget.allows(host, now: now) && (held == 0 || self.leaves(kept, host))
             }
-            // A probe told to stop may not have hung up yet: the next one would be a second connection.
+            // A probe that was told to stop may still be connected. The next one would be a second connection.
             guard !(held > 0 && self.entries[index].machine.isProbing), !hosts.isEmpty else {
                 candidates.remove(at: place)
                 continue
@@ -31,17 +32,17 @@ extension GroupStateMachine {
                 continue
             }
             candidates.remove(at: place)
-            // To cut a running response only to try whether one more is allowed would cost more than it teaches.
+            // Cutting a running response only to try one more connection costs more than the trial is worth.
             guard let host = hosts.first(where: { self.budget.allowsWithoutTrial($0, now: now) }) else { continue }
             let before = self.outbox.count
             self.update(index, now: now) { $0.steal(now: now) }
-            // What it cuts off is known in a moment; the connection for it is not given away before.
+            // The victim answers with the new limit within a moment. Until then the connection is reserved.
             if self.outbox[before...].contains(where: \.isNarrowing) { kept.append(host) } else { idle.append(index) }
         }
         self.hedge(idle, keeping: kept, now: now)
     }
 
-    /// Asks again for what is late, over connections that nobody has another use for.
+    /// Requests late bytes again over connections that have no other use.
     private mutating func hedge(_ idle: [Int], keeping kept: [String], now: Duration) {
         for index in idle {
             while true {
@@ -64,10 +65,10 @@ extension GroupStateMachine {
         self.outbox.append(.fetch(self.entries[index].id, order))
     }
 
-    /// The candidate that has fewest connections for its weight, the earlier one of two.
+    /// The candidate with the fewest connections for its weight; of two, the earlier one.
     private func neediest(_ candidates: [Int]) -> Int? {
         let need = { (index: Int) in
-            // Field by field: an entry holds a whole download's state, and a copy of it retains all of that.
+            // Reads the fields one by one, because copying an entry retains the whole state of a download.
             (Double(self.entries[index].held) / self.entries[index].weight, self.entries[index].id)
         }
         return candidates.indices.min { need(candidates[$0]) < need(candidates[$1]) }
@@ -75,8 +76,9 @@ extension GroupStateMachine {
 
     // MARK: Starting
 
-    /// Starts who waits, while there is room. A file that could not even get a connection is not begun: those that are begun
-    /// are finished first.
+    /// Starts queued downloads while there is room.
+    ///
+    /// A file that could not get a connection is not started, so that those already started finish first.
     private mutating func startQueued(now: Duration) {
         guard !self.queue.isEmpty, self.active.count < self.limits.downloads else { return }
         var needing = self.active.count { self.entries[$0].machine.standing != .ending }
@@ -88,7 +90,7 @@ extension GroupStateMachine {
         }
     }
 
-    /// A connection each, by host, for those that will ask for their first one in a moment.
+    /// The hosts of downloads that will soon ask for their first connection, one entry for each reserved connection.
     private func keptConnections() -> [String] {
         let hasNext = !self.queue.isEmpty
         return self.active.compactMap { index in
@@ -113,7 +115,7 @@ extension GroupAction {
 }
 
 extension DownloadStateMachine {
-    /// Whether it may have requests to make.
+    /// Whether it is in a state in which it may make requests.
     var mayFetch: Bool {
         switch self.state {
         case .probing, .fetching: true

@@ -1,15 +1,15 @@
-/// Who gives connections up: where there are more than may be, and where another has too few for its weight.
+/// Takes connections back: those above the limits, and those that another download should have for its weight.
 ///
-/// A connection moves from one download to another only if the giver, having one less, still has more for its weight than the
-/// taker has now. After it has moved the same cannot be said of the way back, so that nothing moves to and fro.
+/// A connection moves from one download to another only if the giver would then still have more for its weight than the
+/// taker has now. The move back does not satisfy this condition, so connections do not oscillate.
 extension GroupStateMachine {
-    /// How long after a change shares are brought up to what they should be as fast as may be.
+    /// How long after a change connections are moved as fast as possible.
     static let settlingTime: Duration = .seconds(3)
 
-    /// Between two connections moved while nothing changes: what is left to gain then is less than they cost.
+    /// The time between two moves while nothing changes. Each then gains less than it costs.
     static let rebalanceSpacing: Duration = .seconds(2)
 
-    /// Of so many connections one may move at a tick, at least one: all are where they belong within two seconds.
+    /// One of this many connections, and at least one, may move at a tick, so all can move within two seconds.
     static let connectionsPerMove = 8
 
     mutating func noteChange(now: Duration) {
@@ -17,10 +17,11 @@ extension GroupStateMachine {
         self.rebalanceAt = now
     }
 
-    // MARK: More than may be
+    // MARK: Connections above the limits
 
-    /// Gives up what is above the budgets. A stream that could not be gone on with is left to end by itself: all it brought
-    /// would have to come again.
+    /// Takes back the connections above the limits.
+    ///
+    /// A stream that cannot be resumed is left to finish, because all of its bytes would have to be fetched again.
     mutating func shed(now: Duration) {
         for index in self.active {
             for _ in 0..<max(self.entries[index].machine.surplus, 0) {
@@ -41,7 +42,7 @@ extension GroupStateMachine {
         }
     }
 
-    /// Has whoever has most for its weight give up one connection, to a host or to any.
+    /// Takes one connection, to the given host or to any, from the download with the most for its weight.
     private mutating func giveUpOne(host: String?, now: Duration) -> Bool {
         let live = self.live()
         let givers = self.active.indices.filter { live[$0] > 0 }.sorted { left, right in
@@ -58,7 +59,8 @@ extension GroupStateMachine {
         return false
     }
 
-    /// What it would still have for its weight; of those that would have nothing, one that has not begun goes first.
+    /// The order in which downloads give up connections, highest first: by what each would keep for its weight. Of
+    /// those that would keep none, one that is still probing comes first.
     private func rank(_ place: Int, _ live: [Int]) -> (Double, Int, Int) {
         let entry = self.entries[self.active[place]]
         return (Double(live[place] - 1) / entry.weight, entry.machine.isProbing ? 1 : 0, place)
@@ -76,7 +78,7 @@ extension GroupStateMachine {
         return true
     }
 
-    /// Connections that are not being given up, for each active download.
+    /// The number of connections not being given up, for each active download.
     private func live() -> [Int] {
         self.active.map { index in
             let id = self.entries[index].id
@@ -86,7 +88,7 @@ extension GroupStateMachine {
 
     // MARK: Fairness
 
-    /// Moves connections to those that have too few for their weight.
+    /// Moves connections to downloads that have too few for their weight.
     mutating func rebalance(now: Duration) {
         guard self.active.count > 1, !self.holdings.isEmpty else { return }
         var wishes = self.wishes(now: now)
@@ -94,7 +96,7 @@ extension GroupStateMachine {
         let isSettled = now >= self.settlesAt
         let movesMax = isSettled ? 1 : max(self.limits.connections / Self.connectionsPerMove, 1)
         var live = self.live()
-        // Those that are being given up will be had by the same who are thought of now.
+        // Connections already being given up will go to the first of these downloads.
         var coming = self.holdings.count(where: \.isEnding)
         var moves = 0
         while let wish = self.firstWish(wishes, live) {
@@ -119,9 +121,9 @@ extension GroupStateMachine {
     }
 
     private struct Wish {
-        /// Of the download among the active.
+        /// The position in ``active``.
         let place: Int
-        /// The host whose connections are short, absent if all are.
+        /// The host whose limit is reached, absent if the limit over all hosts is.
         let host: String?
         var count: Int
     }
@@ -150,7 +152,7 @@ extension GroupStateMachine {
         Double(live[place]) / self.entries[self.active[place]].weight
     }
 
-    /// Has the download with most for its weight give up a connection, if it would still have more than the taker.
+    /// Takes a connection from the download with the most for its weight, if it would still have more than the taker.
     private mutating func giver(to taker: Int, _ host: String?, _ live: [Int], now: Duration) -> Int? {
         let givers = self.active.indices.filter { place in
             place != taker && live[place] > 1

@@ -1,26 +1,26 @@
-/// Shares one budget of connections among many downloads. One file is a group of one.
+/// Shares one budget of connections among many downloads. A single file is a group of one.
 ///
-/// Work is pulled: while the budget allows, the download that has least for its priority is asked for its next segment.
-/// What waits for its turn costs nothing: only downloads that have been started are looked at.
+/// Scheduling pulls work: while the budget allows, the download with the fewest connections for its priority is asked
+/// for its next segment. Only started downloads are examined, so a queued one costs nothing.
 package struct GroupStateMachine: Hashable, Sendable {
     package struct Limits: Hashable, Sendable {
-        /// Connections open at once, over all hosts.
+        /// Connections open at the same time, over all hosts.
         package var connections = 64
-        /// Connections open at once to one host; browsers stop at 6, download managers at 16.
+        /// Connections open at the same time to one host. Browsers use 6, download managers 16.
         package var connectionsPerHost = 16
-        /// Files fetched at once; the rest waits.
+        /// Files fetched at the same time. The others are queued.
         package var downloads = 5
 
         package init() {}
     }
 
-    /// Where a download stands, as far as it matters to the others.
+    /// The phase of a download, as far as scheduling needs it.
     enum Standing: Hashable {
         case queued
-        /// It is looked up what there is to fetch.
+        /// It is determining what to fetch.
         case starting
         case fetching
-        /// It needs no connection any more.
+        /// It needs no more connections.
         case ending
         case resting
     }
@@ -28,41 +28,42 @@ package struct GroupStateMachine: Hashable, Sendable {
     struct Entry: Hashable {
         let id: DownloadID
         var machine: DownloadStateMachine
-        /// Its share beside others is in proportion to it.
+        /// Its share of connections is proportional to this.
         var weight: Double
-        /// Connections it has, those that are being closed among them.
+        /// The number of its connections, including those being closed.
         var held = 0
-        /// Whether it is being put into place and was so short that the next one's turn comes at once.
+        /// Whether it is being moved into place and is so short that the next download starts soon.
         var isBrief = false
     }
 
-    /// A connection taken from the budget.
+    /// A connection reserved from the budget.
     struct Holding: Hashable {
         let download: DownloadID
         let lease: LeaseID
         let host: String
         var wasAccepted = false
-        /// Whether it is being given up.
+        /// Whether it is being closed.
         var isEnding = false
     }
 
     var limits: Limits
     var entries: [Entry] = []
-    /// Where each download's entry is, by its number: numbers are given in sequence, though they may come out of it.
+    /// The index of each download's entry, or -1, by the download's number. Numbers are assigned in sequence but may be
+    /// added out of order.
     private var indices: [Int] = []
-    /// Entries of downloads that are neither waiting for their turn nor at rest, in order.
+    /// The entries of downloads that are neither queued nor at rest, in order.
     private(set) var active: [Int] = []
     var queue = StartQueue()
     private var resting = 0
-    /// Entries of downloads that were removed: the next ones take their places, so that a group grows with what it holds and
-    /// not with what it has done.
+    /// The entries of removed downloads. New downloads reuse them, so memory grows with the number of downloads held,
+    /// not with the number ever added.
     private var vacant: [Int] = []
-    /// As many as the budget allows, or did when they were taken.
+    /// The connections reserved from the budget, at most as many as it allowed.
     var holdings: [Holding] = []
     var budget: ConcurrencyBudget
-    /// Actions made while scheduling, in order.
+    /// The actions collected while an event is handled, in order.
     var outbox: [GroupAction] = []
-    /// Until then shares are brought up to what they should be, afterwards changed reluctantly.
+    /// Until this time connections move fast after a change; later, slowly.
     var settlesAt: Duration = .zero
     var rebalanceAt: Duration = .zero
 
@@ -72,31 +73,31 @@ package struct GroupStateMachine: Hashable, Sendable {
             connectionsMax: limits.connections, connectionsPerHostMax: limits.connectionsPerHost)
     }
 
-    /// Whether every download rests: nothing happens any more unless someone asks for it.
+    /// Whether every download is at rest. Nothing happens until an event starts one.
     package var isIdle: Bool { self.holdings.isEmpty && self.resting == self.entries.count }
 
     package func machine(_ id: DownloadID) -> DownloadStateMachine? {
         self.index(id).map { self.entries[$0].machine }
     }
 
-    /// Whether a download was added and not removed since.
+    /// Whether the download was added and not removed.
     package func holds(_ id: DownloadID) -> Bool { self.index(id) != nil }
 
-    /// What is asked of one download's state, without a copy of all of it.
+    /// Reads from a download's state without copying it.
     package func ask<Answer>(_ id: DownloadID, _ question: (borrowing DownloadStateMachine) -> Answer) -> Answer? {
         guard let index = self.index(id) else { return nil }
         return question(self.entries[index].machine)
     }
 
-    /// How many downloads there is room for without growing.
+    /// The number of entries, including vacant ones.
     package var placesCount: Int { self.entries.count }
 
-    /// Connections in use for one download.
+    /// The number of connections in use for a download.
     package func connections(_ id: DownloadID) -> Int {
         self.index(id).map { self.entries[$0].held } ?? 0
     }
 
-    /// A download's share beside others is in proportion to it.
+    /// The weight of a download, or that of the default priority if it was removed.
     package func weight(_ id: DownloadID) -> Double {
         self.index(id).map { self.entries[$0].weight } ?? Self.weight(of: 0.5)
     }
@@ -106,7 +107,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         return self.indices[id.rawValue]
     }
 
-    /// Takes an event and returns what should happen.
+    /// Handles an event and returns the actions to perform.
     package mutating func handle(_ event: GroupEvent, now: Duration) -> [GroupAction] {
         switch event {
         case .added(let id, let settings, let seed): self.add(id, settings, seed: seed)
@@ -121,7 +122,7 @@ package struct GroupStateMachine: Hashable, Sendable {
             self.queue.move(index, before: other.map { self.index($0) ?? index })
         case .removed(let id): self.remove(id)
         case .download(let id, let event):
-            // The connections of a download that was removed are still to be given back.
+            // The connections of a removed download must still be released.
             self.account(for: event, of: id, now: now)
             guard let index = self.index(id) else { break }
             self.update(index, now: now) { $0.handle(event, now: now) }
@@ -149,7 +150,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         return self.outbox
     }
 
-    /// Notes how far a download's leases have come, just before an event.
+    /// Records the progress of a download's leases. Call it just before handling an event.
     package mutating func observe(_ id: DownloadID, _ observations: [LeaseObservation], now: Duration) {
         guard let index = self.index(id) else { return }
         self.entries[index].machine.observe(observations, now: now)
@@ -178,22 +179,22 @@ package struct GroupStateMachine: Hashable, Sendable {
         }
     }
 
-    /// Forgets a download that rests. Its place stays, for the others' are counted from it, and waits for the next one.
+    /// Removes a download at rest. Its entry stays for reuse, because entries are addressed by index.
     private mutating func remove(_ id: DownloadID) {
         guard let index = self.index(id), self.entries[index].machine.conclusion != nil else { return }
         self.indices[id.rawValue] = -1
         self.vacant.append(index)
     }
 
-    /// 1/1000: a share so small that it is none; a download of no weight at all could not be compared with others.
+    /// 1/1000: practically no share. A weight of zero could not be compared with others.
     private static let weightMin = 0.001
 
     package static func weight(of priority: Double) -> Double {
-        // What is no number is not above anything.
+        // The comparison is also false for NaN.
         priority > Self.weightMin ? min(priority, 1) : Self.weightMin
     }
 
-    /// Has one download do something, and keeps account of where it stands.
+    /// Runs a transition of one download, collects its actions and updates its phase.
     mutating func update(_ index: Int, now: Duration, _ body: (inout DownloadStateMachine) -> [DownloadAction]) {
         let id = self.entries[index].id
         let before = self.entries[index].machine.standing
@@ -234,7 +235,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         if isActive { self.active.remove(at: place) }
     }
 
-    /// What an event teaches about the host, and the connections it frees.
+    /// Updates the budget: connections that an event frees, and what it shows about a host's limit.
     private mutating func account(for event: MachineEvent, of id: DownloadID, now: Duration) {
         switch event {
         case .responded(let lease, let response, _):
@@ -252,7 +253,8 @@ package struct GroupStateMachine: Hashable, Sendable {
             let holding = self.holdings.remove(at: index)
             if let index = self.index(id) { self.entries[index].held -= 1 }
             self.budget.release(holding.host, wasAccepted: holding.wasAccepted, wasCut: end != .finished, now: now)
-            // Reset before the head while others are served: an origin that counts connections, not requests.
+            // A reset before the head while others are served indicates an origin that limits connections, not
+            // requests.
             if case .failed(let failure) = end, failure.code == .network, !holding.wasAccepted,
                 self.holdings.contains(where: { $0.host == holding.host && $0.wasAccepted })
             {
@@ -271,7 +273,7 @@ package struct GroupStateMachine: Hashable, Sendable {
 }
 
 extension DownloadStateMachine {
-    /// Where it stands, as far as it matters to the others.
+    /// Its phase, as far as scheduling needs it.
     var standing: GroupStateMachine.Standing {
         switch self.state {
         case .queued: .queued

@@ -1,11 +1,11 @@
-/// How many bytes may come in a second: in all, from each host, for each file; and who of those that wait is next.
+/// Limits the bytes received per second: in total, from each host and for each file.
 ///
-/// A token bucket for each limit, and among the downloads start-time fair queueing: each has a clock of its own that runs the
-/// slower the higher its priority, and the one whose clock is furthest behind goes first. A bucket lets a piece through as
-/// soon as it holds anything at all, and owes the rest: so what passes in *any* span is at most the rate times the span,
-/// one burst and one piece.
+/// Each limit is a token bucket. Waiting downloads are ordered by start-time fair queueing: each has a virtual clock
+/// that advances more slowly the higher its priority, and the lowest clock goes first. A bucket that holds any credit
+/// lets a whole piece pass and goes into debt for the rest. In *any* span, therefore, at most the rate times the span
+/// plus one burst and one piece passes.
 package struct RateBudget: Hashable, Sendable {
-    /// Bytes a second, absent for no limit.
+    /// Bytes per second, absent for no limit.
     package struct Limits: Hashable, Sendable {
         package var total: Int64?
         package var perHost: Int64?
@@ -16,12 +16,12 @@ package struct RateBudget: Hashable, Sendable {
         }
     }
 
-    /// Names one wait for permission.
+    /// Identifies a request for permission.
     package struct Ticket: Hashable, Sendable {
         package let rawValue: Int
     }
 
-    /// Permission to take so many bytes: fewer than were asked for, if the rate has been lowered since.
+    /// Permission to receive `length` bytes. It is less than requested if the rate was lowered meanwhile.
     package struct Grant: Hashable, Sendable {
         package let ticket: Ticket
         package let length: Int
@@ -36,24 +36,24 @@ package struct RateBudget: Hashable, Sendable {
 
     private var limits = Limits()
     private var total: RateBucket?
-    /// These are looked up by key only, never iterated.
+    /// These are accessed only by key, never iterated, so that runs can be replayed.
     private var hosts: [String: RateBucket] = [:]
     private var files: [DownloadID: RateBucket] = [:]
     private var weights: [DownloadID: Double] = [:]
     private var clocks: [DownloadID: Double] = [:]
-    /// In the order they came; as many as there are connections.
+    /// In the order of arrival; at most one for each connection.
     private var waiting: [Waiting] = []
-    /// Where the clock stood of the download whose piece passed last.
+    /// The clock of the download whose piece passed last.
     private var clock = 0.0
     private var filesLimited = 0
     private var ticketNext = 0
 
     package init() {}
 
-    /// Whether there is any limit at all.
+    /// Whether any limit is set.
     package var isLimited: Bool { self.limits != Limits() || self.filesLimited > 0 }
 
-    /// Whether a ticket has neither been granted nor withdrawn.
+    /// Whether a ticket is neither granted nor withdrawn.
     package func isWaiting(_ ticket: Ticket) -> Bool { self.waiting.contains { $0.ticket == ticket } }
 
     // MARK: Adjusting
@@ -64,7 +64,7 @@ package struct RateBudget: Hashable, Sendable {
         self.limits = limits
     }
 
-    /// Limits one file, or takes its limit back.
+    /// Sets or removes the limit of one file.
     package mutating func update(_ download: DownloadID, bytesPerSecond: Int64?, now: Duration) {
         let before = self.files[download]
         let after = RateBucket.adjusted(before, to: bytesPerSecond.map { max($0, 1) }, now: now)
@@ -77,7 +77,7 @@ package struct RateBudget: Hashable, Sendable {
         self.weights[download] = weight
     }
 
-    /// A download has ended; nothing is kept of it.
+    /// Removes the state of a download that has ended.
     package mutating func forget(_ download: DownloadID) {
         if self.files.removeValue(forKey: download) != nil { self.filesLimited -= 1 }
         self.weights[download] = nil
@@ -86,10 +86,10 @@ package struct RateBudget: Hashable, Sendable {
 
     // MARK: Passing
 
-    /// The longest piece that may pass at once under a limit of so many bytes a second.
+    /// The longest piece that may pass at once under a limit in bytes per second.
     package static func pieceLength(_ rate: Int64) -> Int { RateBucket.pieceLength(rate) }
 
-    /// The longest piece that may pass at once without making the flow jerky.
+    /// The longest piece that may pass at once under all limits of a download.
     package func pieceLength(_ download: DownloadID, host: String) -> Int {
         var length = Int.max
         for rate in [self.limits.total, self.limits.perHost, self.files[download]?.rate] {
@@ -98,11 +98,11 @@ package struct RateBudget: Hashable, Sendable {
         return length
     }
 
-    /// Waits for permission to take `length` bytes; ``grant(now:)`` tells when it is there, and for how many.
+    /// Requests permission to receive `length` bytes, which ``grant(now:)`` later gives.
     package mutating func request(_ length: Int, for download: DownloadID, host: String) -> Ticket {
         let ticket = Ticket(rawValue: self.ticketNext)
         self.ticketNext += 1
-        // Who comes after a rest starts with the others, and has saved up nothing.
+        // A download that was idle starts level with the others: unused time is not credited.
         if !self.waiting.contains(where: { $0.download == download }) {
             self.clocks[download] = max(self.clock, self.clocks[download] ?? 0)
         }
@@ -110,14 +110,14 @@ package struct RateBudget: Hashable, Sendable {
         return ticket
     }
 
-    /// Waits no longer.
+    /// Withdraws a request.
     package mutating func withdraw(_ ticket: Ticket) {
         self.waiting.removeAll { $0.ticket == ticket }
     }
 
     private static let weightDefault = 0.5
 
-    /// Lets through whatever may pass now, in the order of fairness.
+    /// Grants all requests that may pass now, in fair order.
     package mutating func grant(now: Duration) -> [Grant] {
         var granted: [Grant] = []
         while let index = self.next(now: now) {
@@ -128,7 +128,8 @@ package struct RateBudget: Hashable, Sendable {
             if let rate = self.limits.perHost {
                 self.hosts[waiting.host, default: RateBucket(rate: rate, now: now)].take(length, now: now)
             }
-            // Counted as it passes, not as it comes, so that another weight takes effect at once.
+            // The clock advances when a piece passes, not when it is requested, so that a new weight takes effect at
+            // once.
             let clock = self.clocks[waiting.download] ?? self.clock
             self.clock = max(self.clock, clock)
             self.clocks[waiting.download] =
@@ -145,7 +146,7 @@ package struct RateBudget: Hashable, Sendable {
 
     private func clock(of index: Int) -> Double { self.clocks[self.waiting[index].download] ?? self.clock }
 
-    /// When the first of those that wait may pass, if anybody waits.
+    /// The earliest time at which a waiting request may pass, absent if none waits.
     package func grantsAt(now: Duration) -> Duration? {
         self.waiting.map { self.passesAt($0, now: now) }.min()
     }
@@ -159,20 +160,20 @@ package struct RateBudget: Hashable, Sendable {
     }
 }
 
-/// One limit: what may pass now, or how much is owed.
+/// A token bucket for one limit.
 struct RateBucket: Hashable, Sendable {
-    /// Credit that was not used is kept for so long: the delay of a timer on a busy machine costs nothing then, and no burst
-    /// is more than 2 % of what may pass in five seconds.
+    /// Unused credit is kept for this long, so that late timers on a busy machine cost no throughput. A burst is at
+    /// most 2 % of what may pass in five seconds.
     static let burst: Duration = .milliseconds(100)
 
-    /// A piece is no longer than what may pass in this time, so that bytes come as a flow.
+    /// The longest piece is what may pass in this time, so that bytes flow evenly.
     static let pieceDuration: Duration = .milliseconds(50)
 
-    /// 1 KiB: shorter pieces would cost more than they smooth, at a rate at which nobody sees it.
+    /// 1 KiB: shorter pieces cost more than they smooth, and at such low rates the difference is not visible.
     static let pieceLengthMin = 1 << 10
 
     let rate: Int64
-    /// In bytes; below zero where more has passed than was there.
+    /// The credit in bytes, negative if more has passed than was available.
     private var level: Double
     private var updatedAt: Duration
 
@@ -186,7 +187,7 @@ struct RateBucket: Hashable, Sendable {
         max(Int(clamping: Int64(Double(rate) * Self.pieceDuration.inSeconds)), Self.pieceLengthMin)
     }
 
-    /// The bucket with another rate: neither more credit than that allows nor more debt than one of its pieces.
+    /// The bucket with another rate. Its credit is limited to a burst at the new rate, its debt to one piece.
     static func adjusted(_ bucket: RateBucket?, to rate: Int64?, now: Duration) -> RateBucket? {
         guard let rate else { return nil }
         guard let bucket else { return RateBucket(rate: rate, now: now) }
@@ -206,10 +207,10 @@ struct RateBucket: Hashable, Sendable {
         self.updatedAt = now
     }
 
-    /// When a piece may pass.
+    /// The earliest time at which a piece may pass.
     func passesAt(now: Duration) -> Duration {
         let level = self.level(at: now)
-        // A nanosecond more than the quotient, which is rounded: waiting until then is always enough.
+        // One nanosecond is added because the quotient is rounded: waiting until then must be enough.
         return level >= 0 ? now : now + .seconds(-level / Double(self.rate)) + .nanoseconds(1)
     }
 }

@@ -1,7 +1,7 @@
-/// Downloads that wait to be started, in the order in which their turn comes.
+/// The queue of downloads that wait to be started.
 ///
-/// There is a line for each of sixteen levels of priority, first come, first served within it. The lines take turns in
-/// proportion to their level, so that what is urgent comes soon, and what is not comes too.
+/// It has a first-in, first-out line for each of sixteen priority levels. The lines are served by stride scheduling, in
+/// proportion to their level, so that urgent downloads start soon and others are not starved.
 struct StartQueue: Hashable, Sendable {
     private struct Ticket: Hashable {
         let index: Int
@@ -12,25 +12,25 @@ struct StartQueue: Hashable, Sendable {
         let level: Int
         var tickets: [Ticket] = []
         var head = 0
-        /// Tickets that have not been given back.
+        /// The number of tickets that are still valid.
         var live = 0
-        /// What it has been served so far; the line with the least is next.
+        /// The service received so far. The line with the lowest value is served next.
         var pass: Int
     }
 
     static let levels = 16
 
-    /// Divisible by every level, so that sums stay exact.
+    /// Divisible by every level, so that sums are exact.
     private static let stride = 720_720
 
-    /// At most as many as there are levels, the highest first.
+    /// The lines with waiting downloads, highest level first.
     private var lines: [Line] = []
     private struct Place: Hashable {
         let number: Int
         let level: Int
     }
 
-    /// For each index the number of its valid ticket and the level it waits at.
+    /// For each index, the number of its valid ticket and the level of its line.
     private var places: [Place?] = []
     private var numberNext = 0
     private var pass = 0
@@ -42,7 +42,7 @@ struct StartQueue: Hashable, Sendable {
         min(max(Int((priority * Double(Self.levels)).rounded(.up)), 1), Self.levels)
     }
 
-    /// Puts a download at the end of its line.
+    /// Appends a download to the line of its priority.
     mutating func add(_ index: Int, priority: Double) {
         self.remove(index)
         let level = Self.level(of: priority)
@@ -60,12 +60,12 @@ struct StartQueue: Hashable, Sendable {
     private mutating func line(_ level: Int) -> Int {
         if let line = self.lines.firstIndex(where: { $0.level == level }) { return line }
         let line = self.lines.firstIndex { $0.level < level } ?? self.lines.endIndex
-        // One that was empty has saved up nothing.
+        // A new line starts level with the others, without credit for the time it was empty.
         self.lines.insert(Line(level: level, pass: self.pass), at: line)
         return line
     }
 
-    /// Takes a download out, if it waits.
+    /// Removes a download if it waits.
     mutating func remove(_ index: Int) {
         guard index < self.places.count, let place = self.places[index],
             let line = self.lines.firstIndex(where: { $0.level == place.level })
@@ -76,7 +76,8 @@ struct StartQueue: Hashable, Sendable {
         self.tidy(line)
     }
 
-    /// Takes one that waits before another that does, into that one's line, or to where the next one is taken from.
+    /// Moves a waiting download directly before another one, into that one's line, or before the one that would be
+    /// next.
     mutating func move(_ index: Int, before other: Int?) {
         guard self.waits(index), let target = other ?? self.first, target != index, self.waits(target) else { return }
         self.remove(index)
@@ -95,13 +96,13 @@ struct StartQueue: Hashable, Sendable {
 
     private func waits(_ index: Int) -> Bool { index < self.places.count && self.places[index] != nil }
 
-    /// The download whose turn comes next.
+    /// The download that would be next.
     private var first: Int? {
         guard let line = self.lines.min(by: { $0.pass < $1.pass }) else { return nil }
         return line.tickets[line.head...].first { self.places[$0.index]?.number == $0.number }?.index
     }
 
-    /// The download whose turn it is, taken out.
+    /// Removes and returns the next download.
     mutating func next() -> Int? {
         guard let line = self.lines.indices.min(by: { self.lines[$0].pass < self.lines[$1].pass }) else { return nil }
         while self.lines[line].head < self.lines[line].tickets.count {
@@ -119,14 +120,14 @@ struct StartQueue: Hashable, Sendable {
         return nil
     }
 
-    /// Drops what is no use any more.
+    /// Removes an empty line, or invalid tickets from a line.
     private mutating func tidy(_ line: Int) {
         if self.lines[line].live == 0 {
             self.lines.remove(at: line)
             if self.lines.isEmpty { self.pass = 0 }
             return
         }
-        // Tickets given back or used are swept away once they are the most, so that each is moved a bounded number of times.
+        // Sweeps only once most tickets are invalid, so that each ticket is moved a bounded number of times.
         guard self.lines[line].tickets.count > 2 * self.lines[line].live + Self.levels else { return }
         self.lines[line].tickets.removeSubrange(..<self.lines[line].head)
         self.lines[line].tickets.removeAll { self.places[$0.index]?.number != $0.number }

@@ -1,6 +1,7 @@
 /// A half-open run of bytes in a resource.
 ///
-/// Half-open everywhere in the code; RFC 9110's inclusive form exists only in ``fieldValue`` and ``init(first:last:)``.
+/// Ranges are half-open everywhere in the code; RFC 9110's inclusive form exists only in ``fieldValue`` and
+/// ``init(first:last:)``.
 package struct ByteRange: Hashable, Sendable {
     package let lowerBound: Int64
     package let upperBound: Int64
@@ -14,7 +15,7 @@ package struct ByteRange: Hashable, Sendable {
 
     /// The range from `first` to `last`, both included, as a server writes it (RFC 9110 §14.1.2, §14.4).
     ///
-    /// Nil where these are the positions of no range, or where its end cannot be counted in `Int64`.
+    /// Nil if the positions do not form a range, or if the end does not fit in `Int64`.
     package init?(first: Int64, last: Int64) {
         let (end, overflow) = last.addingReportingOverflow(1)
         guard first >= 0, first <= last, !overflow else { return nil }
@@ -22,7 +23,7 @@ package struct ByteRange: Hashable, Sendable {
         self.upperBound = end
     }
 
-    /// In bytes, at least one.
+    /// The length in bytes, at least 1.
     package var length: Int64 { self.upperBound - self.lowerBound }
 
     package var bounds: Range<Int64> { self.lowerBound..<self.upperBound }

@@ -1,7 +1,7 @@
-/// A date and time of day in the Gregorian calendar, UTC, within the years 0000 to 9999.
+/// A date and time of day in the Gregorian calendar, in UTC, within the years 0000 to 9999.
 ///
-/// Days are counted with Howard Hinnant's algorithm: years begin in March, so that the leap day is the last day of one,
-/// and 400 of them are an era of always the same length.
+/// Days are counted with Howard Hinnant's algorithm. Its years begin in March, so the leap day is the last day of a
+/// year, and it groups 400 years into an era, which always has the same number of days.
 struct CivilTime: Hashable {
     typealias TimeOfDay = (hour: Int64, minute: Int64, second: Int64)
 
@@ -12,7 +12,7 @@ struct CivilTime: Hashable {
     let day: Int64
     let hour: Int64
     let minute: Int64
-    /// 0 to 60: the leap second, which counts as the second after it, exists at 23:59:60 only.
+    /// 0 to 60. The leap second is accepted only as 23:59:60 and counts as the second after it.
     let second: Int64
 
     /// From 0000-01-01 00:00:00 to 9999-12-31 23:59:59.
@@ -20,10 +20,10 @@ struct CivilTime: Hashable {
 
     private static let secondsPerDay: Int64 = 86_400
     private static let daysPerEra: Int64 = 146_097
-    /// From 0000-03-01, where era zero begins, to 1970-01-01.
+    /// The days from 0000-03-01, where era zero begins, to 1970-01-01.
     private static let daysBeforeEpoch: Int64 = 719_468
 
-    /// Nil where no clock or calendar has this moment.
+    /// Nil if the date or the time of day does not exist.
     init?(year: Int64, month: Int64, day: Int64, time: TimeOfDay) {
         let isLeapSecond = time == (23, 59, 60)
         guard
@@ -36,7 +36,7 @@ struct CivilTime: Hashable {
         (self.hour, self.minute, self.second) = time
     }
 
-    /// The moment so many seconds after the epoch, which are taken into ``secondsSinceEpochRange`` if outside.
+    /// The moment `secondsSinceEpoch` seconds after 1970-01-01, clamped to ``secondsSinceEpochRange``.
     init(secondsSinceEpoch: Int64) {
         let range = Self.secondsSinceEpochRange
         let seconds = min(max(secondsSinceEpoch, range.lowerBound), range.upperBound)
@@ -61,12 +61,12 @@ struct CivilTime: Hashable {
     var secondsSinceEpoch: Int64 {
         let seconds =
             self.daysSinceEpoch * Self.secondsPerDay + self.hour * 3_600 + self.minute * 60 + self.second
-        return min(seconds, Self.secondsSinceEpochRange.upperBound)  // The leap second at the end of 9999.
+        return min(seconds, Self.secondsSinceEpochRange.upperBound)  // Clamps the leap second at the end of 9999.
     }
 
-    /// Zero is Sunday.
+    /// 0 for Sunday to 6 for Saturday.
     var weekday: Int {
-        let thursday: Int64 = 4  // 1970-01-01 was one.
+        let thursday: Int64 = 4  // 1970-01-01 was a Thursday.
         let days = self.daysSinceEpoch + thursday
         return Int(days - Self.floorDivide(days, by: 7) * 7)
     }

@@ -1,12 +1,12 @@
-/// The file name a `Content-Disposition` field suggests (RFC 6266, RFC 8187).
+/// The file name that a `Content-Disposition` field suggests (RFC 6266, RFC 8187).
 ///
-/// The name is as the server wrote it and not to be trusted: only ``SafeFilename`` may touch a disk. A field that
-/// breaks the grammar or says anything twice is ignored as a whole; two readers of it would not agree on a name.
+/// The name is untrusted: make a ``SafeFilename`` from it before it reaches the file system. A field that violates the
+/// grammar or repeats a parameter is ignored completely, because two parsers would not agree on its name.
 package struct ContentDisposition: Hashable, Sendable {
-    /// `filename*` where it decodes, else `filename`.
+    /// `filename*` if it decodes, otherwise `filename`.
     package let filename: String?
 
-    /// RFC 6266 and RFC 2183 define six between them; the limit bounds the search for duplicates.
+    /// RFC 6266 and RFC 2183 define six parameters. The limit bounds the search for duplicates.
     private static let parametersMax = 32
 
     package init?(fieldValue: String) {
@@ -19,7 +19,7 @@ package struct ContentDisposition: Hashable, Sendable {
         var extended: String?
         while reader.skip(";") {
             reader.skipWhitespace()
-            guard !reader.isAtEnd, reader.next != UInt8(ascii: ";") else { continue }  // A stray semicolon is common.
+            guard !reader.isAtEnd, reader.next != UInt8(ascii: ";") else { continue }  // Skips a stray semicolon.
             guard
                 let parameter = reader.takeParameter(),
                 !names.contains(parameter.name), names.count < Self.parametersMax
@@ -36,7 +36,7 @@ package struct ContentDisposition: Hashable, Sendable {
         self.filename = extended ?? plain
     }
 
-    /// Decodes `charset'language'percent-encoded` (RFC 8187 §3.2); nil where the bytes are not in the charset.
+    /// Decodes `charset'language'percent-encoded` (RFC 8187 §3.2). Nil if the bytes are not valid in the charset.
     private static func decodeExtended(_ value: String) -> String? {
         let parts = value.utf8.split(
             separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false
@@ -47,7 +47,7 @@ package struct ContentDisposition: Hashable, Sendable {
         for piece in PercentEncoding.pieces(of: text) {
             switch piece {
             case .literal(let byte):
-                // A lone percent sign is broken, and raw text above ASCII is in no charset that was announced.
+                // Neither a lone percent sign nor a raw byte above ASCII is valid here (RFC 8187 §3.2.1).
                 guard byte != UInt8(ascii: "%"), byte < 0x80 else { return nil }
                 bytes.append(byte)
             case .escaped(let byte, _):
@@ -64,7 +64,7 @@ package struct ContentDisposition: Hashable, Sendable {
 }
 
 extension FieldValueReader {
-    /// One `name=value`, the name in lower case and the value without its quotation marks.
+    /// Reads one `name=value`: the name in lower case, the value without its quotation marks.
     fileprivate mutating func takeParameter() -> (name: String, value: String)? {
         let name = String(decoding: self.take { $0.isTokenCharacter }.map { $0.asciiLowercased }, as: UTF8.self)
         self.skipWhitespace()
@@ -74,7 +74,7 @@ extension FieldValueReader {
         if self.next == UInt8(ascii: "\"") {
             return self.takeQuotedString().map { (name, $0) }
         }
-        // JavaScript's encodeURIComponent leaves parentheses as they are, which no token may contain.
+        // JavaScript's encodeURIComponent leaves parentheses unescaped, although a token cannot contain them.
         let isExtended = name.utf8.last == UInt8(ascii: "*")
         let value = self.take { $0.isTokenCharacter || (isExtended && "()".utf8.contains($0)) }
         return value.isEmpty ? nil : (name, String(Substring(value)))

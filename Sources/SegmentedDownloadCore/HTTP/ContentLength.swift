@@ -1,16 +1,16 @@
-/// How long a response says its body is, in bytes (`Content-Length`: RFC 9110 §8.6, RFC 9112 §6.3).
+/// The body length that a response announces, in bytes (`Content-Length`: RFC 9110 §8.6, RFC 9112 §6.3).
 package enum ContentLength {
     package enum Result: Hashable, Sendable {
-        /// There is no such field.
+        /// The response has no such field.
         case absent
         case exact(Int64)
-        /// Not a number, too large for `Int64`, or several that differ: the message has no trustworthy end.
+        /// Not a number, too large for `Int64`, or several different values. The end of the message is then unknown.
         case malformed
     }
 
-    /// Reads all `Content-Length` fields of one response, each element the value of a field line.
+    /// Parses all `Content-Length` field lines of one response.
     ///
-    /// Equal values collapse, in several fields or in one comma list. Values are compared as numbers.
+    /// Equal values, in several fields or in one comma-separated list, count as one. Values are compared as numbers.
     package static func parse(_ fieldValues: [String]) -> Result {
         var agreed: Int64?
         for fieldValue in fieldValues {

@@ -1,10 +1,10 @@
-/// What a `Content-Range` field says: which bytes a 206 carries, or how long the resource of a 416 is (RFC 9110 §14.4).
+/// The value of a `Content-Range` field: the bytes in a 206, or the complete length in a 416 (RFC 9110 §14.4).
 ///
-/// Strict, because bytes are written where this says: unit `bytes` in any case, one space, digits without sign or
-/// space, first <= last < complete length. A number that exceeds `Int64.max` (more than 19 digits after leading zeros,
-/// or overflow within 19) makes the field malformed and never wraps.
+/// Parsing is strict, because this field determines where bytes are written: unit `bytes` in any case, one space,
+/// digits without sign or space, first <= last < complete length. A number above `Int64.max` makes the field malformed;
+/// it never wraps.
 package enum ContentRange: Hashable, Sendable {
-    /// `bytes 0-99/1000`, or `bytes 0-99/*` with no complete length.
+    /// `bytes 0-99/1000`, or `bytes 0-99/*` without a complete length.
     case satisfied(ByteRange, completeLength: Int64?)
     /// `bytes */1000`.
     case unsatisfied(completeLength: Int64)

@@ -1,12 +1,13 @@
-/// A non-negative number as the wire spells it: one or more ASCII digits, no sign, no space (`1*DIGIT`, RFC 9110 §8.6).
+/// A non-negative decimal number in a field value: one or more ASCII digits, without sign or space (`1*DIGIT`, RFC 9110
+/// §8.6).
 ///
-/// The grammar sets no upper bound, so a number may be well formed and still fit nowhere. Leading zeros do not count.
+/// The grammar has no upper bound, so a well-formed number may be too large for `Int64`. Leading zeros are ignored.
 enum DecimalDigits: Hashable {
     case number(Int64)
-    /// Well formed, and more than `Int64.max`.
+    /// Well formed, but greater than `Int64.max`.
     case tooLarge
 
-    /// `Int64.max`, 9223372036854775807, has this many digits: a longer number cannot fit.
+    /// `Int64.max`, 9223372036854775807, has 19 digits. A longer number cannot fit.
     private static let significantDigitsMax = 19
 
     init?(_ text: some Collection<UInt8>) {

@@ -1,7 +1,7 @@
 /// Reads a field value from left to right, byte by byte.
 ///
-/// It works on UTF-8 bytes because a `Character` may swallow a delimiter: CR LF is one `Character`, and so is a
-/// quotation mark with an accent on it. Every method is total: at the end there is nothing to take.
+/// It reads UTF-8 bytes, because one `Character` may include a delimiter: CR LF is one `Character`, and so is a
+/// quotation mark followed by a combining accent. Every method is total; at the end of the value it finds nothing.
 struct FieldValueReader {
     private var rest: Substring.UTF8View
 
@@ -12,14 +12,14 @@ struct FieldValueReader {
     var isAtEnd: Bool { self.rest.isEmpty }
     var next: UInt8? { self.rest.first }
 
-    /// Steps over `literal`, or stays and says false.
+    /// Skips `literal` and returns true, or returns false without moving.
     mutating func skip(_ literal: String) -> Bool {
         guard self.rest.starts(with: literal.utf8) else { return false }
         self.rest = self.rest.dropFirst(literal.utf8.count)
         return true
     }
 
-    /// Steps over `literal` in either case (ASCII), or stays and says false.
+    /// Skips `literal`, ignoring ASCII case, and returns true, or returns false without moving.
     mutating func skipIgnoringCase(_ literal: String) -> Bool {
         let isNext = self.rest.starts(with: literal.utf8) { $0.asciiLowercased == $1.asciiLowercased }
         guard isNext else { return false }
@@ -27,7 +27,7 @@ struct FieldValueReader {
         return true
     }
 
-    /// Steps over optional whitespace (RFC 9110 §5.6.3).
+    /// Skips optional whitespace (RFC 9110 §5.6.3).
     mutating func skipWhitespace() {
         _ = self.take { $0.isFieldWhitespace }
     }
@@ -36,19 +36,19 @@ struct FieldValueReader {
         self.rest.popFirst()
     }
 
-    /// The longest run of matching bytes, which may be empty.
+    /// Reads the longest run of matching bytes, which may be empty.
     mutating func take(while matches: (UInt8) -> Bool) -> Substring.UTF8View {
         let run = self.rest.prefix(while: matches)
         self.rest = self.rest[run.endIndex...]
         return run
     }
 
-    /// One or more digits; nil where there is none and where the number exceeds `Int64.max`.
+    /// Reads one or more digits. Nil if there are none, or if the number exceeds `Int64.max`.
     mutating func takeNumber() -> Int64? {
         DecimalDigits(self.take { $0.isASCIIDigit })?.exact
     }
 
-    /// Exactly `count` digits.
+    /// Reads exactly `count` digits. Nil, without moving, if there are fewer.
     mutating func takeNumber(digits count: Int) -> Int64? {
         let run = self.rest.prefix(count)
         guard run.count == count, let number = DecimalDigits(run)?.exact else { return nil }
@@ -56,7 +56,7 @@ struct FieldValueReader {
         return number
     }
 
-    /// The place in `names` of the name that comes next.
+    /// Reads one of `names` and returns its index. Nil, without moving, if none of them comes next.
     mutating func takeName(of names: [String]) -> Int? {
         for (index, name) in names.enumerated() where self.skip(name) {
             return index
@@ -64,7 +64,8 @@ struct FieldValueReader {
         return nil
     }
 
-    /// A quoted string (RFC 9110 §5.6.4) without its quotation marks and escapes; nil when it does not end.
+    /// Reads a quoted string (RFC 9110 §5.6.4) and returns it without quotation marks and escapes. Nil if it is not
+    /// terminated or contains a control character.
     mutating func takeQuotedString() -> String? {
         guard self.skip("\"") else { return nil }
         var bytes: [UInt8] = []
@@ -85,7 +86,7 @@ struct FieldValueReader {
 }
 
 extension UInt8 {
-    /// Anything but a control character (RFC 9110 §5.6.4).
+    /// Any byte except a control character other than tab (RFC 9110 §5.6.4).
     fileprivate var isQuotable: Bool { self == UInt8(ascii: "\t") || 0x20...0x7E ~= self || self >= 0x80 }
 
     var isASCIIDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
@@ -111,12 +112,14 @@ extension UInt8 {
 }
 
 extension String {
-    /// The bytes with A to Z in lower case. `lowercased()` makes a k of the Kelvin sign too: another text would pass for this.
+    /// The UTF-8 bytes with A to Z in lower case.
+    ///
+    /// `lowercased()` would also map the Kelvin sign to k, so that a different text would compare equal.
     var asciiLowercased: [UInt8] { self.utf8.map(\.asciiLowercased) }
 }
 
 extension ArraySlice<UInt8> {
-    /// Without optional whitespace at its ends (RFC 9110 §5.6.3).
+    /// The bytes without optional whitespace at either end (RFC 9110 §5.6.3).
     var trimmingFieldWhitespace: ArraySlice<UInt8> {
         let text = self.drop { $0.isFieldWhitespace }
         return text[..<(text.lastIndex { !$0.isFieldWhitespace }.map { $0 + 1 } ?? text.startIndex)]

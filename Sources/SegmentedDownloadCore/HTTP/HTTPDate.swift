@@ -1,13 +1,13 @@
-/// A moment as HTTP writes it, to the second and in UTC (RFC 9110 §5.6.7).
+/// A moment in HTTP's date format: UTC, with a resolution of one second (RFC 9110 §5.6.7).
 ///
-/// All three forms are read: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and
-/// `Sun Nov  6 08:49:37 1994`; the first is written. The date must exist in the calendar. The weekday must be one, but
-/// need not be the right one: the date decides, and the century of a two-digit year is only assumed.
+/// Three forms are parsed: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and
+/// `Sun Nov  6 08:49:37 1994`. Only the first is written. The date must exist in the calendar. The weekday must be a
+/// valid name but is not checked against the date, because the century of a two-digit year is only assumed.
 package struct HTTPDate: Hashable, Sendable {
-    /// Seconds since 1970-01-01 00:00:00 UTC, leap seconds not counted; always within the years 0000 to 9999.
+    /// Seconds since 1970-01-01 00:00:00 UTC without leap seconds, always within the years 0000 to 9999.
     package let secondsSinceEpoch: Int64
 
-    /// Nil outside the years 0000 to 9999, which is all that four digits can say.
+    /// Nil outside the years 0000 to 9999, because the format has four digits for the year.
     package init?(secondsSinceEpoch: Int64) {
         guard CivilTime.secondsSinceEpochRange.contains(secondsSinceEpoch) else { return nil }
         self.secondsSinceEpoch = secondsSinceEpoch
@@ -19,12 +19,12 @@ package struct HTTPDate: Hashable, Sendable {
         self.init(secondsSinceEpoch: time.secondsSinceEpoch)
     }
 
-    /// The date as IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// The date in IMF-fixdate form, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     package var fieldValue: String { CivilTime(secondsSinceEpoch: self.secondsSinceEpoch).imfFixdate }
 
-    /// How many seconds later than `other` this is; negative when earlier.
+    /// The number of seconds from `other` to this date, negative if this date is earlier.
     package func seconds(since other: HTTPDate) -> Int64 {
-        self.secondsSinceEpoch - other.secondsSinceEpoch  // Both within ten thousand years: cannot overflow.
+        self.secondsSinceEpoch - other.secondsSinceEpoch  // Cannot overflow: both are within ten thousand years.
     }
 }
 
@@ -41,8 +41,8 @@ extension CivilTime {
 
     /// Two-digit years below this are 20xx, the others 19xx.
     ///
-    /// RFC 9110 asks for the century that is at most 50 years ahead of now; a constant keeps the same text the same
-    /// date in every run. It is 70 because no origin has files from before 1970, where its clock begins.
+    /// RFC 9110 places the year relative to the current time. A constant keeps parsing independent of the clock. It is
+    /// 70 because no file on an origin is older than 1970, where the Unix clock begins.
     private static let twoDigitYearPivot: Int64 = 70
 
     fileprivate init?(imfFixdate text: String) {

@@ -1,27 +1,28 @@
 package import HTTPTypes
 
-/// What a server says in `Link` fields of where else a file is to be had (RFC 6249), by the syntax of RFC 8288.
+/// The mirrors and the metalink that a response names in its `Link` fields (RFC 6249; syntax of RFC 8288).
 ///
-/// Targets are as the server wrote them, relative ones too, and not to be trusted. A field that breaks the grammar counts as far as
-/// it is understood; links of other relations, or of another resource than the one that was asked for, do not count.
+/// Targets are as the server sent them, possibly relative, and untrusted. A malformed field is parsed up to the first
+/// error. Links with other relation types, and links with an `anchor` parameter, which apply to another resource, are
+/// ignored.
 package struct LinkFields: Hashable, Sendable {
-    /// Other places of the same bytes (`rel=duplicate`), the best one first, none twice.
+    /// URLs of the same bytes (`rel=duplicate`), best priority first, without duplicates.
     package let duplicates: [String]
-    /// A metalink of the file (`rel=describedby` of type `application/metalink4+xml`).
+    /// The URL of a metalink that describes the file (`rel=describedby`, type `application/metalink4+xml`).
     package let metalink: String?
 
-    /// 1000: mirror networks name some dozens; the limit bounds the search for duplicates.
+    /// 1000: mirror networks list a few dozen. The limit bounds the search for duplicates.
     package static let linksMax = 1000
-    /// In bytes; servers take no URL of that length.
+    /// 8 KiB: servers reject URLs of this length.
     private static let targetLengthMax = 1 << 13
-    /// RFC 8288 and RFC 6249 define nine between them.
+    /// RFC 8288 and RFC 6249 define about a dozen parameters.
     private static let parametersMax = 32
 
     package init(_ fields: HTTPFields) {
         self.init(fieldValues: Self.link.map { fields[values: $0] } ?? [])
     }
 
-    /// - Parameter fieldValues: In the order received.
+    /// - Parameter fieldValues: The `Link` field values in the order received.
     package init(fieldValues: [String]) {
         var found: [(priority: Int64, target: String)] = []
         var metalink: String?
@@ -50,10 +51,10 @@ package struct LinkFields: Hashable, Sendable {
 
     private static let link = HTTPField.Name("Link")
 
-    /// One link: `<target>; name=value; name="value"`.
+    /// One link, such as `<target>; name=value; name="value"`.
     private struct Link {
         let target: String
-        /// Names in lower case; of those that come twice the first counts (RFC 8288 §3.3).
+        /// Names are in lower case. If a name is repeated, the first value counts (RFC 8288 §3.3).
         var parameters: [(name: String, value: String)] = []
 
         subscript(name: String) -> String? { self.parameters.first { $0.name == name }?.value }
@@ -63,7 +64,7 @@ package struct LinkFields: Hashable, Sendable {
             self["rel"]?.asciiLowercased.split { $0.isFieldWhitespace }.map { Array($0) } ?? []
         }
 
-        /// 1 is the best, and 999999 the default (RFC 6249 §3.1).
+        /// 1 (best) to 999999, which is the default (RFC 6249 §3.1).
         var priority: Int64 {
             guard let text = self["pri"], let number = DecimalDigits(text.utf8)?.exact, (1...999_999).contains(number)
             else { return 999_999 }
@@ -77,7 +78,7 @@ package struct LinkFields: Hashable, Sendable {
         }
     }
 
-    /// The next link of a field; nil where there is none, or none that is understood.
+    /// Reads the next link of a field. Nil at the end of the field or at the first syntax error.
     private static func takeLink(_ reader: inout FieldValueReader) -> Link? {
         // A list may have empty elements (RFC 9110 §5.6.1.2).
         _ = reader.take { $0 == UInt8(ascii: ",") || $0.isFieldWhitespace }
@@ -89,7 +90,7 @@ package struct LinkFields: Hashable, Sendable {
             reader.skipWhitespace()
             guard reader.skip(";") else { break }
             reader.skipWhitespace()
-            guard let name = reader.takeParameterName() else { continue }  // A stray semicolon.
+            guard let name = reader.takeParameterName() else { continue }  // Skips a stray semicolon.
             reader.skipWhitespace()
             var value = ""
             if reader.skip("=") {
@@ -106,14 +107,16 @@ package struct LinkFields: Hashable, Sendable {
 }
 
 extension FieldValueReader {
-    /// A token in lower case; nil where there is none.
+    /// Reads a token and returns it in lower case. Nil if there is none.
     fileprivate mutating func takeParameterName() -> String? {
         let name = self.take { $0.isTokenCharacter }
         return name.isEmpty ? nil : String(decoding: name.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// A quoted string (RFC 9110 §5.6.4), or what stands for itself: also without quotation marks where there should be some, as in
-    /// `type=application/metalink4+xml`. Nil for a quoted string that does not end.
+    /// Reads a quoted string (RFC 9110 §5.6.4) or an unquoted value.
+    ///
+    /// Unquoted values may contain characters that the grammar does not allow in a token, as in
+    /// `type=application/metalink4+xml`, because servers send them. Nil if a quoted string is not terminated.
     fileprivate mutating func takeParameterValue() -> String? {
         if self.next == UInt8(ascii: "\"") { return self.takeQuotedString() }
         return String(Substring(self.take { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") && $0 > 0x20 }))

@@ -1,13 +1,13 @@
 /// Percent-encoded text, as in paths and extended parameters (RFC 3986 §2.1).
 enum PercentEncoding {
     enum Piece: Hashable {
-        /// A byte that stands for itself, as does a percent sign that no two hexadecimal digits follow.
+        /// An unencoded byte, or a percent sign that is not followed by two hexadecimal digits.
         case literal(UInt8)
-        /// What `%C3` stands for, and the three bytes that say so.
+        /// The decoded byte and the three bytes that encode it, such as `%C3`.
         case escaped(UInt8, spelling: [UInt8])
     }
 
-    /// Takes `text` apart, left to right and once: `%252e` is `%2e` and not a dot.
+    /// Splits `text` into literal bytes and escapes in a single pass: `%252e` decodes to `%2e`, not to a dot.
     static func pieces(of text: some Sequence<UInt8>) -> [Piece] {
         var pieces: [Piece] = []
         var rest = Array(text)[...]
@@ -25,7 +25,7 @@ enum PercentEncoding {
         return pieces
     }
 
-    /// The text with its escapes decoded where that is UTF-8; escapes that are not stay as they are spelled.
+    /// Decodes the escapes that form valid UTF-8 and leaves the others as they are.
     static func decode(_ text: some Sequence<UInt8>) -> String {
         let pieces = Self.pieces(of: text)
         var decoded: [UInt8] = []
@@ -43,7 +43,7 @@ enum PercentEncoding {
         return String(decoding: decoded, as: UTF8.self)
     }
 
-    /// How many pieces the first encoded character takes, one to four; zero when they begin with none.
+    /// The number of pieces, one to four, that encode the first character. Zero if they are not valid UTF-8.
     private static func characterLength(in pieces: ArraySlice<Piece>) -> Int {
         for length in 1...4 where length <= pieces.count {
             if String(validating: pieces.prefix(length).map { $0.byte }, as: UTF8.self) != nil { return length }

@@ -1,5 +1,5 @@
 extension RangeResponse {
-    /// What a response that yields no bytes means to a person.
+    /// The failure to report for a response whose body is not used.
     package func failure(host: String) -> Failure {
         switch self {
         case .refused(let status, let retryAfter):
@@ -14,15 +14,15 @@ extension RangeResponse {
                 .auth, "\(host) answered \(status)\(asked)",
                 hint: status == 407
                     ? "Give the proxy's credentials with --proxy-user NAME:PASSWORD"
-                    : "Give credentials with -u NAME:PASSWORD, or keep them in ~/.netrc and say --netrc",
+                    : "Give credentials with -u NAME:PASSWORD, or keep them in ~/.netrc and use --netrc",
                 status: status)
         case .rejected(let status):
-            let hint = status == 403 || status == 410 ? "If the link has expired, go on with a new one" : nil
+            let hint = status == 403 || status == 410 ? "If the link has expired, resume with a new one" : nil
             return Failure(.server, "\(host) answered \(status)", hint: hint, status: status)
         case .malformed(let reason), .ignoresRanges(let reason):
             return Failure(.protocol, "\(host): \(reason)")
         case .redirected(let status, _):
-            return Failure(.server, "\(host) redirected (\(status)) once more than allowed", status: status)
+            return Failure(.server, "\(host) answered \(status): too many redirects", status: status)
         case .changed(let difference):
             return Failure(.changed, "the remote file changed: \(difference)")
         case .moved(let difference):
@@ -31,7 +31,7 @@ extension RangeResponse {
         case .unsatisfiable:
             return Failure(.protocol, "\(host) answered 416 to a range that lies within the file", status: 416)
         case .partial, .whole, .notModified:
-            return Failure(.protocol, "\(host) answered what was not asked")
+            return Failure(.protocol, "\(host) sent an unexpected response")
         }
     }
 }

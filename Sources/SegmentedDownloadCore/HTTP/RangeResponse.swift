@@ -1,22 +1,27 @@
 import HTTPTypes
 
-/// What was asked of an origin: the part of a request that its response is judged by.
+/// A request for bytes of a resource, with everything that is needed to judge its response.
 package struct RangeRequest: Hashable, Sendable {
-    /// The first byte wanted.
+    /// The first byte requested.
     package let lowerBound: Int64
-    /// The end of the bytes asked for, absent for "to the end".
+    /// The end of the bytes requested, absent if the range is open-ended.
     package let upperBound: Int64?
-    /// Whether a `Range` field is sent. Without one the whole representation is asked for.
+    /// Whether a `Range` field is sent. Without it, the request is for the whole representation.
     package let isRanged: Bool
-    /// What the response must agree with, absent on first contact.
+    /// The identity that the response must match, absent for the first request.
     package let identity: RemoteResource?
-    /// Whether the identity's validator is compared: not for the first answer of another source, which has its own.
+    /// Whether the identity's validator is compared.
+    ///
+    /// It is not compared with the first answer of another source or of another resource, which has validators of its
+    /// own.
     package let comparesValidator: Bool
     /// Whether the identity's strong entity tag is sent as `If-Range` (RFC 9110 §13.1.5).
     package let sendsIfRange: Bool
-    /// Whether the identity's entity tag is sent as `If-None-Match`: asks whether a finished file is still current.
+    /// Whether the identity's entity tag is sent as `If-None-Match`, which asks whether a complete file is still
+    /// current.
     package let sendsIfNoneMatch: Bool
-    /// Whether the connection is not to be used again: the next request then may reach another node of a server farm.
+    /// Whether the connection is closed after the response, so that the next request may reach another node of a server
+    /// farm.
     package var closesConnection = false
 
     package init(
@@ -40,14 +45,14 @@ package struct RangeRequest: Hashable, Sendable {
         self.sendsIfNoneMatch = sendsIfNoneMatch
     }
 
-    /// The `Range` field value, absent if none is sent.
+    /// The value of the `Range` field, absent if none is sent.
     package var rangeFieldValue: String? {
         guard self.isRanged else { return nil }
         guard let upperBound = self.upperBound else { return "bytes=\(self.lowerBound)-" }
         return ByteRange(self.lowerBound..<upperBound).fieldValue
     }
 
-    /// Why a response does not have bytes of the resource that it must be of; nil if it may have them.
+    /// The reason why the response is not from the expected resource or version; nil if it may be.
     fileprivate func objection(to resource: RemoteResource) -> RangeResponse? {
         guard let identity = self.identity else { return nil }
         guard self.comparesValidator else {
@@ -60,7 +65,7 @@ package struct RangeRequest: Hashable, Sendable {
         }
     }
 
-    /// As ``objection(to:)``, for a response that says nothing of the resource but where it is.
+    /// Like ``objection(to:)``, for a 304 or 416, which identify the resource only by its location.
     fileprivate func objection(to locator: ResourceLocator?, saying difference: String? = nil) -> RangeResponse? {
         guard self.comparesValidator, let identity = self.identity,
             !identity.isSameResource(as: RemoteResource(completeLength: nil, locator: locator))
@@ -77,38 +82,39 @@ package struct RangeRequest: Hashable, Sendable {
     }
 }
 
-/// The meaning of a response head for the range that was asked for: a total function, and the only way to a written byte.
+/// The meaning of a response head for the requested range.
 ///
-/// The acceptance rule follows RFC 9110 §13.1.5, §14.2, §14.4 and §15.3.7. What it cannot accept is either an origin that
-/// does no ranges (``ignoresRanges(_:)``), a changed resource (``changed(_:)``) or a broken answer (``malformed(_:)``).
+/// The initializer is a total function of the request and the head, and its result alone determines whether a body may
+/// be written. The acceptance rule follows RFC 9110 §13.1.5, §14.2, §14.4 and §15.3.7.
 package enum RangeResponse: Hashable, Sendable {
     /// The body holds exactly these bytes of this resource.
     case partial(ByteRange, RemoteResource)
     /// The body is the whole representation, from its first byte.
     case whole(RemoteResource)
-    /// 304 to `If-None-Match`: what we have is current.
+    /// 304 to `If-None-Match`: the file on disk is current.
     case notModified
-    /// 416: nothing lies in the range; the complete length where the origin says so.
+    /// 416: the range contains no bytes. The complete length is present if the origin sent it.
     case unsatisfiable(completeLength: Int64?)
-    /// The origin now holds another version of the resource; the clause says how it differs.
+    /// The origin now serves another version of the resource. The clause says how it differs.
     case changed(String)
-    /// The answer is another resource's; the clause says how that differs, if it does for certain.
+    /// The response is from another resource. The clause says how its content differs, if that is certain.
     case moved(String?)
-    /// The answer is no usable answer to a range: this origin serves one stream at best. The clause says why.
+    /// Not a usable answer to a range request. The origin can serve one stream at best. The clause says why.
     case ignoresRanges(String)
     case redirected(status: Int, location: String)
-    /// A refusal that may pass: 408, 421, 425, 429, 500, 502, 503, 504.
+    /// A refusal that may be temporary: 408, 421, 425, 429, 500, 502, 503, 504.
     case refused(status: Int, retryAfter: RetryAfter?)
     /// 401 or 407.
     case unauthorized(status: Int, challenge: String?)
-    /// Any other status.
+    /// Any other 4xx or 5xx status.
     case rejected(status: Int)
-    /// The head breaks HTTP in a way that leaves its body without meaning.
+    /// The response violates HTTP in a way that makes its body unusable, or has an unexpected status. The clause says
+    /// why.
     case malformed(String)
 
     /// Judges the head of the response to `request`.
     ///
-    /// - Parameter locator: where it came from; absent where only one resource exists.
+    /// - Parameter locator: Where the response came from, absent if only one resource exists.
     package init(request: RangeRequest, head: ResponseHead, locator: ResourceLocator? = nil) {
         switch head.status {
         case 200: self = Self.whole(request, head, locator)
@@ -122,11 +128,11 @@ package enum RangeResponse: Hashable, Sendable {
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(request, head, locator)
         case 400...599: self = .rejected(status: head.status)
-        default: self = .malformed("status \(head.status) answers no request for a file")
+        default: self = .malformed("status \(head.status) is no valid answer to a request for a file")
         }
     }
 
-    /// Where in the resource the body ends, as far as the head says.
+    /// The offset in the resource at which the body ends, if the head says so.
     package var bodyEnd: Int64? {
         switch self {
         case .partial(let range, _): range.upperBound
@@ -138,7 +144,7 @@ package enum RangeResponse: Hashable, Sendable {
         }
     }
 
-    /// The resource that the body holds bytes of.
+    /// The resource whose bytes the body contains, absent if the body is not used.
     package var resource: RemoteResource? {
         switch self {
         case .partial(_, let resource), .whole(let resource): resource
@@ -149,16 +155,16 @@ package enum RangeResponse: Hashable, Sendable {
         }
     }
 
-    /// Whether the body holds bytes of the resource.
+    /// Whether the body contains bytes of the resource.
     package var hasBytes: Bool { self.resource != nil }
 
-    /// Whether the body holds all bytes of the resource, as a 206 does, too, that begins with the first and ends with the last.
+    /// Whether the body contains all bytes of the resource. A 206 may do so too.
     package var hasAllBytes: Bool {
         guard let resource = self.resource else { return false }
         return self.bodyStart == 0 && self.bodyEnd == resource.completeLength
     }
 
-    /// Where in the resource the body begins.
+    /// The offset in the resource at which the body begins.
     package var bodyStart: Int64 {
         if case .partial(let range, _) = self { return range.lowerBound }
         return 0
@@ -244,13 +250,13 @@ package enum RangeResponse: Hashable, Sendable {
         return .redirected(status: head.status, location: location)
     }
 
-    /// The announced body length; none where a transfer coding frames the body (RFC 9112 §6.3).
+    /// The announced body length, absent if a transfer coding delimits the body (RFC 9112 §6.3).
     private static func bodyLength(_ head: ResponseHead) -> ContentLength.Result {
         guard head.values(.transferEncoding).isEmpty else { return .absent }
         return ContentLength.parse(head.values(.contentLength))
     }
 
-    /// Only chunked is undone by the client; bytes under another transfer coding are not the file's (RFC 9112 §6.1).
+    /// Objects to any transfer coding except `chunked`: the HTTP client decodes no other (RFC 9112 §6.1).
     private static func unknownTransferCoding(_ head: ResponseHead) -> String? {
         let codings = head.values(.transferEncoding)
         guard !codings.isEmpty else { return nil }

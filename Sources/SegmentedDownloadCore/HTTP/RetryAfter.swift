@@ -1,15 +1,16 @@
-/// How long a server asks to be left alone (RFC 9110 §10.2.3).
+/// How long a server asks the client to wait before the next request (RFC 9110 §10.2.3).
 ///
-/// Whatever the server says is taken as said; how long anyone really waits is the retry policy's decision.
+/// The value is not limited here. ``RetryPolicy`` decides how long segdl waits.
 package struct RetryAfter: Hashable, Sendable {
-    /// Zero or more. A number too large for `Int64` becomes `Int64.max`.
+    /// Zero or more. A number that does not fit in `Int64` becomes `Int64.max`.
     package let seconds: Int64
 
-    /// Reads a number of seconds, or a date.
+    /// Parses a number of seconds or a date. Nil if it is neither, or if it is a date and there is no time to compare
+    /// it with.
     ///
     /// - Parameters:
-    ///   - date: The response's `Date`. A date is relative to it, so that a wrong clock here does not matter.
-    ///   - fallbackNow: The time here, for a response without `Date`. Without either, a date means nothing: nil.
+    ///   - date: The response's `Date`. A date is relative to it, so an inaccurate local clock does not matter.
+    ///   - fallbackNow: The local time, for a response without `Date`.
     package init?(fieldValue: String, date: HTTPDate?, fallbackNow: HTTPDate?) {
         switch DecimalDigits(fieldValue.utf8) {
         case .number(let seconds)?:

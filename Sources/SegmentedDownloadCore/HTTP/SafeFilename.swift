@@ -1,20 +1,23 @@
-/// A file name made from what a server or a URL suggests, that stays in its directory and deceives nobody.
+/// A file name derived from an untrusted suggestion that is safe to create, to print and to pass to commands.
 ///
-/// It is one path component that fits on disk with our suffixes, is no hidden file, no option of a command, no home
-/// directory and none of our own files, and holds no character that a terminal obeys or a reader cannot see.
+/// It is a single path component and fits on disk together with segdl's suffixes. It is not a hidden file, does not
+/// look like an option or a home directory, does not end in one of segdl's suffixes, and contains no control or
+/// invisible characters.
 package struct SafeFilename: Hashable, Sendable, CustomStringConvertible {
     package let value: String
     package var description: String { self.value }
 
-    /// In bytes of UTF-8: 255, which Linux, APFS and most others allow, less 11 for `.segdl-part`, less 4 for a
-    /// temporary suffix behind that.
+    /// 240 bytes of UTF-8: 255, the limit of Linux, APFS and most other file systems, minus 11 for `.segdl-part` and 4
+    /// for a temporary suffix.
     package static let lengthMax = 240
 
-    /// The last component after `/` and `\`, made safe; nil where nothing of it is to be seen, or it is `.` or `..`.
+    /// Makes the last component after `/` and `\` safe. Nil if nothing in it is visible, or if it is `.` or `..`.
     ///
-    /// Spaces of all kinds at both ends go; control, bidirectional and invisible characters become `_`; a leading `.` gets a `_`
-    /// before it; a leading `-` or `~` is replaced by `_`; a name like one of our own files gets a `_` behind it; a long name is
-    /// cut.
+    /// - Whitespace at both ends is removed.
+    /// - Control, bidirectional and invisible characters become `_`.
+    /// - A leading `.` is prefixed with `_`; a leading `-` or `~` is replaced by `_`.
+    /// - A name that ends in one of segdl's suffixes gets a trailing `_`.
+    /// - A long name is shortened.
     package init?(untrusted: String) {
         let scalars = untrusted.unicodeScalars
         let separator = scalars.lastIndex { $0 == "/" || $0 == "\\" }
@@ -45,8 +48,7 @@ package struct SafeFilename: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SafeFilename {
-    /// The name in the last component of a URL's path, decoded once; escapes that are not UTF-8 stay as they are
-    /// spelled.
+    /// The name in the last component of a URL's path, decoded once. Escapes that are not UTF-8 stay encoded.
     package static func fromURLPath(_ percentEncodedPath: String) -> SafeFilename? {
         let path = percentEncodedPath.utf8
         let separator = path.lastIndex(of: UInt8(ascii: "/"))
@@ -54,7 +56,7 @@ extension SafeFilename {
         return SafeFilename(untrusted: PercentEncoding.decode(path[start...]))
     }
 
-    /// The name to give to a download that nobody named: the server's, else the URL's, else the host's, else
+    /// The default name of a download: from `Content-Disposition`, else from the URL's path, else the host, else
     /// `download`.
     package static func choose(contentDisposition: String?, urlPath: String, host: String) -> SafeFilename {
         contentDisposition
@@ -67,22 +69,22 @@ extension SafeFilename {
 }
 
 extension SafeFilename {
-    /// The suffixes of manifest and part. A server must not suggest the name of another download's.
+    /// The suffixes of segdl's own files. Without this check a server could suggest the name of another download's
+    /// files.
     private static let reservedSuffixes = [".segdl", ".segdl-part", ".segdl-new"]
 
-    /// In bytes with its dots: room for `.tar.gz` and `.flatpakref`; what is longer is rather a sentence with a dot in
-    /// it.
+    /// 16 bytes including dots: enough for `.tar.gz` and `.flatpakref`. A longer suffix is probably part of a sentence.
     private static let extensionLengthMax = 16
 
-    /// Cased or not, because some file systems do not care.
+    /// Ignores ASCII case, because some file systems do.
     private static func isOurs(_ name: String) -> Bool {
         let name = name.utf8.map { $0.asciiLowercased }
         return Self.reservedSuffixes.contains { name.reversed().starts(with: $0.utf8.reversed()) }
     }
 
-    /// A name longer than ``lengthMax`` as its beginning, `~`, a hash of all of it, and its extension.
+    /// Shortens a name longer than ``lengthMax`` to its beginning, `~`, a hash of the whole name, and its extension.
     ///
-    /// The hash keeps apart long names that differ in the middle. Cuts are between Unicode scalars.
+    /// The hash distinguishes long names that differ only in the part that is cut. The cut is between Unicode scalars.
     private static func cut(_ name: String) -> String {
         guard name.utf8.count > Self.lengthMax else { return name }
         let pathExtension = Self.pathExtension(of: name)
@@ -99,7 +101,7 @@ extension SafeFilename {
         return String(beginning) + ending
     }
 
-    /// The last one or two pieces that start with a dot and hold no space, such as `.pdf` and `.tar.gz`.
+    /// The last one or two extensions without spaces, such as `.pdf` and `.tar.gz`, up to ``extensionLengthMax`` bytes.
     private static func pathExtension(of name: String) -> String {
         var found = name.utf8[name.utf8.endIndex...]
         for _ in 0..<2 {
@@ -115,7 +117,7 @@ extension SafeFilename {
         return String(Substring(found))
     }
 
-    /// FNV-1a with 64 bits, folded to 32 as its authors advise, in eight hexadecimal digits.
+    /// 64-bit FNV-1a, folded to 32 bits as its authors recommend, as eight hexadecimal digits.
     private static func hash(_ name: String) -> String {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in name.utf8 {
@@ -127,10 +129,10 @@ extension SafeFilename {
 }
 
 extension Unicode.Scalar {
-    /// Whether it is a space of some kind. The empty pattern of Braille is drawn as one.
+    /// Whether it is whitespace, or the empty Braille pattern, which looks like a space.
     fileprivate var isBlank: Bool { self.properties.isWhitespace || self.value == 0x2800 }
 
-    /// Whether it is there for a program, and not to be seen.
+    /// Whether it is a control or format character, or ignorable by default.
     fileprivate var isInvisible: Bool {
         switch self.properties.generalCategory {
         case .control, .format: true

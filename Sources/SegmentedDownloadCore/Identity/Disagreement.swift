@@ -1,43 +1,44 @@
-/// Answers with another validator than the one recorded, since the last answer with that one.
+/// Counts the consecutive answers whose validator differs from the recorded one.
 ///
-/// The nodes of a server farm may send different validators for the same bytes, such as tags made of inode numbers. So one
-/// such answer is no change: the request is repeated on fresh connections until one reaches a node that sends the recorded
-/// validator. It is a change once a bounded number of attempts has not seen that validator.
+/// The nodes of a server farm may send different validators for the same bytes, such as tags made from inode numbers. A
+/// single different answer is therefore not a change. The request is repeated on fresh connections until an answer has
+/// the recorded validator. If a bounded number of attempts does not see it, the resource has changed.
 struct Disagreement: Hashable, Sendable {
-    /// The different answers seen, to estimate how many nodes there are.
+    /// The distinct differences seen. Their number estimates how many versions the nodes serve.
     private var differences: [String] = []
     private var count = 0
 
-    /// 16 attempts for each version seen: of two nodes chosen at random, one is missed 32 times in a row once in 4 billion
-    /// times, and one of three once in 400,000.
+    /// 16 attempts for each version seen. Of two nodes chosen at random, 32 attempts miss one with a probability of 1
+    /// in 4 billion; of three nodes, 1 in 400,000.
     static let attemptsPerVersion = 16
 
-    /// A farm with more versions than this is not waited for.
+    /// The largest number of distinct versions that is counted, which bounds the attempts.
     static let versionsMax = 16
 
-    /// For a finished file one request usually suffices, and a wrong answer costs no more than a refusal.
+    /// 8: a finished file usually needs only one request, and a wrong result only refuses to treat the file as current.
     static let attemptsForFinishedFile = 8
 
-    /// The first attempts follow at once, the later ones up to 100 ms apart.
+    /// The first attempts follow immediately, later ones at intervals of up to 100 ms.
     private static let delayStep: Duration = .milliseconds(5)
     private static let delayMaximum: Duration = .milliseconds(100)
 
-    /// Where the recorded version is still being received, a node that sends it exists: it is asked for once a second.
+    /// The interval while a connection still receives the recorded version. A node that sends it exists, so segdl keeps
+    /// asking.
     private static let delayWhileServed: Duration = .seconds(1)
 
-    /// Whether another validator was the last to be seen.
+    /// Whether the last answer had a different validator.
     var isOpen: Bool { self.count > 0 }
 
-    /// Whether this was the first answer of its kind.
+    /// Whether this was the first different answer in a row.
     var isNew: Bool { self.count == 1 }
 
-    /// Whether so many attempts have failed that the resource has changed.
+    /// Whether the attempts are used up: the resource has changed.
     var isChange: Bool { self.count >= Self.attemptsPerVersion * (self.differences.count + 1) }
 
-    /// As ``isChange``, for a file that is complete.
+    /// Like ``isChange``, for a file that is already complete.
     var isChangeOfFinishedFile: Bool { self.count >= Self.attemptsForFinishedFile }
 
-    /// How long to wait before the next attempt.
+    /// The delay before the next attempt.
     var delay: Duration {
         self.isChange ? Self.delayWhileServed : min(Self.delayStep * (self.count - 1), Self.delayMaximum)
     }
@@ -48,7 +49,7 @@ struct Disagreement: Hashable, Sendable {
         self.differences.append(difference)
     }
 
-    /// The recorded validator was seen.
+    /// Resets the count: an answer had the recorded validator.
     mutating func resolve() {
         self.count = 0
     }

@@ -1,20 +1,20 @@
 /// An `ETag` field value, such as `"abc"` or `W/"abc"` (RFC 9110 §8.8.3).
 ///
-/// Two tags are equal when they are equal byte for byte and equally strong. That is stricter than `String`, which takes
-/// composed and decomposed accents for the same.
+/// Two tags are equal if their bytes are equal and both are strong or both weak. `String` is less strict: it treats
+/// composed and decomposed accents as equal.
 package struct EntityTag: Sendable {
-    /// What stands between the quotation marks; may be empty.
+    /// The text between the quotation marks, possibly empty.
     package let opaque: String
     package let isWeak: Bool
 
-    /// Strict: quoted, no space, no control character, and `W/` in upper case.
+    /// Nil unless the value is quoted, contains no space or control character, and has `W/`, if present, in upper case.
     package init?(fieldValue: String) {
         var reader = FieldValueReader(fieldValue)
         let isWeak = reader.skip("W/")
         guard reader.skip("\"") else { return nil }
         let opaque = String(Substring(reader.take { $0.isEntityTagCharacter }))
         guard reader.skip("\""), reader.isAtEnd else { return nil }
-        // Bytes that are not UTF-8 arrive here as replacement characters: different tags would look the same.
+        // Bytes that are not UTF-8 arrive as replacement characters, so different tags would look equal.
         guard !opaque.unicodeScalars.contains("\u{FFFD}") else { return nil }
         self.opaque = opaque
         self.isWeak = isWeak
@@ -37,6 +37,6 @@ extension EntityTag: Hashable {
 }
 
 extension UInt8 {
-    /// `etagc` of RFC 9110 §8.8.3: visible ASCII without the quotation mark, and anything above ASCII.
+    /// `etagc` of RFC 9110 §8.8.3: visible ASCII except the quotation mark, and all bytes above ASCII.
     fileprivate var isEntityTagCharacter: Bool { self == 0x21 || 0x23...0x7E ~= self || self >= 0x80 }
 }

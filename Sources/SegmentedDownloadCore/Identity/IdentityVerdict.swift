@@ -1,22 +1,22 @@
-/// Whether the bytes of one representation may stand beside those of another.
+/// Whether bytes of one representation may be combined with bytes of another in one file.
 ///
-/// The rule, strongest proof first: an equal digest of the whole file, which the callers check; the same resource with an
-/// equal validator; a comparison of bytes; otherwise nothing. ``RemoteResource/verdict(on:)`` is the only place that
-/// decides between them.
+/// Proofs, strongest first: an equal digest of the whole file, which callers check; the same resource with an equal
+/// validator; a comparison of bytes. Without one of them, bytes are not combined. Only ``RemoteResource/verdict(on:)``
+/// makes this decision.
 package enum IdentityVerdict: Hashable, Sendable {
     /// The same version of the same resource.
     case same(Validator.Proof)
-    /// The same resource, and nothing tells its versions apart: the bytes must be compared.
+    /// The same resource, but no validator identifies its version. The bytes must be compared.
     case unproven
-    /// The same resource in another version. The clause says how it differs.
+    /// Another version of the same resource. The clause says how it differs.
     case changed(String)
-    /// Another resource: its validators prove nothing. The clause says how it differs, if that is known; otherwise the
-    /// bytes must be compared.
+    /// Another resource, so validators prove nothing. The clause says how the content differs. If that is
+    /// not certain, it is absent and the bytes must be compared.
     case elsewhere(String?)
 }
 
 extension RemoteResource {
-    /// Whether a response with the identity `current` has bytes of this resource.
+    /// Whether a response with the identity `current` contains bytes of this resource.
     package func verdict(on current: RemoteResource) -> IdentityVerdict {
         let difference = self.differenceInContent(from: current)
         guard self.isSameResource(as: current) else { return .elsewhere(difference) }
@@ -28,7 +28,8 @@ extension RemoteResource {
         }
     }
 
-    /// Whether both came from the same place. Without names, as in a simulation of one resource, they do.
+    /// Whether both have the same locator. Two resources without a locator, as in a simulation of one resource, are the
+    /// same.
     package func isSameResource(as other: RemoteResource) -> Bool {
         switch (self.locator, other.locator) {
         case (nil, nil): true
@@ -37,12 +38,12 @@ extension RemoteResource {
         }
     }
 
-    /// How the content of `current` differs for certain, as a clause for a message: its length or coding is another one.
+    /// How the content of `current` differs in length or coding, as a clause for a message. Nil if it may be the same.
     package func differenceInContent(from current: RemoteResource) -> String? {
         if let recorded = self.completeLength, let length = current.completeLength, recorded != length {
             return "its length was \(recorded) bytes and is now \(length) bytes"
         }
-        // As bytes: to `String` some different texts are equal.
+        // Compares bytes, because `String` considers some different texts equal.
         guard self.contentEncoding.map({ Array($0.utf8) }) != current.contentEncoding.map({ Array($0.utf8) }) else {
             return nil
         }

@@ -1,19 +1,20 @@
-/// The values of a validator field that cannot be read as one: unquoted tags, other date formats, repeated fields.
+/// The values of an `ETag` or `Last-Modified` field that do not parse: unquoted tags, other date formats, repeated
+/// fields.
 ///
-/// Compared byte for byte. `String` would take composed and decomposed accents for the same.
+/// They are compared byte for byte. `String` would treat composed and decomposed accents as equal.
 package struct MalformedFields: Hashable, Sendable {
     private let bytes: [UInt8]
 
-    /// Between the values of repeated fields: no field value contains it.
+    /// Separates the values of repeated fields. No field value can contain it.
     private static let separator = "\n"
 
-    /// Nil if there was no such field.
+    /// Nil if there is no such field.
     init?(_ values: [String]) {
         guard !values.isEmpty else { return nil }
         self.bytes = Array(values.joined(separator: Self.separator).utf8)
     }
 
-    /// The values as they are stored.
+    /// Restores values from the text that ``stored`` returned.
     package init(stored text: String) {
         self.bytes = Array(text.utf8)
     }

@@ -1,10 +1,10 @@
-/// Who owns a file and who may write to it, as far as its mode says.
+/// The owner and the permission bits of a file, which determine whether its content is trusted.
 ///
-/// A part, a manifest or the record of a finished file is believed only if nobody but the effective user could have
-/// written it: in a directory that several users may write to, any of them could have planted it.
+/// A part, a manifest or the record of a finished file is trusted only if no other user could have written it. In a
+/// directory that several users may write to, any of them could have planted it.
 package struct Ownership: Hashable, Sendable {
     package let owner: UInt32
-    /// The nine permission bits and those above them.
+    /// The nine permission bits, set-user-ID, set-group-ID and sticky.
     package let permissions: UInt32
 
     package init(owner: UInt32, permissions: UInt32) {
@@ -12,10 +12,11 @@ package struct Ownership: Hashable, Sendable {
         self.permissions = permissions
     }
 
-    /// Write permission for group and others. With an access control list the group's bit covers all of its entries.
+    /// Write permission for group and others. With an access control list, the group's bit is the mask of all its
+    /// entries.
     package static let foreignWrite: UInt32 = 0o022
 
-    /// Why a file is not believed, as a clause for a message; nil if it is.
+    /// The reason why the file is not trusted, as a clause for a message; nil if it is trusted.
     package func objection(user: UInt32) -> String? {
         guard self.owner == user else { return "belongs to user \(self.owner), not to user \(user)" }
         guard self.permissions & Self.foreignWrite == 0 else {
@@ -24,7 +25,7 @@ package struct Ownership: Hashable, Sendable {
         return nil
     }
 
-    /// The failure to report about a file that is not believed; nil if it is.
+    /// The failure to report for a file that is not trusted; nil if it is trusted.
     package func failure(user: UInt32, path: String) -> Failure? {
         self.objection(user: user).map { why in
             Failure(

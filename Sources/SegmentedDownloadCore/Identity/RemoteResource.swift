@@ -1,14 +1,14 @@
-/// What identifies the bytes an origin serves: every response must agree on it before a byte of it is written.
+/// The identity of the bytes that an origin serves. Every response must match it before any of its bytes is written.
 package struct RemoteResource: Hashable, Sendable {
-    /// The representation's length in bytes, absent if the origin does not say.
+    /// The length of the representation in bytes, absent if the origin does not send it.
     package var completeLength: Int64?
     package var validator: Validator
-    /// The content codings applied to the bytes, absent for none. Ranges count coded bytes (RFC 9110 §14.1.2).
+    /// The content codings of the bytes, absent if there are none. Ranges count coded bytes (RFC 9110 §14.1.2).
     package var contentEncoding: String?
-    /// Whether nothing but the end of its connection tells where the body ends (RFC 9112 §6.3): then nobody can tell that
-    /// it is whole, and no validator vouches for the file.
+    /// Whether only the end of the connection delimits the body (RFC 9112 §6.3). A truncated body then looks complete,
+    /// so no validator proves that the file is.
     package var endsWithConnection: Bool
-    /// Where it came from; absent where only one resource exists.
+    /// The resource's location, absent if only one resource exists.
     package var locator: ResourceLocator?
 
     package init(
@@ -22,7 +22,7 @@ package struct RemoteResource: Hashable, Sendable {
         self.contentEncoding = contentEncoding
     }
 
-    /// Whether a later response from the same resource can be proved to be of the same version: by a strong tag or a date.
+    /// Whether a validator, a strong tag or a date, can prove that a later response is from the same version.
     package var isProvable: Bool {
         if case .same = self.validator.compare(with: self.validator) { return true }
         return false

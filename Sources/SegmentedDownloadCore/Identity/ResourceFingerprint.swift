@@ -1,16 +1,16 @@
 import CNettle
 
-/// A salted hash of a ``ResourceName``, which can be stored without revealing a URL.
+/// A salted hash of a ``ResourceName``, which can be stored without revealing the URL.
 package struct ResourceFingerprint: Hashable, Sendable {
-    /// Random, so that equal resources have different fingerprints in different files.
+    /// Random, so that the same resource has different fingerprints in different files.
     package let salt: UInt64
-    /// The first 16 bytes of the SHA-256 of salt and name.
+    /// The first 16 bytes of SHA-256 over the salt and the name.
     package let hash: [UInt8]
 
-    /// 16: no two names collide by accident, and the extended attribute has room for it.
+    /// 16 bytes: names do not collide by accident, and the extended attribute has room for it.
     package static let hashLength = 16
 
-    /// A fingerprint as it was stored; nil if the hash has another length.
+    /// Restores a stored fingerprint. Nil if the hash has another length.
     package init?(salt: UInt64, hash: [UInt8]) {
         guard hash.count == Self.hashLength else { return nil }
         self.salt = salt
@@ -33,12 +33,12 @@ package struct ResourceFingerprint: Hashable, Sendable {
 }
 
 extension ResourceFingerprint {
-    /// Salt and hash in hexadecimal digits, as the extended attribute has them.
+    /// The salt and the hash in hexadecimal digits, as stored in the extended attribute.
     package var text: String {
         ((0..<8).map { UInt8(truncatingIfNeeded: self.salt >> (8 * $0)) } + self.hash).hex
     }
 
-    /// Nil for anything that ``text`` does not make.
+    /// Parses ``text``. Nil for any other form.
     package init?(text: Substring) {
         let digits = Array(text.utf8)
         guard digits.count == 2 * (8 + Self.hashLength) else { return nil }

@@ -1,13 +1,13 @@
-/// What is known of the place that a representation came from.
+/// The location that a representation came from, as far as it is recorded.
 package enum ResourceLocator: Hashable, Sendable {
-    /// It came in this run.
+    /// The name of a resource that answered in this run.
     case named(ResourceName)
-    /// An earlier run stored this hash of its name.
+    /// The fingerprint that an earlier run stored.
     case recorded(ResourceFingerprint)
-    /// An earlier version of segdl, which stored no name, fetched it.
+    /// A resource fetched by an earlier version of segdl, which stored no name.
     case unrecorded
 
-    /// Whether both are known to be the same resource.
+    /// Whether both are certainly the same resource. False if either is unrecorded.
     package func isSame(as other: ResourceLocator) -> Bool {
         switch (self, other) {
         case (.named(let left), .named(let right)): left == right
@@ -18,7 +18,7 @@ package enum ResourceLocator: Hashable, Sendable {
         }
     }
 
-    /// The fingerprint to store, absent if no name was ever known.
+    /// The fingerprint to store, absent if the name is unrecorded.
     package func fingerprint(salt: UInt64) -> ResourceFingerprint? {
         switch self {
         case .named(let name): ResourceFingerprint(of: name, salt: salt)

@@ -1,10 +1,10 @@
-/// The name of a resource: the URL that was requested and the URL that answered, after all redirects.
+/// The name of a resource: the requested URL and the URL that answered, after all redirects.
 ///
-/// A validator identifies a version of one resource (RFC 9110 §8.8). Two responses with different names are of different
-/// resources, whatever their validators say: nginx and Apache make tags of length and modification time, so unrelated
-/// files often share one.
+/// A validator identifies a version of one resource (RFC 9110 §8.8), so validators of resources with different names
+/// are not comparable. nginx and Apache make tags from length and modification time, so unrelated files often share
+/// one.
 package struct ResourceName: Hashable, Sendable {
-    /// The requested URL without user information, fragment and signature, in normal form.
+    /// The requested URL in normal form, without user information, fragment and signature.
     package let requested: String
     /// The URL of the final response, in the same form.
     package let target: String

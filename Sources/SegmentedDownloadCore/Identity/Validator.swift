@@ -1,13 +1,14 @@
-/// What a response says about which version of the resource it is from (RFC 9110 §8.8).
+/// The fields of a response that identify a version of the resource: `ETag` and `Last-Modified` (RFC 9110 §8.8).
 ///
-/// Recorded from the first response and compared with every later one: bytes of two versions never meet in one file.
-/// Field values that do not parse are kept as they came: an equal one proves nothing, and a different one proves change.
+/// The validator of the first response is recorded and compared with every later one, so that bytes of two versions are
+/// never combined in one file. Values that do not parse are kept: equal ones prove nothing, different ones prove a
+/// change.
 package struct Validator: Hashable, Sendable {
     package let entityTag: EntityTag?
     package let lastModified: HTTPDate?
-    /// The `ETag` fields, if they are not exactly one valid entity tag.
+    /// The `ETag` fields, if they do not form exactly one valid entity tag.
     package let malformedTag: MalformedFields?
-    /// The `Last-Modified` fields, if they are not exactly one valid date.
+    /// The `Last-Modified` fields, if they do not form exactly one valid date.
     package let malformedDate: MalformedFields?
 
     package static let none = Validator(entityTag: nil, lastModified: nil)
@@ -22,7 +23,7 @@ package struct Validator: Hashable, Sendable {
         self.malformedDate = malformedDate
     }
 
-    /// Reads the values of the `ETag` and `Last-Modified` fields of one response.
+    /// Parses the values of all `ETag` and `Last-Modified` fields of one response.
     package init(tagFields: [String], dateFields: [String]) {
         let tag = tagFields.count == 1 ? EntityTag(fieldValue: tagFields[0]) : nil
         let date = dateFields.count == 1 ? HTTPDate(fieldValue: dateFields[0]) : nil
@@ -31,13 +32,14 @@ package struct Validator: Hashable, Sendable {
             malformedDate: date == nil ? MalformedFields(dateFields) : nil)
     }
 
-    /// Whether there is a strong entity tag: an equal one then proves equal bytes.
+    /// Whether there is a strong entity tag. An equal one proves equal bytes.
     package var isStrong: Bool { self.strongEntityTag != nil }
 
-    /// What to send in `If-Range`: a strong entity tag, or nothing.
+    /// The value for `If-Range`: a strong entity tag, or nil.
     ///
-    /// A weak tag must not be sent (RFC 9110 §13.1.5). A date is not, because it is strong only under conditions about
-    /// the origin's clock that one response cannot prove; without `If-Range` the answer is compared all the same.
+    /// A weak tag must not be sent (RFC 9110 §13.1.5). A date is not sent either, because it is strong only under
+    /// conditions on the origin's clock that one response cannot prove. Without `If-Range` the response's validator is
+    /// still compared.
     package var ifRangeFieldValue: String? { self.strongEntityTag?.fieldValue }
 
     private var strongEntityTag: EntityTag? {
@@ -46,27 +48,27 @@ package struct Validator: Hashable, Sendable {
 }
 
 extension Validator {
-    /// What makes two responses count as from one version.
+    /// The evidence that two responses are from the same version.
     package enum Proof: Hashable, Sendable {
-        /// An equal strong entity tag: the bytes are the same.
+        /// An equal strong entity tag, which proves equal bytes.
         case etag
-        /// An equal date: nothing changed that the origin's clock could tell, which has a resolution of one second.
+        /// An equal date. Two versions within one second, the resolution of the date, are not distinguished.
         case lastModified
     }
 
     package enum Comparison: Hashable, Sendable {
         case same(Proof)
         case changed
-        /// Nothing was recorded that could tell.
+        /// No field that could prove equality was recorded.
         case unproven
     }
 
-    /// Whether `current` is from the version that this was recorded from, both being of the same resource.
+    /// Compares with the validator of a later response from the same resource.
     ///
-    /// What was there before and is missing now has changed, and so has what had no validator at all and has one now: an
-    /// origin that gives one now and then would otherwise serve two versions that nothing tells apart. A weak tag can
-    /// show a change, never sameness, and does not equal a strong one with the same text: a representation that was
-    /// transformed on its way is not the file itself.
+    /// A field that was recorded and is missing now means a change. So does a validator where none was recorded: an
+    /// origin that sends one only sometimes could otherwise serve two versions that nothing distinguishes. A weak tag
+    /// can prove a change but never equality. It does not equal a strong tag with the same text, because a
+    /// representation transformed on its way is not the same file.
     package func compare(with current: Validator) -> Comparison {
         if self == .none, current != .none { return .changed }
         if self.entityTag != nil || self.malformedTag != nil {
@@ -84,8 +86,8 @@ extension Validator {
 }
 
 extension Validator: CustomStringConvertible {
-    /// What decides, fit for a message: `ETag "abc"`, or `Last-Modified Tue, 14 Nov 2023 22:13:20 GMT`, or both for a
-    /// weak tag with a date, or `no validator`.
+    /// The fields that decide a comparison, for messages: `ETag "abc"`, `Last-Modified Tue, 14 Nov 2023 22:13:20 GMT`,
+    /// both for a weak tag with a date, or `no validator`.
     package var description: String {
         var parts: [String] = []
         if let entityTag {

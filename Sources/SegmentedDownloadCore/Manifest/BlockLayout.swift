@@ -1,6 +1,6 @@
-/// How a resource is divided into blocks that are checked one by one.
+/// The division of a resource into blocks. A claim lies within one block, and each block is checked on its own.
 package enum BlockLayout {
-    /// 1 MiB: what a crash may cost a segment, and small enough that one damaged place costs one short request.
+    /// 1 MiB: large enough for few claims, small enough that damage in one place costs one short request.
     package static let blockLength: Int64 = 1 << 20
 
     /// The end of the block that holds the byte at `offset`.

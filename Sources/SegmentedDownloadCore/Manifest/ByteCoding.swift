@@ -1,4 +1,4 @@
-/// Appends integers and strings in the manifest's little-endian form.
+/// Appends integers and strings in the manifest's little-endian encoding.
 struct ByteWriter {
     var bytes: [UInt8] = []
 
@@ -22,7 +22,7 @@ struct ByteWriter {
     }
 }
 
-/// Reads what ``ByteWriter`` wrote; every read says whether there was enough.
+/// Reads the encoding of ``ByteWriter``. Every read returns nil if bytes are missing or malformed.
 struct ByteReader {
     private var rest: ArraySlice<UInt8>
 
@@ -56,7 +56,7 @@ struct ByteReader {
         return string
     }
 
-    /// The outer optional is missing when the bytes are malformed, the inner one when there is no string.
+    /// Nil if the bytes are malformed; `.some(nil)` if the string is absent.
     mutating func readOptionalString() -> String?? {
         guard let flag: UInt8 = self.read() else { return nil }
         switch flag {

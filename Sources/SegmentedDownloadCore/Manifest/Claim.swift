@@ -1,13 +1,15 @@
-/// The statement that a run of bytes within one block has been written, and what its CRC-32 is.
+/// A record that a run of bytes within one block has been written, with the CRC-32 of those bytes.
 package struct Claim: Hashable, Sendable {
     package let offset: Int64
     package let length: Int64
     package let crc: CRC32
-    /// 0 for bytes of the source that the manifest's header describes, or of one proved equal. Otherwise the number of a
-    /// source of which only samples were compared: all bytes of one number are one source's.
+    /// The source of the bytes, if they are not proven.
+    ///
+    /// 0 for bytes of the source in the manifest's header or of one proven equal. Otherwise the bytes are from a source
+    /// of which only samples were compared, and all bytes with the same mark are from the same source.
     package let mark: UInt8
 
-    /// - Precondition: the run is not empty and lies within one block.
+    /// - Precondition: The run is not empty and lies within one block.
     package init(offset: Int64, length: Int64, crc: CRC32, mark: UInt8 = 0) {
         precondition(Self.isWithinBlock(offset: offset, length: length))
         self.offset = offset
@@ -26,14 +28,14 @@ package struct Claim: Hashable, Sendable {
 }
 
 extension [Claim] {
-    /// Withdraws the claims that reach behind `offset`; returns how many of the first `durableCount` are left.
+    /// Removes the claims that end after `offset`. Returns how many of the first `durableCount` remain.
     package mutating func forget(from offset: Int64, durableCount: Int) -> Int {
         let kept = self[..<durableCount].count { $0.range.upperBound <= offset }
         self.removeAll { $0.range.upperBound > offset }
         return kept
     }
 
-    /// Withdraws the claims that reach into any of the ranges; returns how many of the first `durableCount` are left.
+    /// Removes the claims that overlap any of the ranges. Returns how many of the first `durableCount` remain.
     package mutating func withdraw(_ ranges: [Range<Int64>], durableCount: Int) -> Int {
         let isKept = { (claim: Claim) in !ranges.contains { $0.overlaps(claim.range) } }
         let kept = self[..<durableCount].count(where: isKept)
@@ -41,10 +43,10 @@ extension [Claim] {
         return kept
     }
 
-    /// Marks above this one are of sources that have no number any more.
+    /// Marks up to this one are numbers of this run's sources. Higher ones stand for sources of earlier runs.
     private static var sourceMarkMax: UInt8 { 200 }
 
-    /// A mark that no claim has; the last one there is once all are taken.
+    /// An unused mark above ``sourceMarkMax``, or the highest mark if all are used.
     private var freeMark: UInt8 {
         let taken = Set(self.map(\.mark))
         return (Self.sourceMarkMax + 1...UInt8.max).first { !taken.contains($0) } ?? .max
@@ -56,19 +58,19 @@ extension [Claim] {
         }
     }
 
-    /// Gives all claims without a mark one that no other has.
+    /// Gives all unmarked claims the same unused mark.
     package mutating func markUnmarked() {
         self.replace(mark: 0, by: self.freeMark)
     }
 
-    /// Takes from the claims the marks that are numbers of sources: the next run may be told of others, in another order.
+    /// Replaces marks that are numbers of sources, because the next run may have other sources, in another order.
     package mutating func retireMarks() {
         for mark in Set(self.map(\.mark)).sorted() where mark > 0 && mark <= Self.sourceMarkMax {
             self.replace(mark: mark, by: self.freeMark)
         }
     }
 
-    /// Bytes of each mark above 0, in order, neighbours joined; of ordered, disjoint claims.
+    /// The bytes with each mark above 0, in ascending order of marks. The claims must be ordered and disjoint.
     package var marked: [MarkedRanges] {
         var groups: [MarkedRanges] = []
         for claim in self where claim.mark > 0 {
@@ -79,7 +81,7 @@ extension [Claim] {
         return groups.sorted { $0.mark < $1.mark }
     }
 
-    /// In order of offset, without those that overlap: of two claims to one byte neither is believed.
+    /// The claims in order of offset, without those that overlap. Of two claims to the same byte neither is trusted.
     package func settled() -> [Claim] {
         let ordered = self.sorted { $0.offset < $1.offset }
         var settled: [Claim] = []
@@ -98,7 +100,8 @@ extension [Claim] {
         return settled
     }
 
-    /// Neighbours within one block joined, their CRCs combined; of ordered, disjoint claims.
+    /// The claims with neighbors in the same block and with the same mark merged and their CRCs combined. The claims
+    /// must be ordered and disjoint.
     package func joined() -> [Claim] {
         var joined: [Claim] = []
         for claim in self {
@@ -116,7 +119,7 @@ extension [Claim] {
         return joined
     }
 
-    /// What `0..<completeLength` has besides these ordered, disjoint claims.
+    /// The parts of `0..<completeLength` that these ordered, disjoint claims do not cover.
     package func missing(of completeLength: Int64) -> [Range<Int64>] {
         var missing: [Range<Int64>] = []
         var offset: Int64 = 0
@@ -128,8 +131,9 @@ extension [Claim] {
         return missing
     }
 
-    /// The CRC-32 of each of some ranges one behind the other, from ordered, disjoint claims that none of their ends divides; absent
-    /// if they do not cover exactly that.
+    /// The CRC-32 of each of several consecutive ranges, combined from these ordered, disjoint claims.
+    ///
+    /// Nil unless the claims cover exactly these ranges and none of them crosses a range's end.
     package func combinedCRCs(of ranges: [Range<Int64>]) -> [CRC32]? {
         var claims = self[...]
         var crcs: [CRC32] = []
@@ -147,7 +151,8 @@ extension [Claim] {
         return claims.isEmpty ? crcs : nil
     }
 
-    /// The CRC-32 of the whole, if these ordered, disjoint claims cover exactly that; nothing is read again.
+    /// The CRC-32 of the whole resource, combined without reading it. Nil unless these ordered, disjoint claims cover
+    /// exactly `0..<completeLength`.
     package func combinedCRC(of completeLength: Int64) -> CRC32? {
         guard self.missing(of: completeLength).isEmpty, (self.last?.range.upperBound ?? 0) == completeLength else {
             return nil
@@ -156,7 +161,7 @@ extension [Claim] {
     }
 }
 
-/// What one source brought of which only samples were compared.
+/// The bytes with one mark: those of one source of which only samples were compared.
 package struct MarkedRanges: Hashable, Sendable {
     package let mark: UInt8
     /// Ordered and disjoint.
@@ -169,7 +174,7 @@ package struct MarkedRanges: Hashable, Sendable {
 }
 
 extension [Range<Int64>] {
-    /// In order, those that touch or overlap joined.
+    /// The ranges in order, with adjacent and overlapping ones merged.
     package func merged() -> [Range<Int64>] {
         self.sorted { $0.lowerBound < $1.lowerBound }.reduce(into: []) { merged, next in
             if let last = merged.last, last.upperBound >= next.lowerBound {
@@ -180,14 +185,14 @@ extension [Range<Int64>] {
         }
     }
 
-    /// What of these no other range has; both ordered and disjoint.
+    /// The bytes of these ranges that none of `others` contains. Both must be ordered and disjoint.
     package func subtracting(_ others: [Range<Int64>]) -> [Range<Int64>] {
         self.flatMap { range in
             others.complement(in: range.upperBound).map { $0.clamped(to: range) }.filter { !$0.isEmpty }
         }
     }
 
-    /// What of `0..<length` none of these ordered, disjoint ranges has.
+    /// The parts of `0..<length` that these ordered, disjoint ranges do not cover.
     package func complement(in length: Int64) -> [Range<Int64>] {
         var rest: [Range<Int64>] = []
         var offset: Int64 = 0

@@ -1,15 +1,17 @@
-/// How far a digest has come over the bytes from the first one on, so that a resumed download need not read them again.
+/// The intermediate state of a digest over the bytes before `offset`. A resumed download need not read those bytes
+/// again.
 ///
-/// It stands in the manifest's log in pieces, for a record is shorter than a state: first the offset, then the state, 16 bytes each.
+/// A state is longer than a record of the manifest, so the log stores it in pieces of 16 bytes: first the offset and
+/// the length, then the state.
 package struct DigestState: Hashable, Sendable {
-    /// Which digest it is of, as the library numbers them.
+    /// The digest algorithm, with the number that the library gives it.
     package let algorithm: UInt8
-    /// The first byte that is not in it.
+    /// The number of bytes digested, from the first byte of the resource.
     package let offset: Int64
-    /// What the digest keeps between two of its blocks; its length is a multiple of 4.
+    /// The digest's internal state between two of its blocks. The length is a multiple of 4.
     package let bytes: [UInt8]
 
-    /// 64: the state of SHA-512.
+    /// 64 bytes: the state of SHA-512.
     package static let lengthMaximum = 64
 
     package init(algorithm: UInt8, offset: Int64, bytes: [UInt8]) {
@@ -19,10 +21,10 @@ package struct DigestState: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// What of a state stands in one record.
+    /// The part of a state in one record.
     package struct Piece: Hashable, Sendable {
         package let algorithm: UInt8
-        /// 0 for the one with offset and length.
+        /// 0 for the piece with the offset and the length, then counting up.
         package let index: UInt8
         package let first: UInt64
         package let second: UInt64
@@ -52,7 +54,7 @@ package struct DigestState: Hashable, Sendable {
             }
     }
 
-    /// Puts states together from what the log has of them. One that lacks a piece is none.
+    /// Assembles states from the pieces in the log. A state that lacks a piece is dropped.
     struct Reader {
         private(set) var states: [DigestState] = []
         private var head: Piece?
@@ -82,7 +84,7 @@ package struct DigestState: Hashable, Sendable {
             self.head = nil
         }
 
-        /// Bytes from an offset on are written anew: what was computed over them is of others.
+        /// Drops states that include bytes at or after `offset`, because those bytes are written anew.
         mutating func forget(from offset: Int64) {
             self.states.removeAll { $0.offset > offset }
             self.head = nil

@@ -1,17 +1,17 @@
-/// What a finished file says about itself in its extended attribute: enough to know it again, and no URL.
+/// The record of a finished file in its extended attribute: its identity, length and checksums, and no URL.
 package struct FinishedRecord: Hashable, Sendable {
-    /// The attribute's name.
+    /// The name of the extended attribute.
     package static let attribute = "user.segdl"
 
     package var resource: RemoteResource
     package var length: Int64
     package var crc: CRC32
-    /// When the content was last changed, in nanoseconds since 1970: if it still is, nothing need be read.
+    /// The modification time in nanoseconds since 1970. If it is unchanged, the content need not be read.
     package var modified: Int64
-    /// The CRC-32 of each of its pieces, by which damage is found where it is; none if there was no room for them.
+    /// The CRC-32 of each piece, which locates damage. Empty if the attribute had no room for them.
     package var pieces: [CRC32]
 
-    /// - Parameter salt: Random, for the fingerprint of the resource.
+    /// - Parameter salt: A random salt for the fingerprint of the resource.
     package init(
         resource: RemoteResource, length: Int64, crc: CRC32, modified: Int64, pieces: [CRC32] = [], salt: UInt64 = 0
     ) {
@@ -25,24 +25,27 @@ package struct FinishedRecord: Hashable, Sendable {
         self.pieces = pieces
     }
 
-    /// 256: with eight digits each they leave half of the 4 KiB that a file system may have for all attributes of a file.
+    /// 256: with eight digits each, the CRCs use half of the 4 KiB that some file systems have for all attributes of a
+    /// file.
     private static let piecesMax: Int64 = 256
 
-    /// The length of the pieces of a file of some length: a block's, or twice that, and so on, for as few as there is room for.
+    /// The length of a piece in a file of the given length: a block, doubled until there are at most ``piecesMax``
+    /// pieces.
     package static func pieceLength(of length: Int64) -> Int64 {
         var pieceLength = BlockLayout.blockLength
         while (length - 1) / pieceLength >= Self.piecesMax { pieceLength *= 2 }
         return pieceLength
     }
 
-    /// The pieces of a file, in order; the last one may be shorter.
+    /// The pieces of a file in order. The last one may be shorter.
     package static func pieceRanges(of length: Int64) -> [Range<Int64>] {
         let pieceLength = Self.pieceLength(of: length)
         return stride(from: 0, to: length, by: Int64.Stride(pieceLength)).map { $0..<min($0 + pieceLength, length) }
     }
 
-    /// Lines of `name value`, as the attribute holds them. Of validators only those are stored that can prove sameness,
-    /// and of the resource's name only its fingerprint.
+    /// The attribute's value: lines of `name value`.
+    ///
+    /// Malformed validators are not stored, and the resource's name is stored only as a fingerprint.
     package var encoded: [UInt8] {
         var lines = [
             "segdl 1", "length \(self.length)", "crc32 \(self.crc.value)", "modified \(self.modified)",
@@ -59,10 +62,10 @@ package struct FinishedRecord: Hashable, Sendable {
         return Array(lines.joined(separator: "\n").utf8)
     }
 
-    /// Reads an attribute's value; absent for anything this version did not write.
+    /// Parses an attribute's value. Nil for a format that this version does not write.
     package init?(decoding bytes: [UInt8]) {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
-        // At bytes, not characters: a line end or space with an accent on it is another `Character`.
+        // Splits at bytes: a line end or space followed by a combining accent is another `Character`.
         var lines = Self.split(text[...], at: "\n")[...]
         guard lines.popFirst() == "segdl 1" else { return nil }
         var values: [Substring: Substring] = [:]
@@ -88,7 +91,7 @@ package struct FinishedRecord: Hashable, Sendable {
         self.pieces = values["pieces"].map { Self.pieces($0, of: length) } ?? []
     }
 
-    /// What is not exactly the pieces of a file of that length says nothing.
+    /// Empty unless the digits contain exactly the pieces of a file of this length.
     private static func pieces(_ digits: Substring, of length: Int64) -> [CRC32] {
         let bytes = Array(digits.utf8)
         guard bytes.count % 8 == 0, bytes.count / 8 <= Self.piecesMax, length <= .max / 2,

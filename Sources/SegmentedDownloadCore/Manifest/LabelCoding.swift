@@ -1,4 +1,5 @@
-/// A label is the name, the priority's bits, and keys and values in turn, keys in order: one label has one spelling.
+/// The encoding of a label: its ID, the bits of the priority, then keys and values in turn. Keys are sorted, so equal
+/// labels have equal encodings.
 extension ByteWriter {
     mutating func write(_ label: Manifest.Label) {
         self.write(label.id)
@@ -6,14 +7,14 @@ extension ByteWriter {
         self.write(label.userInfo.sorted { Self.isBefore($0.key, $1.key) }.flatMap { [$0.key, $0.value] })
     }
 
-    /// By bytes: the order of `String` depends on the Unicode tables of whoever compiled it.
+    /// Compares bytes. The order of `String` depends on the Unicode tables of the Swift version.
     fileprivate static func isBefore(_ left: String, _ right: String) -> Bool {
         left.utf8.lexicographicallyPrecedes(right.utf8)
     }
 }
 
 extension ByteReader {
-    /// Absent where the bytes are not what ``ByteWriter`` makes of any label.
+    /// Nil if the bytes are not the encoding of any label.
     mutating func readLabel() -> Manifest.Label? {
         guard let id = self.readOptionalString(), let bits: UInt64 = self.read(), let texts = self.readStrings(),
             texts.count.isMultiple(of: 2)
@@ -23,7 +24,8 @@ extension ByteReader {
         var userInfo: [String: String] = [:]
         var last: String?
         for index in stride(from: 0, to: texts.count, by: 2) {
-            // Two spellings of one character are one key to a dictionary: of such a pair none is taken silently.
+            // A dictionary treats two Unicode spellings of one character as the same key, and would silently drop one
+            // of the two.
             if let last, !ByteWriter.isBefore(last, texts[index]) { return nil }
             guard userInfo.updateValue(texts[index + 1], forKey: texts[index]) == nil else { return nil }
             last = texts[index]

@@ -1,4 +1,5 @@
-/// A locator is a byte that says which kind it is, and a fingerprint's salt and hash. Names are stored as fingerprints.
+/// The encoding of a locator: a byte for its kind, then the salt and hash of a fingerprint. Names are stored as
+/// fingerprints.
 extension ByteWriter {
     mutating func write(_ locator: ResourceLocator?, salt: UInt64) {
         guard let locator else { return self.write(UInt8(0)) }
@@ -10,7 +11,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-    /// The outer optional is missing when the bytes are malformed, the inner one when there is no locator.
+    /// Nil if the bytes are malformed; `.some(nil)` if there is no locator.
     mutating func readLocator() -> ResourceLocator?? {
         guard let kind: UInt8 = self.read() else { return nil }
         switch kind {

@@ -1,20 +1,20 @@
-/// What is known of an interrupted download: the resource it is of, and which of its bytes are on disk.
+/// The state of an interrupted download: its resource, and which of its bytes are on disk.
 package struct Manifest: Hashable, Sendable {
     /// The immutable part, written once.
     package struct Header: Hashable, Sendable {
-        /// Random; every record's checksum includes it, so that no record of another manifest is believed.
+        /// Random. Every record's checksum includes it, so that records of another manifest are rejected.
         package var id: UInt64
         package var resource: RemoteResource
         package var completeLength: Int64
-        /// The part file's device and inode, and the boot they were seen in.
+        /// The part file's device and inode, and the ID of the boot in which they were read.
         package var device: UInt64
         package var inode: UInt64
         package var bootID: String
-        /// Where the bytes come from, without user names and passwords.
+        /// The URLs of the sources, without user names and passwords.
         package var sources: [String]
-        /// `algorithm=hex`, as the user gave them: a resumed download is held to them too.
+        /// `algorithm=hex`, as the user gave them. A resumed download is verified against them too.
         package var digests: [String]
-        /// What the caller wants to find again.
+        /// The caller's label of the download.
         package var label: Label
 
         package init(
@@ -33,9 +33,10 @@ package struct Manifest: Hashable, Sendable {
         }
     }
 
-    /// What the caller said of a download, for the run that finds it again; nothing in it is sent or believed.
+    /// Values that the caller attached to a download, for the run that resumes it. They are not sent to servers and do
+    /// not affect which bytes are trusted.
     package struct Label: Hashable, Sendable {
-        /// The caller's name for the download, if there was one.
+        /// The caller's name for the download, if it has one.
         package var id: String?
         /// Above 0, up to 1.
         package var priority: Double
@@ -55,41 +56,44 @@ package struct Manifest: Hashable, Sendable {
             self.options = options
         }
 
-        /// How long it is written, the lengths before its texts included.
+        /// The encoded length of the texts in bytes, including their length prefixes.
         package var length: Int {
             self.userInfo.reduce(self.id?.utf8.count ?? 0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 8 }
         }
     }
 
-    /// One entry of the log behind the header.
+    /// An entry of the log that follows the header.
     package enum Record: Hashable, Sendable {
-        /// These bytes are written; not yet synced.
+        /// These bytes are written, but not yet synced.
         case claim(Claim)
-        /// The first `claims` claims of the log were synced before this was written.
+        /// The first `claims` claims of the log were synced before this record was written.
         case checkpoint(claims: Int64)
-        /// As a checkpoint, and nothing was written after it: the part was last changed then, in nanoseconds since 1970.
+        /// Like a checkpoint, and nothing was written afterwards. `modified` is the part's modification time in
+        /// nanoseconds since 1970.
         case pause(claims: Int64, modified: Int64)
-        /// Claims that reach behind the offset are withdrawn: those bytes are being written anew.
+        /// The claims that end after the offset are withdrawn, because those bytes are written anew.
         case forget(from: Int64)
-        /// How far a digest had come: what of it is in this record, see ``DigestState``.
+        /// A piece of a digest's state, see ``DigestState``.
         case digest(DigestState.Piece)
-        /// Syncing failed: what was not durable before is lost, whatever the page cache says.
+        /// A sync failed. Bytes that were not durable before are considered lost, even if the page cache still returns
+        /// them.
         case syncFailed
-        /// The complete file had another digest than it should: without a digest its bytes prove nothing any more.
+        /// The complete file did not match its digest. Without a digest, its bytes are no longer trusted.
         case rejected
     }
 
     package let header: Header
-    /// Claims synced before they were recorded as durable.
+    /// The claims that a checkpoint covers.
     package internal(set) var durable: [Claim]
-    /// Claims since: to be read back and checked before they are believed.
+    /// The claims after the last checkpoint. They are read back and checked before they are trusted.
     package internal(set) var pending: [Claim]
-    /// When the part was last changed, if the log ends with a pause. A part changed since was changed by others.
+    /// The part's modification time, if the log ends with a pause. A later one means that another process changed the
+    /// part.
     package internal(set) var pausedModified: Int64?
-    /// How far digests had come over bytes that have not been withdrawn since.
+    /// The states of digests over bytes that were not withdrawn afterwards.
     package internal(set) var digestStates: [DigestState] = []
-    /// Whether the bytes were once complete and had another digest than they should.
+    /// Whether the complete file once did not match its digest.
     package internal(set) var isRejected = false
-    /// Whether a record speaks of more claims than there are: who wrote it has miscounted.
+    /// Whether a checkpoint covers more claims than the log contains, which no correct writer produces.
     package internal(set) var isOverstated = false
 }

@@ -1,12 +1,12 @@
-/// The manifest's bytes: a checksummed header, then an append-only log of records of one size.
+/// The encoding of a manifest: a checksummed header, then an append-only log of fixed-size records.
 ///
-/// Everything is little-endian. Reading is total: whatever the bytes, the result is a manifest that claims nothing which
-/// was not recorded, or the reason there is none. A torn tail ends at the first record that does not check.
+/// All integers are little-endian. Decoding is total: any bytes give either a manifest with only recorded claims or the
+/// reason why there is none. A torn log ends at the first record that does not verify.
 package enum ManifestCodec {
-    /// Why there is no manifest in these bytes.
+    /// The reason why the bytes are not a readable manifest.
     package enum Damage: Error, Hashable, Sendable {
         case notAManifest
-        /// Written by a newer version of this program.
+        /// The manifest was written by a newer version of segdl.
         case versionUnknown(UInt16)
         case headerDamaged
     }
@@ -16,10 +16,10 @@ package enum ManifestCodec {
     package static let version: UInt16 = 4
     package static let recordLength = 32
 
-    /// 256 KiB: many times what sources and validators need; a longer header is damage.
+    /// 256 KiB: many times what sources and validators need. A longer header is treated as damage.
     static let headerLengthMaximum = 256 << 10
 
-    /// What a manifest begins with.
+    /// The first bytes of a manifest.
     package static let magic = Array("SEGDLMAN".utf8)
     private static let prefixLength = 8 + 2 + 4
 
@@ -85,7 +85,8 @@ package enum ManifestCodec {
 
     // MARK: Reading
 
-    /// Whether a file that begins with these bytes may be a manifest: it has the mark, or zeros where a crash lost it.
+    /// Whether a file that begins with these bytes may be a manifest: each byte equals the magic's or is zero, because
+    /// a crash can leave zeros.
     package static func isBegun(_ bytes: [UInt8]) -> Bool {
         zip(bytes, Self.magic).allSatisfy { $0 == $1 || $0 == 0 }
     }

@@ -1,31 +1,31 @@
-/// A source has another byte than the one on disk.
+/// A contradiction: a byte from one source differs from the byte on disk.
 struct Dispute: Hashable, Sendable {
     let accuser: SourceID
     let offset: Int64
-    /// The request by which another source is asked who is right.
+    /// The request that asks a third source.
     var lease: LeaseID?
-    /// How often an answer was begun that never said it.
+    /// How many answers of arbiters ended before the byte.
     var attempts = 0
 }
 
-/// Who is right where two sources contradict each other.
+/// Decides which of two contradicting sources is right.
 ///
-/// Each contradiction is kept until it is decided or its byte is withdrawn, and they are decided one after another: what the
-/// first one brings to light settles many of those behind it. Whose byte it is, is looked up when it is decided.
+/// A contradiction is kept until it is decided or its byte is withdrawn. They are decided one at a time, because the
+/// first decision often settles later ones. The contributor of the byte is looked up only then.
 extension Fetching {
-    /// 10: one who sends something each time has no failures in a row that would end it.
+    /// 10: an arbiter that sends something each time has no consecutive failures that would end it.
     static let arbitrationsMax = 10
 
-    /// A compared byte is not the one on disk.
+    /// Handles a compared byte that differs from the one on disk.
     mutating func differs(_ offset: Int64, at source: SourceID) -> [DownloadAction] {
-        // Of what is to be withdrawn it is known already, and nobody is judged by it.
+        // A byte that is being withdrawn is not evidence.
         guard self.isBelieved(offset) else { return [] }
         let accused = self.contributor(of: offset)
         guard self.sources.hasMirrors || accused != .source(.first), accused != .source(source) else {
-            self.outcome = .changed("its byte \(offset) is not the one fetched before")
+            self.outcome = .changed("its byte \(offset) differs from the one fetched before")
             return []
         }
-        // Nothing was written yet that would be of use: what is on disk is set aside.
+        // Nothing useful has been written yet, so the part on disk is set aside.
         if self.awaitsProof, !self.sources.hasMirrors {
             self.outcome = .otherFile("byte \(offset) differs")
             return []
@@ -34,7 +34,7 @@ extension Fetching {
         return self.settleDisputes()
     }
 
-    /// Whether a byte is on disk, and nothing is known against whoever brought it.
+    /// Whether a byte is on disk, is not being withdrawn, and is not from a quarantined source.
     private func isBelieved(_ offset: Int64) -> Bool {
         let isHere = { (range: Range<Int64>) in range.contains(offset) }
         guard self.plan.segments.contains(where: { $0.lowerBound <= offset && offset < $0.position }),
@@ -44,20 +44,20 @@ extension Fetching {
         return self.sources[id].standing != .quarantined
     }
 
-    /// Nothing is compared with bytes that are to be withdrawn: whoever has others would be blamed for it. It is begun anew
-    /// afterwards.
+    /// Ends all comparisons while bytes are being withdrawn, because correct bytes would contradict the wrong ones on
+    /// disk. They are made again afterwards.
     mutating func endSamples() -> [DownloadAction] {
         if !self.disputes.isEmpty { self.disputes[0].lease = nil }
         let samples = self.leases.filter(\.order.isSample).map(\.id)
         let actions = samples.flatMap { self.revoke($0, .stopping) }
-        // Also of one that is ending for another reason: it may have been answered.
+        // Includes samples that are ending for another reason, because they may have been answered.
         for index in self.leases.indices where self.leases[index].order.isSample {
             self.leases[index].revocation = .stopping
         }
         return actions
     }
 
-    /// Whose byte it is: that of a connection which is still writing there, else as the book says.
+    /// The contributor of a byte: the source of a lease that is still writing there, else the one in ``sources``.
     func contributor(of offset: Int64) -> SourceTable.Contributor {
         let writer = self.leases.first { lease in
             !lease.order.isSample && lease.writesFrom <= offset && offset < lease.position
@@ -65,24 +65,25 @@ extension Fetching {
         return writer.map { .source($0.order.source) } ?? self.sources.contributor(of: offset)
     }
 
-    /// Whether somebody has contradicted what is on disk and it is not known yet who is right: he brings nothing meanwhile.
+    /// Whether a source has contradicted bytes on disk in an undecided dispute. It writes nothing until then.
     func isAccuser(_ source: SourceID) -> Bool { self.disputes.contains { $0.accuser == source } }
 
-    // MARK: Asking a third
+    // MARK: Arbitration
 
-    /// Who may say who is right, those first that were compared themselves.
+    /// The sources that may decide a dispute. Those that were compared themselves come first.
     private func arbiters(of dispute: Dispute) -> [SourceID] {
         let accused = self.contributor(of: dispute.offset)
         let candidates = self.sources.ids.filter { id in
             guard id != dispute.accuser, .source(id) != accused, !self.sources[id].isGone else { return false }
-            // Of what an earlier run left nobody knows who brought it: any other source might speak for itself.
+            // The contributor of an earlier run's bytes is unknown. Any source but the reference might be arbitrating
+            // its own bytes.
             if case .earlier = accused { return id == self.sources.reference }
             return true
         }
         return candidates.filter { self.sources[$0].isUsable } + candidates.filter { !self.sources[$0].isUsable }
     }
 
-    /// The request that has a third source say who is right, if there is a contradiction and one may be asked now.
+    /// The request that asks a third source, if a dispute is open and an arbiter may be asked now.
     mutating func nextArbitration(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard let dispute = self.disputes.first, dispute.lease == nil, self.isBelieved(dispute.offset),
             let arbiter = self.arbiters(of: dispute).first(where: { id in
@@ -94,9 +95,9 @@ extension Fetching {
         return order
     }
 
-    /// An arbiter's request has ended.
+    /// Handles the end of an arbiter's request.
     ///
-    /// - Parameter agrees: whether he has the byte on disk; absent if he did not say.
+    /// - Parameter agrees: Whether the arbiter has the byte on disk, absent if it did not answer.
     mutating func arbitrated(_ dispute: Dispute, by lease: Lease, agrees: Bool?) -> [DownloadAction] {
         guard let index = self.disputes.firstIndex(where: { $0.lease == dispute.lease }) else { return [] }
         guard let agrees else {
@@ -110,7 +111,7 @@ extension Fetching {
 
     // MARK: Deciding
 
-    /// Drops contradictions that are none any more, and decides the first one where nobody can be asked.
+    /// Drops disputes that no longer apply, and decides the first one if no arbiter is left.
     mutating func settleDisputes() -> [DownloadAction] {
         guard self.outcome == nil, self.revision == nil, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
             !self.isReplacing
@@ -123,13 +124,13 @@ extension Fetching {
         return self.decide(dispute)
     }
 
-    /// Whether its byte is still there, and still another's.
+    /// Whether a dispute still applies: its byte is still on disk and from another source.
     private func stands(_ dispute: Dispute) -> Bool {
         self.isBelieved(dispute.offset) && self.sources[dispute.accuser].standing != .quarantined
             && self.contributor(of: dispute.offset) != .source(dispute.accuser)
     }
 
-    /// Of two that contradict each other, and nobody else to ask, the one that is not the reference is not believed.
+    /// Decides without an arbiter: the reference is right or, if it is not involved, the source of the byte on disk.
     private mutating func decide(_ dispute: Dispute) -> [DownloadAction] {
         guard dispute.accuser != self.sources.reference else {
             return self.discard(self.contributor(of: dispute.offset))
@@ -143,7 +144,7 @@ extension Fetching {
         return actions
     }
 
-    /// Who was not believed because of a byte that is believed no more is compared anew.
+    /// Compares sources again that were quarantined for contradicting a byte that is no longer trusted.
     mutating func readmit(deniedBy contributor: SourceTable.Contributor) -> [DownloadAction] {
         let denied = self.sources.ids.filter { id in
             guard let offset = self.sources[id].deniedAt, self.sources[id].standing == .quarantined else {
@@ -155,7 +156,7 @@ extension Fetching {
             self.sources[id].standing = .unproven
             self.sources[id].samples = []
             self.sources[id].deniedAt = nil
-            return .report(.note("\(self.sources[id].host) is compared again: what it contradicted is fetched anew"))
+            return .report(.note("\(self.sources[id].host) is compared again; what it contradicted is fetched again"))
         }
     }
 }

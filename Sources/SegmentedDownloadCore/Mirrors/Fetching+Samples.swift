@@ -1,25 +1,27 @@
-/// Bytes on disk that another source is asked for too.
+/// A comparison of bytes on disk with those of the reference.
 struct Audit: Hashable, Sendable {
     let spot: Range<Int64>
     let contributor: SourceTable.Contributor
     var lease: LeaseID?
 }
 
-/// What is fetched only to be compared with what is on disk: it shows whether a source has the same bytes.
+/// Samples: bytes that are requested only to compare them with those on disk, which shows whether a source has the same
+/// file.
 extension Fetching {
-    /// 16 KiB: two different files hardly agree over it by chance, and it costs nothing.
+    /// 16 KiB: different files hardly agree over this length by chance, and it costs almost nothing.
     static let sampleLength: Int64 = 16 << 10
 
-    /// 3: at a beginning, at an end, and in between.
+    /// 3: one near a beginning, one near an end, one between them.
     static let samplesMin = 3
 
-    /// Each costs a request at the end of the download.
+    /// 32: each audit costs a request at the end of the download.
     static let auditsMax = 32
 
-    /// How long a file's own connections leave one free for samples: a mirror that does not answer must not slow it.
+    /// How long one connection is kept free for samples. After that, a mirror that does not answer must not slow the
+    /// download.
     static let samplingPatience: Duration = .seconds(3)
 
-    /// Connections kept free while a mirror is not known yet.
+    /// The number of connections kept free while a mirror is not compared yet.
     func roomForSamples(now: Duration) -> Int {
         guard self.target > 1, now - self.beganAt < Self.samplingPatience,
             self.plan.bytesMissing > Self.sampleLength * Int64(Self.samplesMin * 4),
@@ -28,8 +30,9 @@ extension Fetching {
         return self.sources.ids.contains { self.sources[$0].standing == .unproven } ? 1 : 0
     }
 
-    /// The next thing to be compared, if there is any: a contradiction, the end's audit, a source not known yet. Not to be asked for
-    /// while bytes are on their way out.
+    /// The next comparison: a dispute, an audit, or a sample of an unproven source. Nil if none can be requested now.
+    ///
+    /// Not to be called while bytes are being withdrawn.
     mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
         let reference = self.sources[self.sources.reference]
@@ -41,7 +44,7 @@ extension Fetching {
         }
         guard !self.plan.isComplete || !reference.isUsable else { return nil }
         for id in self.sources.ids where self.sources[id].standing == .unproven {
-            // The one it was compared with may have gone since.
+            // Fewer samples may be enough now, because another source is gone.
             if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
             guard self.sources[id].standing == .unproven, !self.isAccuser(id), self.sources[id].retryAt <= now,
                 isOpen(self.sources[id].host),
@@ -66,12 +69,11 @@ extension Fetching {
         return order
     }
 
-    /// Bytes on disk far from those compared before. None if there are not enough yet and more are to come, or if all that
-    /// nobody else can add to was compared.
+    /// The place on disk that is farthest from the earlier samples of a source. Nil if there is none far enough.
     private func spot(for source: SourceID) -> Range<Int64>? {
         var length = Self.sampleLength
         if !self.hasUsable {
-            // Nobody can bring more to compare: what there is must do.
+            // Without a usable source no more bytes will come, so shorter runs must suffice.
             let longest = self.plan.segments.map { $0.position - $0.lowerBound }.max() ?? 0
             length = min(length, longest)
         }
@@ -91,13 +93,13 @@ extension Fetching {
 
     var hasUsable: Bool { self.sources.ids.contains { self.sources[$0].isUsable } }
 
-    /// Whether a source has been compared enough: where nobody else can bring more bytes, with what there is.
+    /// Whether a source was compared enough: at ``samplesMin`` places, or everywhere possible if no source is usable.
     private func isSampledEnough(_ source: SourceID) -> Bool {
         let count = self.sources[source].samples.count
         return count >= Self.samplesMin || count > 0 && !self.hasUsable && self.spot(for: source) == nil
     }
 
-    // MARK: What comes of it
+    // MARK: Results
 
     mutating func sampleResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         let lease = self.leases[index]
@@ -117,7 +119,8 @@ extension Fetching {
             return self.moved(difference, at: lease.order.source) + self.end(index)
         case .whole, .ignoresRanges:
             guard self.audits.contains(where: { $0.lease == lease.id }) else { fallthrough }
-            // Who does no ranges cannot vouch for others: what they brought comes in one stream, with all before it compared.
+            // A reference without ranges cannot be compared. One stream fetches the bytes of other sources again, and
+            // everything before them is compared.
             self.rangeRefusals = Self.rangeRefusalsMax
             let contributors = self.audits.reduce(into: [SourceTable.Contributor]()) { all, audit in
                 let isOwn = audit.contributor == .source(self.sources.reference)
@@ -125,11 +128,12 @@ extension Fetching {
             }
             self.audits = []
             let host = self.sources[lease.order.source].host
-            let reason = "\(host) does no ranges to compare with; what another source brought is fetched anew"
+            let reason = "\(host) does not support ranges to compare with; bytes of other sources are fetched again"
             return contributors.flatMap { self.discard($0, reason) } + self.end(index)
         case .unsatisfiable, .notModified:
             let host = self.sources[lease.order.source].host
-            return self.loseSource(lease.order.source, Failure(.protocol, "\(host) does no ranges")) + self.end(index)
+            let failure = Failure(.protocol, "\(host) does not support ranges")
+            return self.loseSource(lease.order.source, failure) + self.end(index)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
             let failure = response.failure(host: self.sources[lease.order.source].host)
             return self.sampleFailed(failure, lease, now: now) + self.end(index)
@@ -143,30 +147,30 @@ extension Fetching {
                 self.outcome = .failed(failure)
                 return []
             }
-            // Where others are served it is a matter of how many.
+            // While other connections are served, the failure concerns their number.
             let others = self.leases.contains { $0.id != lease.id && $0.phase == .receiving }
             if failure.isTransient, others, now - self.servedAt < Self.serviceInterval {
                 self.sources[source].retryAt = now + self.settings.retry.delayBase
                 return []
             }
         }
-        // A sample has no segment that its failure could be counted against.
+        // A sample has no segment against which the failure could be counted.
         return self.failOver(failure, from: source, now: now)
     }
 
     mutating func sampleEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
         var actions: [DownloadAction] = []
-        // One that was called off may have been answered before it heard of that.
+        // A cancelled sample may have been answered before it ended.
         let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
         let isAudit = self.audits.contains { $0.lease == lease.id }
         if isAnswered { self.finishAudit(lease, agrees: end == .finished) }
         if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.awaitsProof = false }
-        // A comparison that failed is made again, as long as there is somebody to ask.
+        // An unanswered audit is requested again.
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
         let dispute = self.disputes.first.flatMap { $0.lease == lease.id ? $0 : nil }
         guard self.outcome == nil else { return [] }
-        // What was compared may have been withdrawn meanwhile, or the source been judged otherwise.
+        // The compared bytes may have been withdrawn, or the source's standing may have changed.
         guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven
         else {
             return self.reviseIfSettled()
@@ -175,9 +179,9 @@ extension Fetching {
         case .finished where isAnswered:
             actions += dispute.map { self.arbitrated($0, by: lease, agrees: true) } ?? self.agreed(lease)
         case .finished, .stopped:
-            // A refusal was counted when it came.
+            // A refusal was counted with its response.
             if lease.wasAccepted, !self.sources[source].isGone {
-                let failure = Failure(.network, "\(self.sources[source].host): nothing came", isTransient: true)
+                let failure = Failure(.network, "\(self.sources[source].host): no byte was received", isTransient: true)
                 actions += self.sampleFailed(failure, lease, now: now)
             }
         case .differs(let offset):
@@ -200,7 +204,7 @@ extension Fetching {
         return actions
     }
 
-    /// An audit was answered. What a server that answers with less than was asked for left out is asked for again.
+    /// Records the answer to an audit. If the server sent less than requested, the rest is audited separately.
     private mutating func finishAudit(_ lease: Lease, agrees: Bool) {
         guard let index = self.audits.firstIndex(where: { $0.lease == lease.id }) else { return }
         let audit = self.audits.remove(at: index)
@@ -221,34 +225,34 @@ extension Fetching {
 
     // MARK: At the end
 
-    /// The file is complete once its bytes are there and those of sources that were only sampled are sampled again.
+    /// Sets the outcome if all bytes are on disk and bytes of sampled sources have been audited.
     mutating func finishIfComplete() {
         guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.mismatchingSources.isEmpty,
             self.withdrawals.isEmpty, self.disputes.isEmpty, !self.isReplacing
         else { return }
-        // What a connection brought is its source's once it has ended; a hedge that waits has brought nothing.
+        // The bytes of a lease are attributed to its source when it ends. A waiting hedge has written none.
         guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || self.isWaitingHedge($0) })
         else { return }
         if !self.hasAudited {
             self.hasAudited = true
-            // One stream was compared with all that was there before it; a digest is compared with everything.
+            // A single stream was compared with all bytes before it. A digest verifies all bytes.
             let isNeeded = self.settings.digests.isEmpty && !self.isSingleStream
             self.audits += isNeeded ? self.endAudits() : []
         }
-        // A change that only one answer showed may concern what other connections have just brought.
+        // If one answer had another validator, bytes that other connections have just written may be affected too.
         if self.audits.isEmpty, let audit = self.auditOfDisagreement { self.audits = [audit] }
         if self.audits.isEmpty {
             self.outcome = .complete
         } else if !self.hasUsable {
             self.outcome = .failed(
                 Failure(
-                    .network, "no source is left to compare with what others brought",
+                    .network, "no source is left to compare the bytes of other sources with",
                     hint: "Run the same command again: nothing is fetched twice"))
         }
     }
 
-    /// Where each run of bytes begins and ends of which only samples were compared: what differs from some place on shows
-    /// at an end.
+    /// Audits at both ends of every run of bytes from sampled sources. Files that differ from some offset on differ at
+    /// an end.
     private func endAudits() -> [Audit] {
         let sampled = self.sources.ids.filter { id in
             id != self.sources.reference && !self.sources[id].contributed.isEmpty
@@ -261,14 +265,14 @@ extension Fetching {
         }
     }
 
-    /// The last bytes of a run, and the first ones if it is long.
+    /// The last bytes of a run, and its first bytes if it is long.
     private static func ends(of run: Range<Int64>) -> [Range<Int64>] {
         let last = max(run.lowerBound, run.upperBound - Self.sampleLength)..<run.upperBound
         guard run.upperBound - run.lowerBound > 2 * Self.sampleLength else { return [last] }
         return [last, run.lowerBound..<(run.lowerBound + Self.sampleLength)]
     }
 
-    /// Of too many places every n-th is as good as any other choice.
+    /// Audits at the given places. If there are more than `count`, every n-th is chosen.
     private static func audits(
         at spots: [Range<Int64>], of contributor: SourceTable.Contributor, max count: Int = Self.auditsMax
     ) -> [Audit] {
@@ -278,13 +282,14 @@ extension Fetching {
 
     // MARK: At the beginning
 
-    /// All ends of up to 64 runs: a resumed download rarely has more.
+    /// 128: both ends of 64 runs, more than a resumed download usually has.
     private static let endsMax = 128
 
-    /// So many random places are compared, too, or one for each MiB.
+    /// At most this many random places are compared, one for each MiB of long runs.
     private static let randomPlacesMax = 32
 
-    /// What is compared where nothing but its bytes proves what an earlier run left: both sides of every gap, and random places.
+    /// The comparisons that prove the bytes of an earlier run without a validator: at both sides of every gap and at
+    /// random places.
     mutating func proofs() -> [Audit] {
         var groups: [(SourceTable.Contributor, [Range<Int64>])] = [(.source(self.sources.reference), self.sources.kept)]
         groups += self.sources.earlier.indices.map { (.earlier($0), self.sources.earlier[$0]) }
@@ -294,7 +299,7 @@ extension Fetching {
         }
     }
 
-    /// Places in long runs, each byte as likely as any other.
+    /// Random places in long runs. Each byte is equally likely.
     private mutating func randomPlaces(in runs: [Range<Int64>]) -> [Range<Int64>] {
         let long = runs.filter { $0.upperBound - $0.lowerBound > 2 * Self.sampleLength }
         let length = long.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
@@ -312,13 +317,13 @@ extension Fetching {
         }
     }
 
-    /// Whether some of the file is there because a comparison, and no validator, proved it to be the same.
+    /// Whether some bytes of the file were proven by a comparison instead of a validator.
     var isCompared: Bool {
         self.beganWithComparison || self.sources.earlier.contains { !$0.isEmpty }
             || self.sources.ids.contains { $0 != self.sources.reference && !self.sources[$0].contributed.isEmpty }
     }
 
-    /// One more look at the reference, whose last answer had another validator.
+    /// One more comparison with the reference, if its last answer had another validator.
     private var auditOfDisagreement: Audit? {
         let reference = self.sources[self.sources.reference]
         guard reference.isUsable, reference.disagreement.isOpen, !self.isSingleStream,
@@ -330,7 +335,7 @@ extension Fetching {
 }
 
 extension LeaseEnd {
-    /// Whether the bytes agreed or differed.
+    /// Whether the comparison had a result.
     fileprivate var isDecided: Bool {
         switch self {
         case .finished, .differs: true

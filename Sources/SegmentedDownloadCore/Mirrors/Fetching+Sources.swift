@@ -1,6 +1,7 @@
-/// Which of several sources is asked, what is done when one fails, and what when one is found to have other bytes.
+/// Selects sources, and handles sources that fail or have other bytes.
 extension Fetching {
-    /// What the answers of a source must agree with: its own earlier ones, or at first only the length and coding.
+    /// The identity that the answers of a source must match: that of its earlier answers, or initially only the length
+    /// and coding of the resource.
     func identity(of source: SourceID) -> (resource: RemoteResource, comparesValidator: Bool) {
         if let resource = self.sources[source].resource { return (resource, true) }
         let resource = self.resource
@@ -9,12 +10,12 @@ extension Fetching {
         )
     }
 
-    /// The fastest source that may be asked now; one that was not measured yet goes before those that were.
+    /// The fastest source that may be asked now. Sources not yet measured come first.
     func bestSource(now: Duration, isOpen: (String) -> Bool) -> SourceID? {
         guard self.sources.hasMirrors else { return .first }
         let usable = self.sources.ids.filter { id in
             let entry = self.sources[id]
-            // One stream is compared with everything before the first byte it writes: that proves more than samples.
+            // A single stream is compared with all bytes before its first new one, which proves more than samples do.
             guard entry.isUsable || entry.standing == .unproven && (self.isSingleStream || self.isOrphaned) else {
                 return false
             }
@@ -23,12 +24,12 @@ extension Fetching {
         }
         return usable.max { left, right in
             let (one, other) = (self.rate(of: left), self.rate(of: right))
-            // Of equals the one that comes first.
+            // Among equally fast sources the first one wins.
             return one == other ? left > right : one < other
         }
     }
 
-    /// Whether nothing is on disk and whoever answered first is gone: any source may begin then.
+    /// Whether nothing is on disk and the reference is gone. Any source may then begin.
     private var isOrphaned: Bool {
         self.sources[self.sources.reference].isGone && self.plan.bytesDone == 0 && self.leases.isEmpty
     }
@@ -37,17 +38,17 @@ extension Fetching {
         let running = self.leases.filter { $0.order.source == source && $0.phase == .receiving }
         let rates = running.compactMap(\.meter.rate)
         if !rates.isEmpty { return rates.reduce(0, +) / Double(rates.count) }
-        // While its first connection is being measured, the next goes elsewhere.
+        // While the first connection to a source is being measured, the next one goes to another source.
         guard let rate = self.sources[source].rate else { return running.isEmpty ? .infinity : 0 }
         return rate
     }
 
     // MARK: Failing
 
-    /// How long ago bytes came.
+    /// How long ago a byte last arrived.
     func waited(now: Duration) -> Duration { now - self.servedAt }
 
-    /// Counts a failure against a source where there are others to go on with.
+    /// Counts a failure against a source while there are others.
     mutating func failOver(_ failure: Failure, from source: SourceID, now: Duration) -> [DownloadAction] {
         let failures = self.sources[source].failures + 1
         let policy = self.settings.retry
@@ -60,21 +61,23 @@ extension Fetching {
         return [.report(.retrying(failure, attempt: failures, delay: delay))]
     }
 
-    /// A source is of no use any more; what it brought stays.
+    /// Stops using a source. Its bytes are kept.
     mutating func loseSource(_ source: SourceID, _ failure: Failure) -> [DownloadAction] {
         self.sources[source].standing = .failed
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(failure)
             return []
         }
-        return [.report(.note("\(failure.message); going on with the other sources"))] + self.replaceReference()
+        return [.report(.note("\(failure.message); continuing with the other sources"))] + self.replaceReference()
     }
 
-    /// One answer had another validator than the source's earlier ones. Other nodes of a server farm may still have the
-    /// recorded version, and connections on which it comes prove that: it is asked for again, on fresh connections.
+    /// Handles an answer with another validator than the source's earlier ones.
+    ///
+    /// Other nodes of a server farm may still serve the recorded version. The request is repeated on fresh connections,
+    /// at least as long as a connection receives that version.
     mutating func disagrees(_ difference: String, _ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
-        // Another length or coding than the reference's is no matter of nodes.
+        // A length or coding other than the reference's does not vary between nodes.
         guard lease.order.request.comparesValidator else { return self.changed(difference, at: source) }
         self.sources[source].disagreement.note(difference)
         let disagreement = self.sources[source].disagreement
@@ -93,7 +96,7 @@ extension Fetching {
             ? [.report(.note("\(host) answers with different validators (\(difference)); asking it again"))] : []
     }
 
-    /// A source leads to another resource than before, whose validators prove nothing.
+    /// Handles a source whose URL leads to another resource than before. Validators of that one prove nothing.
     mutating func moved(_ difference: String?, at source: SourceID) -> [DownloadAction] {
         let canCompare = self.window?.isStream != true && self.plan.completeLength != nil
         guard difference == nil, canCompare, !self.sources.hasAlternative(to: source) else {
@@ -103,7 +106,8 @@ extension Fetching {
         return []
     }
 
-    /// A source's answers are not of the resource they were of before, or have another length than the others'.
+    /// Handles a source whose answers are from another resource or version than before, or have another length than
+    /// those of the other sources.
     mutating func changed(_ difference: String, at source: SourceID) -> [DownloadAction] {
         guard self.sources.hasAlternative(to: source),
             self.sources.ids.contains(where: { $0 != source && self.sources[$0].isUsable })
@@ -116,7 +120,7 @@ extension Fetching {
             source, Failure(.changed, "\(self.sources[source].host) has another file now: \(difference)"))
     }
 
-    /// Where the reference is gone another source takes its place, once one is known to have the same bytes.
+    /// Replaces a reference that is gone with a source known to have the same bytes.
     mutating func replaceReference() -> [DownloadAction] {
         guard self.sources[self.sources.reference].isGone, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
             self.revision == nil,
@@ -130,7 +134,8 @@ extension Fetching {
         return self.revise(withdrawing: [], remarks: true)
     }
 
-    /// Who would take the reference's place: rather one that has been asked for bytes, and nobody who would decide his own case.
+    /// The source that would become the reference: preferably a proven one, and not one that would decide its own
+    /// dispute.
     private var successor: SourceID? {
         let usable = self.sources.ids.filter { self.sources[$0].canBeReference }
         let impartial = usable.filter { !self.isAccuser($0) }
@@ -138,10 +143,10 @@ extension Fetching {
         return candidates.first { self.sources[$0].standing == .proven } ?? candidates.first
     }
 
-    /// Whether somebody writes bytes that are claimed as the reference's.
+    /// Whether a lease writes bytes that are claimed as the reference's.
     private var hasUnmarked: Bool { self.leases.contains { !$0.order.isSample && $0.order.mark == 0 } }
 
-    /// Whether another source is about to take the reference's place.
+    /// Whether another source is about to become the reference.
     var isReplacing: Bool {
         self.sources.hasMirrors && !self.isSingleStream && self.sources[self.sources.reference].isGone
             && self.sources.ids.contains { self.sources[$0].canBeReference }
@@ -151,17 +156,17 @@ extension Fetching {
         self.leases.filter { !$0.order.isSample && $0.order.mark == 0 }.flatMap { self.revoke($0.id, .stopping) }
     }
 
-    /// The mark for what a source writes: until the manifest names it, it is a stranger there.
+    /// The mark for bytes of a source. The reference's bytes are marked too until the manifest names it.
     func mark(of source: SourceID) -> UInt8 {
         self.owesRecord && source == self.sources.reference ? source.mark : self.sources.mark(of: source)
     }
 
-    // MARK: Other bytes
+    // MARK: Mismatching sources
 
-    /// A source that has not answered before has: notes what its further answers must agree with.
+    /// Records the identity of a source with its first answer, which later answers must match.
     ///
-    /// - Returns: what to do before anything is taken from it, if there is: it has another file, or it must be recorded
-    ///   first that it defines the file now.
+    /// - Returns: Actions to perform instead of using the response, nil if it may be used. The source may have another
+    ///   file, or may have to be recorded as the reference first.
     mutating func meet(_ lease: Lease, _ response: RangeResponse, now: Duration) -> [DownloadAction]? {
         guard self.sources.hasMirrors else { return nil }
         let source = lease.order.source
@@ -181,11 +186,11 @@ extension Fetching {
             }
         }
         self.sources[source].resource = resource
-        // One that is not known is asked for bytes only where nothing is on disk: it begins anew. An equal tag says nothing
-        // of it, however strong: tags are of one resource (RFC 9110 §8.8.3), and nginx's are the length and the second of
-        // the last change.
+        // An unproven source is asked for bytes only if none are on disk, and then begins the file. An equal tag does
+        // not prove it: tags identify versions of one resource (RFC 9110 §8.8.3), and nginx makes them from length and
+        // modification time.
         if !lease.order.isSample, !self.isSingleStream, self.sources[source].standing == .unproven {
-            // While it was asked another may have begun: then it is held against that one's bytes before it brings any.
+            // If another source has begun meanwhile, this one must be compared with it first.
             guard !self.hasUsable else { return [] }
             self.sources[source].standing = .proven
         }
@@ -201,14 +206,14 @@ extension Fetching {
             self.withdrawals += self.sources.earlier[index]
             self.sources.earlier[index] = []
             self.audits.removeAll { $0.contributor == contributor }
-            return [.report(.note(reason ?? "what another source brought before differs; it is fetched anew"))]
+            return [.report(.note(reason ?? "bytes from another source differ; they are fetched again"))]
                 + readmitted + self.endSamples() + self.reviseIfSettled()
         }
     }
 
-    /// Nothing that this source brought is kept.
+    /// Stops using a source and withdraws all of its bytes.
     ///
-    /// - Parameter reason: what is said of it; without one, that its bytes are others.
+    /// - Parameter reason: The message to report, by default that its bytes differ.
     mutating func quarantine(_ source: SourceID, _ reason: String? = nil) -> [DownloadAction] {
         guard !self.mismatchingSources.contains(source), self.sources[source].standing != .quarantined else {
             return []
@@ -222,7 +227,7 @@ extension Fetching {
             .report(
                 .note(
                     reason
-                        ?? "\(self.sources[source].host) has other bytes than the other sources; what it brought is fetched anew"
+                        ?? "\(self.sources[source].host) has other bytes than the other sources; its bytes are fetched again"
                 ))
         ]
         actions += readmitted
@@ -231,14 +236,14 @@ extension Fetching {
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(
                 Failure(
-                    .integrity, "the sources have different files, and none that could go on is left",
-                    hint: "Name the right one alone, or give its digest with --checksum"))
+                    .integrity, "the sources have different files, and no source is left to continue with",
+                    hint: "Give only the correct source, or give its digest with --checksum"))
             return actions
         }
         return actions + self.reviseIfSettled()
     }
 
-    /// Withdraws what the mismatchingSources brought, once none of their leases writes any more.
+    /// Withdraws the bytes of mismatching sources once none of their leases is writing.
     mutating func reviseIfSettled() -> [DownloadAction] {
         guard self.outcome == nil, self.revision == nil, !self.mismatchingSources.isEmpty || !self.withdrawals.isEmpty,
             !self.leases.contains(where: { self.mismatchingSources.contains($0.order.source) && !$0.order.isSample })
@@ -269,18 +274,18 @@ extension Fetching {
         return [.revise(revision)]
     }
 
-    /// What was withdrawn is claimed no more, also after a crash: it may be fetched anew.
+    /// Handles a completed withdrawal: the bytes are no longer claimed, even after a crash, and may be fetched anew.
     mutating func revised() -> [DownloadAction] {
         for range in self.revision?.withdrawn ?? [] {
             self.plan.reopen(range)
-            // What comes there now is nobody's contradiction.
+            // Bytes that arrive there now have not been contradicted.
             self.disputes.removeAll { range.contains($0.offset) }
         }
         self.revision = nil
         if self.plan.bytesMissing > 0 { self.hasAudited = false }
         var actions = self.reviseIfSettled() + self.replaceReference()
         if self.awaitsProof, self.revision == nil, self.outcome == nil, !self.canProve {
-            // What is left has nothing behind it that could be fetched together with it, and be compared.
+            // No remaining bytes can be compared together with a missing segment.
             self.awaitsProof = false
             if self.plan.bytesDone > 0, let length = self.plan.completeLength {
                 actions += self.revise(withdrawing: [0..<length], remarks: false)
@@ -290,8 +295,10 @@ extension Fetching {
         return actions
     }
 
-    /// The file's digest is wrong although all sources agreed: everything is fetched from this one alone that it has not
-    /// brought itself. Nothing is done if it brought all of it.
+    /// Fetches all bytes again that this source did not deliver, because the digest does not match although the samples
+    /// agreed.
+    ///
+    /// Returns nil if the source delivered everything or never answered.
     mutating func trustOnly(_ source: SourceID) -> [DownloadAction]? {
         guard let length = self.plan.completeLength, self.sources[source].resource != nil else { return nil }
         let others = self.sources.contributions(besides: source, of: length)
@@ -307,7 +314,7 @@ extension Fetching {
         return [
             .report(
                 .note(
-                    "the digest does not match; what other sources brought is fetched again from "
+                    "the digest does not match; the bytes of other sources are fetched again from "
                         + self.sources[source].host))
         ] + self.revise(withdrawing: others, remarks: false)
     }

@@ -1,4 +1,4 @@
-/// Names one of a download's sources: its place in the order they were given, from 0.
+/// Identifies a source of a download by its index in the request.
 package struct SourceID: Hashable, Comparable, Sendable {
     package let rawValue: Int
 
@@ -12,76 +12,80 @@ package struct SourceID: Hashable, Comparable, Sendable {
         left.rawValue < right.rawValue
     }
 
-    /// The mark of what it writes while only samples of it were compared, see ``Claim/mark``.
+    /// The mark of bytes that the source writes while only samples of it were compared, see ``Claim/mark``.
     var mark: UInt8 { UInt8(clamping: self.rawValue + 1) }
 }
 
-/// What is known of the places a download's bytes may come from.
+/// The sources of a download, and how far each is trusted.
 ///
-/// The source whose answer defined the resource is the reference. Another one may bring bytes once samples of it agreed with
-/// what is on disk; its entity tag is compared with its own of before only.
+/// The source whose answer defined the resource is the reference. Another source may write bytes once samples of it
+/// agree with the bytes on disk. Its validators are compared only with its own earlier ones.
 struct SourceTable: Hashable, Sendable {
-    /// How far a source is believed.
+    /// How far a source is trusted.
     enum Standing: Hashable {
-        /// Nothing is known of it yet. Becomes any other.
+        /// Not compared yet. Becomes any other.
         case unproven
-        /// The reference, or about to be it: it was asked while there was nothing to compare it with. Becomes any other but
+        /// The reference, or a source that began while there was nothing to compare it with. Becomes any other but
         /// `sampled`.
         case proven
-        /// Its samples agreed, and what it brings is sampled again at the end. Becomes `failed` or `quarantined`.
+        /// Its samples agreed; its bytes are audited at the end. Becomes `failed`, `quarantined`, `unproven` when a
+        /// file is begun again, or `proven` when everything is fetched from it alone.
         case sampled
-        /// Asked no more: it failed for good, or does no ranges.
+        /// Not used again: it failed permanently or does not serve ranges. Its bytes are kept. Becomes `quarantined`,
+        /// or `proven` when everything is fetched from it alone.
         case failed
-        /// Asked no more, and nothing it brought is kept: it has other bytes. Becomes `unproven` where a file is begun anew.
+        /// Not used, and its bytes are withdrawn, because they differ. Becomes `unproven` when a file is begun again,
+        /// or when the byte that it contradicted is withdrawn.
         case quarantined
     }
 
     struct Entry: Hashable {
         let host: String
         var standing = Standing.unproven
-        /// What its own responses must agree with.
+        /// The identity that its answers must match.
         var resource: RemoteResource?
-        /// Failures in a row without a byte.
+        /// Consecutive failures without a new byte.
         var failures = 0
         var retryAt: Duration = .zero
         /// Bytes per second of one of its connections, as last measured.
         var rate: Double?
-        /// When the latest of the requests was made that were answered.
+        /// When the latest answered request was made.
         var answeredRequest: Duration?
-        /// Where its bytes were compared with those on disk, and agreed.
+        /// The offsets of samples that agreed with the bytes on disk.
         var samples: [Int64] = []
-        /// What of the file it brought in this run, ordered and disjoint.
+        /// The bytes that it delivered in this run, ordered and disjoint.
         var contributed: [Range<Int64>] = []
-        /// Its answers with another validator than before.
+        /// Its answers with a different validator.
         var disagreement = Disagreement()
-        /// The byte of another source that it contradicted, if nobody could say who of the two is right: it was not believed.
+        /// The byte at which it contradicted another source and was not believed.
         var deniedAt: Int64?
 
         var isUsable: Bool { self.standing == .proven || self.standing == .sampled }
-        /// Whether it could take the reference's place.
+        /// Whether it could become the reference.
         var canBeReference: Bool { self.isUsable && self.resource != nil }
         var isGone: Bool { self.standing == .failed || self.standing == .quarantined }
     }
 
-    /// Whose bytes they are.
+    /// The source that delivered bytes on disk.
     enum Contributor: Hashable {
         case source(SourceID)
-        /// A source of an earlier run, or a reference that was replaced: the number of a group in ``earlier``.
+        /// The index in ``earlier`` of a source of an earlier run or of a replaced reference.
         case earlier(Int)
     }
 
     private(set) var entries: [Entry]
     var reference = SourceID.first
-    /// What sources brought of which only samples were compared, in earlier runs or before the reference was replaced.
+    /// Bytes of sources of which only samples were compared, from earlier runs or from before the reference was
+    /// replaced.
     var earlier: [[Range<Int64>]] = []
-    /// What an earlier run left of the reference's own bytes.
+    /// The reference's own bytes from an earlier run.
     private(set) var kept: [Range<Int64>] = []
 
-    /// What an earlier run left on disk.
+    /// The bytes of an earlier run that are on disk.
     struct Written: Hashable {
         var ranges: [Range<Int64>] = []
         var marked: [MarkedRanges] = []
-        /// Whether the rest of it is of another source than the one that answered now.
+        /// Whether the unmarked bytes are from another source than the one that answered now.
         var isElsewheres = false
     }
 
@@ -95,17 +99,18 @@ struct SourceTable: Hashable, Sendable {
         set { self.entries[id.rawValue] = newValue }
     }
 
-    /// Whether there is more than one place to ask.
+    /// Whether there is more than one source.
     var hasMirrors: Bool { self.entries.count > 1 }
 
     var ids: [SourceID] { self.entries.indices.map { SourceID($0) } }
 
-    /// Whether somebody other than this source could go on.
+    /// Whether another source than this one can still be used.
     func hasAlternative(to id: SourceID) -> Bool {
         self.ids.contains { $0 != id && !self[$0].isGone }
     }
 
-    /// The source to ask next while none has answered: each in order, then each again; none once all have failed for good.
+    /// The source to ask next while none has answered: the one with the fewest failures. Nil if all have failed
+    /// permanently.
     var leastFailed: SourceID? {
         self.ids.filter { !self[$0].isGone }.min { (self[$0].failures, $0) < (self[$1].failures, $1) }
     }
@@ -113,14 +118,14 @@ struct SourceTable: Hashable, Sendable {
     /// The source to ask first.
     var firstAsked: SourceID { self.leastFailed ?? .first }
 
-    /// Has nobody but the reference asked.
+    /// Stops using all sources except the reference.
     mutating func dismissOthers() {
         for id in self.ids where id != self.reference { self[id].standing = .failed }
     }
 
-    /// Begins with what one source answered: it is the reference, and the others are yet to be compared with it.
+    /// Makes the source that answered the reference. The others must then be compared with it.
     ///
-    /// - Parameter written: what an earlier run left.
+    /// - Parameter written: The bytes of an earlier run.
     mutating func define(_ resource: RemoteResource, by id: SourceID, _ written: Written) {
         self.reference = id
         self.earlier = written.marked.map(\.ranges)
@@ -136,7 +141,7 @@ struct SourceTable: Hashable, Sendable {
             self.entries[index].failures = 0
             self.entries[index].deniedAt = nil
             self.entries[index].disagreement.resolve()
-            // What another source is like was learnt of another version, perhaps.
+            // The recorded identity may be of another version.
             self.entries[index].resource = nil
             if self.entries[index].isUsable { self.entries[index].standing = .unproven }
         }
@@ -144,21 +149,21 @@ struct SourceTable: Hashable, Sendable {
         self[id].standing = .proven
     }
 
-    /// To have agreed with bytes that are believed no more proves nothing.
+    /// Drops samples within withdrawn ranges: agreement with untrusted bytes proves nothing.
     mutating func withdraw(_ ranges: [Range<Int64>]) {
         for index in self.entries.indices {
             self.entries[index].samples.removeAll { place in ranges.contains { $0.contains(place) } }
         }
     }
 
-    /// The file has changed: who had other bytes than the old one may have those of the new one.
+    /// Makes quarantined sources usable again after the file has changed: they may have the new version.
     mutating func reinstate() {
         for index in self.entries.indices where self.entries[index].standing == .quarantined {
             self.entries[index].standing = .unproven
         }
     }
 
-    /// Notes a failure. One that cannot pass, or one too many in a row, is the end of this source.
+    /// Counts a failure. A permanent one, or one too many in a row, ends the use of the source.
     mutating func fail(
         _ id: SourceID, _ failure: Failure, policy: RetryPolicy, now: Duration, delay: Duration,
         waited: Duration = .zero
@@ -168,13 +173,13 @@ struct SourceTable: Hashable, Sendable {
         if !policy.allows(failure, failures: self[id].failures, waited: waited) { self[id].standing = .failed }
     }
 
-    /// Notes what a lease brought.
+    /// Records the bytes that a lease delivered.
     mutating func contribute(_ range: Range<Int64>, by id: SourceID) {
         guard self.hasMirrors || !self.earlier.isEmpty, !range.isEmpty else { return }
         self[id].contributed = (self[id].contributed + [range]).merged()
     }
 
-    /// Whose byte it is; the reference's if nobody else's.
+    /// The contributor of a byte: the reference, unless another one is recorded.
     func contributor(of offset: Int64) -> Contributor {
         let isHere = { (range: Range<Int64>) in range.contains(offset) }
         if let id = self.ids.first(where: { self[$0].contributed.contains(where: isHere) }) { return .source(id) }
@@ -189,13 +194,13 @@ struct SourceTable: Hashable, Sendable {
         }
     }
 
-    /// Another source takes the reference's place, of which only samples were compared with what the old one brought.
+    /// Makes another source the reference. Only samples of it were compared with the bytes of the old one.
     mutating func replaceReference(by id: SourceID) {
         let own = (self.kept + self[self.reference].contributed).merged()
         self[self.reference].contributed = []
         self.kept = []
         if !own.isEmpty { self.earlier.append(own) }
-        // One that began while there was nothing to compare it with is yet to be compared with this one.
+        // A source that began while there was nothing to compare it with must now be compared with the new reference.
         for other in self.ids where other != id && self[other].standing == .proven {
             if !self[other].contributed.isEmpty { self.earlier.append(self[other].contributed) }
             self[other].contributed = []
@@ -205,18 +210,18 @@ struct SourceTable: Hashable, Sendable {
         self.reference = id
     }
 
-    /// What an earlier run left of the reference's bytes, which are not believed any more.
+    /// Returns and clears the reference's bytes from an earlier run, which are no longer trusted.
     mutating func takeKept() -> [Range<Int64>] {
         defer { self.kept = [] }
         return self.kept
     }
 
-    /// The mark for what a source writes, see ``Claim/mark``.
+    /// The mark for bytes that a source writes, see ``Claim/mark``.
     func mark(of id: SourceID) -> UInt8 {
         self[id].standing == .proven ? 0 : id.mark
     }
 
-    /// What of the file somebody else than this source brought, or an earlier run.
+    /// The bytes that this source did not deliver.
     func contributions(besides id: SourceID, of completeLength: Int64) -> [Range<Int64>] {
         self[id].contributed.complement(in: completeLength)
     }

@@ -3,7 +3,7 @@ package struct Segment: Hashable, Sendable {
     package struct ID: Hashable, Comparable, Sendable {
         package let rawValue: Int
 
-        /// The segment of what is only compared: none of any plan.
+        /// The ID in orders that only compare bytes. No plan contains it.
         package static let none = ID(-1)
 
         package init(_ rawValue: Int) {
@@ -18,24 +18,24 @@ package struct Segment: Hashable, Sendable {
     package let id: ID
     /// The first byte of the segment.
     package let lowerBound: Int64
-    /// The next byte to be written: everything from `lowerBound` to here is on disk.
+    /// The next byte to write. All bytes from `lowerBound` up to here are on disk.
     package internal(set) var position: Int64
-    /// The end of the segment, `Int64.max` while the complete length is unknown.
+    /// The end of the segment; `Int64.max` while the complete length is unknown.
     package internal(set) var upperBound: Int64
-    /// The lease under which it is being fetched.
+    /// The lease that fetches the segment, absent if none does.
     package internal(set) var lease: LeaseID?
-    /// Failures in a row without a byte of progress.
+    /// Consecutive failures without progress.
     package internal(set) var failures = 0
-    /// Not to be fetched again before this time.
+    /// The earliest time at which the segment is requested again.
     package internal(set) var retryAt: Duration = .zero
 
     package var isComplete: Bool { self.position >= self.upperBound }
 
-    /// The bytes still to be written.
+    /// The number of bytes still to be written.
     package var remaining: Int64 { max(self.upperBound - self.position, 0) }
 }
 
-/// Names one attempt to fetch a segment over one connection; never reused within a download.
+/// Identifies one attempt to fetch a segment over one connection. IDs are never reused within a download.
 package struct LeaseID: Hashable, Comparable, Sendable {
     package let rawValue: Int
 

@@ -1,13 +1,13 @@
 /// The resource as ordered, disjoint segments that cover it from the first byte to the last.
 ///
-/// Every change keeps the invariant, so a plan whose segments are complete is a file without holes.
+/// Every mutation preserves this invariant, so if all segments are complete, the file has no holes.
 package struct SegmentPlan: Hashable, Sendable {
-    /// The resource's length in bytes, absent until the end of a stream of unknown length is seen.
+    /// The resource's length in bytes, absent until the end of a stream of unknown length is reached.
     package private(set) var completeLength: Int64?
     package private(set) var segments: [Segment] = []
     private var idNext = 0
 
-    /// A plan of one segment.
+    /// Makes a plan of one segment, or of none for an empty resource.
     package init(completeLength: Int64?) {
         self.completeLength = completeLength
         let upperBound = completeLength ?? .max
@@ -16,7 +16,7 @@ package struct SegmentPlan: Hashable, Sendable {
         }
     }
 
-    /// A plan in which everything but `missing`, which is ordered and disjoint, is already written.
+    /// Makes a plan in which everything except `missing`, which is ordered and disjoint, is already written.
     package init(completeLength: Int64, missing: [Range<Int64>]) {
         self.completeLength = completeLength
         var offset: Int64 = 0
@@ -37,12 +37,12 @@ package struct SegmentPlan: Hashable, Sendable {
         self.completeLength != nil && self.segments.allSatisfy(\.isComplete)
     }
 
-    /// Bytes written so far.
+    /// The number of bytes written.
     package var bytesDone: Int64 {
         self.segments.reduce(0) { $0 + ($1.position - $1.lowerBound) }
     }
 
-    /// Bytes still missing; meaningless while the length is unknown.
+    /// The number of bytes missing, meaningless while the complete length is unknown.
     package var bytesMissing: Int64 {
         self.segments.reduce(0) { $0 + $1.remaining }
     }
@@ -51,7 +51,7 @@ package struct SegmentPlan: Hashable, Sendable {
         self.segments.filter { !$0.isComplete }.map { $0.position..<$0.upperBound }
     }
 
-    /// The first byte that is not written yet, or the end.
+    /// The first byte that is not written, or the end of the resource.
     package var frontier: Int64 {
         self.segments.first { !$0.isComplete }?.position ?? self.completeLength ?? 0
     }
@@ -64,7 +64,9 @@ package struct SegmentPlan: Hashable, Sendable {
         self.index(of: id).map { self.segments[$0] }
     }
 
-    /// Notes that a segment's bytes up to `position` are written; never goes back nor past the segment's end.
+    /// Records that a segment's bytes before `position` are written and resets its failures.
+    ///
+    /// The position never moves backwards and never passes the end of the segment.
     package mutating func advance(_ id: Segment.ID, to position: Int64) {
         guard let index = self.index(of: id) else { return }
         let segment = self.segments[index]
@@ -78,7 +80,7 @@ package struct SegmentPlan: Hashable, Sendable {
         self.segments[index].lease = lease
     }
 
-    /// Counts a failure without progress and returns how many there are in a row now.
+    /// Counts a failure without progress. Returns the number of consecutive failures.
     package mutating func countFailure(_ id: Segment.ID) -> Int {
         guard let index = self.index(of: id) else { return 0 }
         self.segments[index].failures += 1
@@ -90,7 +92,10 @@ package struct SegmentPlan: Hashable, Sendable {
         self.segments[index].retryAt = time
     }
 
-    /// Cuts a segment in two at `offset`; the new back part is unassigned. Returns its name.
+    /// Splits a segment at `offset`. The new back part is not leased.
+    ///
+    /// Returns the ID of the back part; nil if `offset` is not within the unwritten part or would leave the front part
+    /// empty.
     @discardableResult
     package mutating func split(_ id: Segment.ID, at offset: Int64) -> Segment.ID? {
         guard let index = self.index(of: id) else { return nil }
@@ -102,14 +107,16 @@ package struct SegmentPlan: Hashable, Sendable {
         return back.id
     }
 
-    /// A name that no segment has, for one to come.
+    /// Reserves an ID for a future segment.
     package mutating func reserveID() -> Segment.ID {
         defer { self.idNext += 1 }
         return Segment.ID(self.idNext)
     }
 
-    /// What of a segment lies at and behind `offset` has the name `heir` from now on and is unassigned; where nothing lies before it,
-    /// the segment's own name is gone. Returns whether there was anything.
+    /// Gives the part of a segment from `offset` on to the new, unleased segment `heir`.
+    ///
+    /// If `offset` is the segment's first byte, `heir` replaces the segment. Returns false, and changes nothing, if
+    /// `offset` is not within the unwritten part.
     package mutating func cede(_ id: Segment.ID, from offset: Int64, to heir: Segment.ID) -> Bool {
         guard let index = self.index(of: id) else { return false }
         let segment = self.segments[index]
@@ -125,7 +132,7 @@ package struct SegmentPlan: Hashable, Sendable {
         return true
     }
 
-    /// Joins the segment behind `id` to it, if nobody holds that one and none of it is written. Returns the new end.
+    /// Extends the segment by the one after it, if that one is neither leased nor begun. Returns the new end.
     package mutating func absorbSuccessor(of id: Segment.ID) -> Int64? {
         guard let index = self.index(of: id), index + 1 < self.segments.count else { return nil }
         let successor = self.segments[index + 1]
@@ -135,7 +142,7 @@ package struct SegmentPlan: Hashable, Sendable {
         return successor.upperBound
     }
 
-    /// Joins neighbours at the beginning that are complete and nobody's; the first one's name stays.
+    /// Merges the complete, unleased segments at the beginning into the first one, which keeps its ID.
     package mutating func joinDone() {
         let count = self.segments.firstIndex { !$0.isComplete || $0.lease != nil } ?? self.segments.count
         guard count > 1 else { return }
@@ -144,7 +151,9 @@ package struct SegmentPlan: Hashable, Sendable {
         self.segments.removeSubrange(1..<count)
     }
 
-    /// Makes written bytes missing again; whoever writes behind them in the same segment goes on with that.
+    /// Marks written bytes as missing again.
+    ///
+    /// The part of a segment after the range keeps the segment's ID and lease, so that its fetch can continue.
     package mutating func reopen(_ range: Range<Int64>) {
         var segments: [Segment] = []
         for segment in self.segments {
@@ -179,7 +188,9 @@ package struct SegmentPlan: Hashable, Sendable {
         Segment(id: self.reserveID(), lowerBound: range.lowerBound, position: position, upperBound: range.upperBound)
     }
 
-    /// Forgets all that is written at and behind `offset`: one stream will carry everything from there.
+    /// Discards progress at and after `offset`, because one stream will deliver everything from there.
+    ///
+    /// Everything before `offset` must be written.
     package mutating func truncate(to offset: Int64) {
         let upperBound = self.completeLength ?? .max
         self.segments = []
@@ -191,7 +202,7 @@ package struct SegmentPlan: Hashable, Sendable {
         }
     }
 
-    /// The end of a stream of unknown length was reached at `length`.
+    /// Sets the complete length of a stream that ended at `length`.
     package mutating func close(at length: Int64) {
         precondition(self.completeLength == nil)
         self.completeLength = length

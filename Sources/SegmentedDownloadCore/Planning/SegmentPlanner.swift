@@ -1,9 +1,10 @@
-/// Cuts what is missing into as many segments as there will be connections.
+/// Divides the missing bytes into one segment for each connection.
 package struct SegmentPlanner: Hashable, Sendable {
-    /// Cuts are made at multiples of this where there is room: a manifest block is then written by one connection.
+    /// Cuts are placed at multiples of this if pieces are large enough, so that one connection writes a whole manifest
+    /// block.
     package static let alignment: Int64 = BlockLayout.blockLength
 
-    /// No segment is cut smaller, in bytes.
+    /// The smallest segment that a cut may produce, in bytes.
     package let splitLengthMinimum: Int64
 
     package init(splitLengthMinimum: Int64) {
@@ -11,16 +12,17 @@ package struct SegmentPlanner: Hashable, Sendable {
         self.splitLengthMinimum = splitLengthMinimum
     }
 
-    /// Cuts the largest open segment in halves, thirds, … until `count` are open or no cut is worth making.
+    /// Cuts open segments into equal pieces until `count` are open or further pieces would be shorter than
+    /// ``splitLengthMinimum``.
     ///
-    /// A fresh plan of one segment becomes `count` equal ones; a resumed plan keeps its holes and has the largest cut further.
+    /// A new plan of one segment becomes `count` equal segments. In a resumed plan, the largest holes are cut.
     package func divide(_ plan: inout SegmentPlan, into count: Int) {
         guard plan.completeLength != nil else { return }
         let holes = plan.segments.filter { !$0.isComplete }
         guard !holes.isEmpty, holes.count < count else { return }
         var shares = Array(repeating: 1, count: holes.count)
         for _ in holes.count..<count {
-            // The hole whose pieces are the largest now gets one piece more.
+            // Gives one more piece to the hole whose pieces are currently the largest.
             let pieces = holes.indices.map { holes[$0].remaining / Int64(shares[$0]) }
             guard let largest = pieces.indices.max(by: { pieces[$0] < pieces[$1] }),
                 holes[largest].remaining / Int64(shares[largest] + 1) >= self.splitLengthMinimum
@@ -30,7 +32,7 @@ package struct SegmentPlanner: Hashable, Sendable {
         for (hole, share) in zip(holes, shares) where share > 1 { self.cut(hole, of: &plan, into: share) }
     }
 
-    /// Cuts one segment into so many equal pieces, or fewer where they would be too small.
+    /// Cuts one segment into `count` equal pieces, or into fewer if they would be shorter than ``splitLengthMinimum``.
     package func cut(_ hole: Segment, of plan: inout SegmentPlan, into count: Int) {
         let count = min(Int64(count), hole.remaining / self.splitLengthMinimum)
         guard count > 1 else { return }
@@ -45,12 +47,12 @@ package struct SegmentPlanner: Hashable, Sendable {
         }
     }
 
-    /// The multiple of the alignment nearest to `offset`, or `offset` itself where pieces are too small for that to be fair.
+    /// The multiple of ``alignment`` nearest to `offset`, or `offset` itself if the pieces are small.
     func aligned(_ offset: Int64, above lowerBound: Int64) -> Int64 {
         let (middle, overflow) = offset.addingReportingOverflow(Self.alignment / 2)
-        guard !overflow else { return offset }  // In the last half block that can be counted.
+        guard !overflow else { return offset }  // Within the last half block that `Int64` can count.
         let rounded = middle / Self.alignment * Self.alignment
-        // Moving a cut by half a block matters little from four blocks on.
+        // From four blocks on, moving a cut by half a block changes the pieces little.
         return offset - lowerBound >= 4 * Self.alignment && rounded > lowerBound ? rounded : offset
     }
 }

@@ -1,14 +1,14 @@
-/// Decides from whom a free connection takes work when every segment is taken.
+/// Selects the connection from which a free connection takes work when all segments are leased.
 ///
-/// The victim is the connection with the most *time* left, and the cut is in proportion to the speeds, so that both ends
-/// finish together. A victim too slow to be left with a useful piece gives up all it has.
+/// The victim is the connection with the most *time* left. The cut is proportional to the speeds, so that both finish
+/// together. A victim too slow to keep a useful piece is replaced instead.
 package struct SegmentSplitter: Hashable, Sendable {
-    /// A connection that might give work away.
+    /// A connection that may give up work.
     package struct Candidate: Hashable, Sendable {
         package let lease: LeaseID
-        /// What it has still to fetch.
+        /// The bytes it has yet to fetch.
         package let remaining: Range<Int64>
-        /// Bytes per second, absent while unknown.
+        /// Bytes per second, absent if unknown.
         package let rate: Double?
 
         package init(lease: LeaseID, remaining: Range<Int64>, rate: Double?) {
@@ -21,44 +21,46 @@ package struct SegmentSplitter: Hashable, Sendable {
     }
 
     package enum Proposal: Hashable, Sendable {
-        /// The victim keeps what lies before the offset; the rest is for so many.
+        /// The victim keeps the bytes before the offset. The rest is cut into the given number of pieces.
         case split(LeaseID, at: Int64, into: Int = 1)
-        /// The victim's connection is given up and its remainder fetched anew.
+        /// The victim's connection is closed and its remainder requested again.
         case replace(LeaseID)
     }
 
-    /// Less time left than this is not worth a request: a rate is not known finer than that.
+    /// A victim with less time left, in seconds, is not worth a request: rates are not known more precisely than that.
     package static let timeLeftMinimum = 0.1
 
-    /// Nor is less than so many times what a request costs: what is on its way to a victim that hangs up comes in vain.
+    /// A victim's time left must be this many times a request's cost. The data in flight to a connection that is closed
+    /// is lost.
     package static let costsMinimum = 3.0
 
-    /// A slow remainder is fetched anew only if that is this many times faster than waiting.
+    /// A slow remainder is requested again only if that is this many times faster than waiting.
     package static let replacementGain = 3.0
 
     package let planner: SegmentPlanner
-    /// The least that is taken from a connection whose speed is known, in bytes.
+    /// The smallest piece, in bytes, that is taken from a connection whose speed is known.
     package let stealLengthMinimum: Int64
 
-    /// - Parameter stealLengthMinimum: absent, the planner's least length.
+    /// - Parameter stealLengthMinimum: At most the planner's minimum, which is the default.
     package init(planner: SegmentPlanner, stealLengthMinimum: Int64? = nil) {
         self.planner = planner
         self.stealLengthMinimum = min(stealLengthMinimum ?? .max, planner.splitLengthMinimum)
     }
 
-    /// The best proposal for a free connection, or none where waiting is as good.
+    /// The best proposal for a free connection. Nil if waiting is as good.
     ///
     /// - Parameters:
-    ///   - ratesBefore: of connections that are done, in bytes per second: the last one at work has nobody else to be
-    ///     compared with.
-    ///   - requestCost: seconds from asking to the first byte, as measured.
-    ///   - free: how many free connections there are. They share the victims by the time that those have left.
-    ///   - mayReplace: whether a connection may be given up now; else the next victim is looked at.
+    ///   - ratesBefore: Rates of finished connections in bytes per second. The last running connection has no other to
+    ///     be compared with.
+    ///   - requestCost: The measured time from a request to its first byte, in seconds.
+    ///   - free: The number of free connections. Victims are shared among them in proportion to the time the victims
+    ///     have left.
+    ///   - mayReplace: Whether a connection may be replaced now. If not, the next victim is considered.
     package func proposal(
         among candidates: [Candidate], ratesBefore: [Double] = [], requestCost: Double, free: Int = 1,
         mayReplace: Bool = true
     ) -> Proposal? {
-        // A new connection is expected to be as good as the better half of those at work.
+        // A new connection is expected to reach the upper median of the running ones.
         let rates = candidates.compactMap(\.rate).filter { $0 > 0 }
         let expected = Self.middle(rates)
         let expectedAnew = Self.middle(rates + ratesBefore)
@@ -85,23 +87,23 @@ package struct SegmentSplitter: Hashable, Sendable {
         return nil
     }
 
-    /// The middle one, the faster of two; absent of none.
+    /// The median; for an even count the higher of the two middle rates. Nil without rates.
     static func middle(_ rates: [Double]) -> Double? {
         rates.isEmpty ? nil : rates.sorted()[rates.count / 2]
     }
 
     private func cut(_ victim: Candidate, expected: Double?, takers: Double) -> (offset: Int64, pieces: Int)? {
-        // Of one whose speed is not known it is not known either whether so little pays.
+        // Without a known speed, a small piece may not be worth its request.
         let minimum = victim.rate == nil ? self.planner.splitLengthMinimum : self.stealLengthMinimum
         let length = victim.remaining.upperBound - victim.remaining.lowerBound
         guard length / 2 >= minimum else { return nil }
-        // Several takers have pieces that the planner would cut; a rest too small for that is one's.
+        // Each of several takers gets at least the planner's minimum; a remainder too small for two goes to one.
         let takers = min(takers, max((Double(length) / Double(self.planner.splitLengthMinimum)).rounded(.down) - 1, 1))
         let own = victim.rate ?? expected ?? 1
         let share = own / (own + takers * max(expected ?? own, 1))
-        // A share that rounds to one of a length that rounds up would be more than there is.
+        // With a share that rounds to 1, the product could exceed the length.
         let kept = share < 1 ? Int64(Double(length) * share) : length
-        // Far too slow to keep even the smallest piece: better replaced than split.
+        // The victim is too slow to keep even the smallest piece: replacing it is better.
         if kept < minimum, let expected, own * Self.replacementGain * 2 < expected { return nil }
         let offset = victim.remaining.lowerBound + min(max(kept, minimum), length - minimum)
         let aligned = self.planner.aligned(offset, above: victim.remaining.lowerBound)

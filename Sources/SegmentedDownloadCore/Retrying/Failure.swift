@@ -1,6 +1,6 @@
-/// Why something did not work: a stable word, the facts, and whether trying again can help.
+/// A failure: a stable code, a message with the facts, and whether a retry can help.
 package struct Failure: Error, Hashable, Sendable {
-    /// The words of the command's exit status.
+    /// The category of a failure. Each has an exit status of the command.
     package enum Code: String, Hashable, Sendable, CaseIterable {
         case `internal`, usage, file, network, tls, auth, `protocol`, server
         case integrity, changed, policy, exists, space, state, cancelled
@@ -8,7 +8,7 @@ package struct Failure: Error, Hashable, Sendable {
 
     package let code: Code
 
-    /// Whether another source may do better.
+    /// Whether another source may succeed where this one failed.
     package var isOfSource: Bool {
         switch self.code {
         case .network, .tls, .auth, .protocol, .server, .policy, .integrity: true
@@ -16,17 +16,17 @@ package struct Failure: Error, Hashable, Sendable {
         }
     }
 
-    /// One clause with the facts, already safe to print.
+    /// One clause with the facts, safe to print.
     package let message: String
-    /// What the reader can do about it.
+    /// What the user can do about it.
     package let hint: String?
     /// Whether another attempt may succeed.
     package let isTransient: Bool
-    /// The HTTP status that said so.
+    /// The HTTP status of the response, if a response caused the failure.
     package let status: Int?
-    /// The system call's error number.
+    /// The system call's `errno`, if a system call failed.
     package let errno: Int32?
-    /// How long the origin asked us to wait.
+    /// The delay that the origin asked for in `Retry-After`.
     package let retryAfter: Duration?
 
     package init(

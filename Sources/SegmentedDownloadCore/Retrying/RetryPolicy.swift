@@ -1,31 +1,35 @@
-/// How often a failing segment is tried again, and how long it waits in between.
+/// How many times a failed segment is retried, and how long segdl waits before each retry.
 package struct RetryPolicy: Hashable, Sendable {
-    /// Failures in a row without a byte of progress before the download fails. Progress resets the count.
+    /// The number of consecutive failures without progress that are retried; the next one fails the download. Progress
+    /// resets the count.
     package var attemptsMax: Int = 10
 
-    /// Failures in a row before the origin was reached at all: a misspelt host should not take minutes to report.
+    /// The same limit before the origin has answered at all. A misspelled host should be reported within seconds.
     package var firstContactAttemptsMax: Int = 3
 
-    /// The first delay's upper bound: above a round trip, below what a person notices.
+    /// The upper bound of the first delay: above a round trip, below what a user notices.
     package var delayBase: Duration = .milliseconds(500)
 
-    /// The longest delay's upper bound: an origin that comes back is found within half a minute.
+    /// The upper bound of all delays: an origin that recovers is found within half a minute.
     package var delayMax: Duration = .seconds(30)
 
-    /// The delay instead of those, where the user wants one.
+    /// A fixed delay that replaces the growing one, if the user sets it.
     package var delayFixed: Duration?
 
-    /// How long after the last byte of progress another attempt may still be made.
+    /// The time without progress after which failures are no longer retried.
     package var timeMax: Duration?
 
-    /// The longest `Retry-After` that is waited for; a longer one ends the download, resumable.
+    /// The longest `Retry-After` that segdl waits for. A longer one fails the download, which can be resumed.
     package var retryAfterMax: Duration = .seconds(600)
 
     package init() {}
 
-    /// Whether another attempt is made after so many failures in a row.
+    /// Whether a failure is retried.
     ///
-    /// - Parameter waited: how long ago the last byte of progress was made.
+    /// - Parameters:
+    ///   - failures: The number of consecutive failures, including this one.
+    ///   - hadContact: Whether the origin has answered in this run.
+    ///   - waited: The time since the last progress.
     package func allows(
         _ failure: Failure, failures: Int, hadContact: Bool = true, waited: Duration = .zero
     ) -> Bool {
@@ -33,13 +37,14 @@ package struct RetryPolicy: Hashable, Sendable {
         if let timeMax, waited >= timeMax { return false }
         let attemptsMax =
             hadContact ? self.attemptsMax : min(self.attemptsMax, self.firstContactAttemptsMax)
-        // Misdirected: another connection may end at another server, a third will not (RFC 9110 §15.5.20).
+        // 421: another connection may reach another server. One retry is enough (RFC 9110 §15.5.20).
         return failures <= (failure.status == 421 ? min(attemptsMax, 1) : attemptsMax)
     }
 
-    /// The delay before attempt `failures + 1`: full jitter over an exponentially growing bound, never below what the origin asked.
+    /// The delay after `failures` consecutive failures: full jitter over an exponentially growing bound.
     ///
-    /// Full jitter spreads clients that failed together (Brooker, "Exponential Backoff And Jitter", AWS 2015).
+    /// It is never shorter than `retryAfter`. Full jitter spreads clients that failed at the same moment (Brooker,
+    /// "Exponential Backoff And Jitter", AWS 2015).
     package func delay(
         afterFailures failures: Int, retryAfter: Duration?, using generator: inout SplitMix64
     ) -> Duration {

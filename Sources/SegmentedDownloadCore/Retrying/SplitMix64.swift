@@ -1,4 +1,4 @@
-/// A small seeded generator: the same seed gives the same delays, so a run can be replayed.
+/// A small seeded random number generator. The same seed gives the same delays, so a run can be replayed.
 ///
 /// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014).
 package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
