@@ -1,14 +1,15 @@
 import SegmentedDownloadCore
 
 extension DownloadRequest {
-    /// What the manifest keeps of it; what it does not say, a run that began the download may have said.
+    /// The label that the manifest stores. An id and user information that the request lacks are taken from the earlier
+    /// label.
     func label(inheriting earlier: Manifest.Label?) -> Manifest.Label {
         Manifest.Label(
             id: self.id?.rawValue ?? earlier?.id, priority: self.priorityClamped,
             userInfo: self.userInfo.isEmpty ? earlier?.userInfo ?? [:] : self.userInfo)
     }
 
-    /// Above 0, up to 1, whatever was given.
+    /// The priority, clamped to above 0 and at most 1.
     private var priorityClamped: Double {
         guard self.priority > 0 else { return Double.leastNormalMagnitude }
         return min(self.priority, 1)
@@ -16,7 +17,7 @@ extension DownloadRequest {
 }
 
 extension DownloadRequest.Destination {
-    /// A relative one begins in a directory.
+    /// The destination with a relative path resolved against a directory.
     func resolved(in base: String) -> Self {
         guard base != "." else { return self }
         switch self {
@@ -32,7 +33,8 @@ extension DownloadRequest.Destination {
         return base.utf8.last == UInt8(ascii: "/") ? base + path : base + "/" + path
     }
 
-    /// The same for spellings of a path that differ in slashes at the end and `./` at the beginning.
+    /// The destination without `./` at the beginning and `/` at the end of its path, so that such spellings compare
+    /// equal.
     var normalized: Self {
         switch self {
         case .file(let path): return .file(Self.trimmed(path))
