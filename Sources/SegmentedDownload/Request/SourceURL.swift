@@ -81,7 +81,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         guard let string = components.string else { throw Self.malformed(text, "it is not a URL") }
         // The HTTP client would request "/" instead, and store another file under this URL's name.
         guard URL(string: string)?.path.isEmpty == false else {
-            throw Self.malformed(text, "its path, percent-decoded, is not UTF-8, which cannot be asked for yet")
+            throw Self.malformed(text, "its path, percent-decoded, is not UTF-8, which is not supported")
         }
         self.string = string
         self.origin = Origin(scheme: scheme, host: host, port: port)
@@ -110,12 +110,12 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             let target = URL(string: location, relativeTo: base)?.absoluteURL
         else {
             let shown = Self.withoutPassword(location)
-            throw DownloadError(.protocol, "\(self.host) redirects to \"\(shown)\", which is no URL")
+            throw DownloadError(.protocol, "\(self.host) redirects to \"\(shown)\", which is not a valid URL")
         }
         do throws(DownloadError) {
             return try SourceURL(target, text: location)
         } catch  where error.code == .usage {
-            throw DownloadError(.protocol, "\(self.host) redirects badly: \(error.message)")
+            throw DownloadError(.protocol, "\(self.host) redirects to an invalid URL: \(error.message)")
         }
     }
 
