@@ -1,9 +1,9 @@
-/// When what is written is made durable (`fdatasync`, `fsync`), so that a power cut does not take it.
+/// When written bytes are made durable (`fdatasync`, `fsync`), so that they survive a power failure.
 public enum SyncPolicy: String, Hashable, Sendable, CaseIterable, Codable {
     /// Every 5 seconds and every 64 MiB, and at the end.
     case checkpoint
-    /// Once the file is whole or the download is paused: a power cut before costs what was fetched.
+    /// When the file is complete or the download is paused. A power failure before that loses the fetched bytes.
     case end
-    /// Never. A file may be named complete whose bytes a power cut takes with it.
+    /// Never. After a power failure a completed file may have missing bytes.
     case none
 }
