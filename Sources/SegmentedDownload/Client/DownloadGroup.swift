@@ -68,9 +68,9 @@ public final class DownloadGroup: Sendable {
     }
 
     /// - Parameters:
-    /// - progress: The progress of a download that is added in state `paused`; `nil` to queue it.
-    /// - isResolved: Whether a relative destination is relative to the process's working directory, not to the group's
-    ///   directory.
+    ///   - progress: The progress of a download that is added in state `paused`; `nil` to queue it.
+    ///   - isResolved: Whether a relative destination is relative to the process's working directory, not to the
+    ///     group's directory.
     func add(
         _ given: DownloadRequest, restingAt progress: DownloadProgress?, isResolved: Bool = false
     ) throws(DownloadError) -> Download {

@@ -8,10 +8,10 @@ extension DownloadClient {
     /// ``DownloadGroup/removeAll()`` apply to it.
     ///
     /// - Parameters:
-    /// - name: A file name without a slash and without a leading dot.
-    /// - base: The parent of the group's directory. The directory is created if it is missing.
-    /// - limits: The group's limits; `nil` for those of the client's configuration.
-    /// - history: The group's history policy; `nil` for a file `.segdl-history` in the directory.
+    ///   - name: A file name without a slash and without a leading dot.
+    ///   - base: The parent of the group's directory. The directory is created if it is missing.
+    ///   - limits: The group's limits; `nil` for those of the client's configuration.
+    ///   - history: The group's history policy; `nil` for a file `.segdl-history` in the directory.
     /// - Throws: ``DownloadError`` with code `usage` if the name is invalid, `file` if the directory cannot be created,
     ///   and any error that `body` throws.
     public func withGroup<Answer: Sendable>(

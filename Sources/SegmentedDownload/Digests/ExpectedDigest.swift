@@ -1,11 +1,11 @@
-/// A digest a file is expected to have.
+/// A digest that a file is expected to have.
 public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
-    /// The digests that can be checked.
+    /// The supported digest algorithms.
     public enum Algorithm: String, Hashable, Sendable, CaseIterable {
         case crc32
-        /// CRC-32C, which object stores say of what they have.
+        /// CRC-32C, which object stores report.
         case crc32c
-        /// CRC-64/NVME, likewise.
+        /// CRC-64/NVME, which object stores report.
         case crc64nvme
         case md5, sha1, sha256, sha512
 
@@ -23,10 +23,10 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
     }
 
     public let algorithm: Algorithm
-    /// Lower-case hexadecimal digits.
+    /// The digest in lower-case hexadecimal.
     public let hex: String
 
-    /// Reads `ALGORITHM=HEX`, such as `sha256=9f86…`; absent if it is neither.
+    /// Parses `ALGORITHM=HEX`, such as `sha256=9f86…`; `nil` if the text is malformed.
     public init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2,
@@ -35,7 +35,7 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
         self.init(algorithm, hex: String(parts[1]))
     }
 
-    /// Absent if there are not exactly as many hexadecimal digits as the algorithm has.
+    /// Creates a digest; `nil` unless `hex` has exactly the algorithm's number of hexadecimal digits.
     public init?(_ algorithm: Algorithm, hex: String) {
         let hex = hex.lowercased()
         guard hex.utf8.count == algorithm.length * 2, hex.utf8.allSatisfy({ Self.isHexDigit($0) }) else { return nil }
@@ -47,7 +47,8 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 
-    /// Whether two files that somebody made differ in it, as far as anybody knows; CRCs are by accident, or wish, the same.
+    /// Whether the algorithm is collision-resistant (SHA-256 and SHA-512). Another file with the same CRC, MD5 or SHA-1
+    /// can be made on purpose.
     var isOfContent: Bool {
         switch self.algorithm {
         case .crc32, .crc32c, .crc64nvme, .md5, .sha1: false

@@ -45,10 +45,10 @@ public struct DiskUsage: Hashable, Sendable {
     /// demonstrably a download of this program.
     ///
     /// - Parameters:
-    /// - directory: The directory to search, with its subdirectories.
-    /// - age: The minimum time since the last write.
-    /// - isTrial: Whether nothing is deleted and the result states what would be.
-    /// - note: Called for each interrupted download that is deleted, with its destination.
+    ///   - directory: The directory to search, with its subdirectories.
+    ///   - age: The minimum time since the last write.
+    ///   - isTrial: Whether nothing is deleted and the result states what would be.
+    ///   - note: Called for each interrupted download that is deleted, with its destination.
     /// - Returns: What was deleted, or would be; ``problems`` lists what could not be examined or deleted.
     /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
     public static func deleteInterrupted(

@@ -46,8 +46,8 @@ final class InOrderBuffer: Sendable {
     /// Creates a buffer.
     ///
     /// - Parameters:
-    /// - offset: The first byte to take.
-    /// - claimed: The ranges of the file that are written already, ordered and disjoint.
+    ///   - offset: The first byte to take.
+    ///   - claimed: The ranges of the file that are written already, ordered and disjoint.
     init(length: Int, from offset: Int64, claimed: [Range<Int64>], alignment: Int64) {
         // Costs nothing until it is written to: the system allocates pages on first use.
         self.memory = .allocate(byteCount: length, alignment: 4096)

@@ -36,9 +36,9 @@ final class InOrderReader: Sendable {
     /// Creates a reader.
     ///
     /// - Parameters:
-    /// - claims: The ranges that are written already, in order.
-    /// - digests: The digests with their states at `offset`.
-    /// - output: The descriptor to write the bytes to. If there is one, the bytes are not stored in a file.
+    ///   - claims: The ranges that are written already, in order.
+    ///   - digests: The digests with their states at `offset`.
+    ///   - output: The descriptor to write the bytes to. If there is one, the bytes are not stored in a file.
     private init(
         _ file: any StorageFile, id: UInt64, digests: [RunningDigest], from offset: Int64, claims: [Range<Int64>],
         windowLength: Int64, length: Int64?, output: OutputDescriptor?
@@ -65,8 +65,8 @@ final class InOrderReader: Sendable {
     /// Creates a reader that computes digests; `nil` if it is not worthwhile.
     ///
     /// - Parameters:
-    /// - claims: The ranges that are written already, in order.
-    /// - states: The digest states that the manifest recorded.
+    ///   - claims: The ranges that are written already, in order.
+    ///   - states: The digest states that the manifest recorded.
     convenience init?(
         _ file: any StorageFile, id: UInt64, algorithms: [ExpectedDigest.Algorithm], states: [DigestState],
         claims: [Range<Int64>], windowLength: Int64, length: Int64

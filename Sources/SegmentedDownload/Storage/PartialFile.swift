@@ -170,8 +170,8 @@ package final class PartialFile: Sendable {
     /// Resumes the part.
     ///
     /// - Parameters:
-    /// - limit: The offset from which claims are withdrawn; `nil` to keep all.
-    /// - keepsRecord: Whether the manifest keeps its resource, sources and digests.
+    ///   - limit: The offset from which claims are withdrawn; `nil` to keep all.
+    ///   - keepsRecord: Whether the manifest keeps its resource, sources and digests.
     package func adopt(
         id: UInt64, resource: RemoteResource, limit: Int64?, sources: [String], digests: [String],
         keepsRecord: Bool = false
@@ -226,9 +226,9 @@ package final class PartialFile: Sendable {
     /// Withdraws the claims to ranges of bytes, and records the resource and its reference source.
     ///
     /// - Parameters:
-    /// - ranges: The bytes to withdraw.
-    /// - record: The new resource, sources and digests; `nil` to keep those in the manifest.
-    /// - remarks: Whether unmarked claims get a mark, because they come from another source than the new reference.
+    ///   - ranges: The bytes to withdraw.
+    ///   - record: The new resource, sources and digests; `nil` to keep those in the manifest.
+    ///   - remarks: Whether unmarked claims get a mark, because they come from another source than the new reference.
     func revise(
         withdrawing ranges: [Range<Int64>], record: (resource: RemoteResource, sources: [String], digests: [String])?,
         remarks: Bool

@@ -17,8 +17,8 @@ package struct SegmentWriter {
     /// Creates a writer.
     ///
     /// - Parameters:
-    /// - mark: The mark of the source that the bytes come from; see ``Claim/mark``.
-    /// - holdsClaims: Whether claims are held back until ``finish()``.
+    ///   - mark: The mark of the source that the bytes come from; see ``Claim/mark``.
+    ///   - holdsClaims: Whether claims are held back until ``finish()``.
     package init(part: PartialFile, from offset: Int64, mark: UInt8 = 0, holdsClaims: Bool = false) {
         self.part = part
         self.mark = mark
