@@ -87,7 +87,7 @@ package struct SegmentFetcher: Sendable {
         // Bytes that differ from the disk were not written, and the difference is the more specific result.
         if case .success(.differs) = result { check = nil }
         if let failure = check?.failure { return .corrupt(failure) }
-        // Bytes that were written are claimed whatever the error, so that they are not fetched again.
+        // Bytes that were written are claimed even after an error, so that they are not fetched again.
         try writer.finish()
         return try result.get()
     }
