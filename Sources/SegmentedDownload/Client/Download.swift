@@ -35,10 +35,10 @@ public struct Download: Sendable, Identifiable {
 
     /// A snapshot of the segments: ordered, disjoint, and covering the file from its first byte to its last.
     ///
-    /// The snapshot is at most a tenth of a second old. Bytes kept from an earlier run appear as segments in state
-    /// `done`. A download that is being verified or is complete has one segment. The array is empty before the origin
-    /// has answered, after the last response has ended, and while the download is queued, paused, failed or cancelled.
-    /// Each call takes time proportional to the number of segments.
+    /// The snapshot is at most a tenth of a second old. Bytes kept from an earlier run appear as segments in state `done`.
+    /// A download that is being verified or is complete has one segment. The array is empty before the origin has
+    /// answered, while connections are being closed for a pause or a failure, and while the download is queued, paused,
+    /// failed or cancelled. Each call takes time proportional to the number of segments.
     public var segments: [SegmentStatus] {
         get async {
             switch self.state {
@@ -85,7 +85,7 @@ public struct Download: Sendable, Identifiable {
         self.engine.post(.event(self.job.id, .pause))
     }
 
-    /// Resumes a paused or failed download. Has no effect on a download in any other state.
+    /// Resumes a paused or failed download, or withdraws a pause in progress. Otherwise it has no effect.
     ///
     /// The part on disk is examined when the download's turn comes. ``DownloadRequest/continuation`` decides what
     /// happens if there is none.
