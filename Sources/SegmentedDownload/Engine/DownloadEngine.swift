@@ -104,26 +104,26 @@ final class DownloadEngine: Sendable {
         self.enforceLimits(true)
         defer { self.enforceLimits(false) }
         // Limits that were changed before this point are in the inbox too.
-        var desk = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
+        var state = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
             group.addTask { await self.gate.run() }
             for await message in self.inbox {
                 self.adjustGate(after: message)
-                var actions = desk.take(message, now: self.clock.now)
+                var actions = state.take(message, now: self.clock.now)
                 var next = 0
                 while next < actions.count {
-                    actions += self.perform(actions[next], desk: &desk, in: &group)
+                    actions += self.perform(actions[next], state: &state, in: &group)
                     next += 1
                 }
-                self.beginNextStep(after: message, desk: &desk, in: &group)
-                if case .look = message { self.looks.answer { desk.segments(of: $0, now: self.clock.now) } }
-                if desk.isFinished { break }
+                self.beginNextStep(after: message, state: &state, in: &group)
+                if case .look = message { self.looks.answer { state.segments(of: $0, now: self.clock.now) } }
+                if state.isFinished { break }
             }
             self.looks.close()
             group.cancelAll()
         }
-        desk.closeAll()
+        state.closeAll()
     }
 
     private func adjustGate(after message: Message) {
@@ -152,19 +152,19 @@ final class DownloadEngine: Sendable {
     ///
     /// - Returns: Actions that the state machine requests as an immediate consequence.
     private func perform(
-        _ action: GroupAction, desk: inout EngineState, in group: inout DiscardingTaskGroup
+        _ action: GroupAction, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) -> [GroupAction] {
         switch action {
         case .fetch(let id, let order):
-            guard let job = desk.job(id) else { return [] }
-            let lease = desk.open(order, of: id)
+            guard let job = state.job(id) else { return [] }
+            let lease = state.open(order, of: id)
             let fetcher = self.fetcher(lease, job)
             self.threads.run(.fetching, in: &group) {
                 self.post(.event(id, .ended(order.lease, await fetcher.run())))
             }
         case .download(let id, let action):
-            guard let job = desk.job(id) else { return [] }
-            return self.perform(action, job, desk: &desk, in: &group)
+            guard let job = state.job(id) else { return [] }
+            return self.perform(action, job, state: &state, in: &group)
         }
         return []
     }
@@ -186,26 +186,26 @@ final class DownloadEngine: Sendable {
     }
 
     private func perform(
-        _ action: DownloadAction, _ job: DownloadJob, desk: inout EngineState, in group: inout DiscardingTaskGroup
+        _ action: DownloadAction, _ job: DownloadJob, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) -> [GroupAction] {
         switch action {
         case .answer(let lease, let decision):
-            desk.lease(lease, of: job.id)?.answer(decision)
+            state.lease(lease, of: job.id)?.answer(decision)
         case .narrow(let lease, let limit):
-            let actual = desk.lease(lease, of: job.id)?.narrow(to: limit) ?? .max
-            return desk.take(.event(job.id, .narrowed(lease, to: actual)), now: self.clock.now)
+            let actual = state.lease(lease, of: job.id)?.narrow(to: limit) ?? .max
+            return state.take(.event(job.id, .narrowed(lease, to: actual)), now: self.clock.now)
         case .revoke(let lease):
-            desk.lease(lease, of: job.id)?.revoke(asFaulted: desk.isFaulted(lease, of: job.id))
+            state.lease(lease, of: job.id)?.revoke(asFaulted: state.isFaulted(lease, of: job.id))
         case .survey:
-            desk.noteStart(of: job, now: self.clock.now)
-            self.gate.update(job.id, weight: desk.weight(of: job.id))
+            state.noteStart(of: job, now: self.clock.now)
+            self.gate.update(job.id, weight: state.weight(of: job.id))
             self.spawn(job, in: &group) {
                 let finding = try await job.survey()
                 if let note = finding.note { job.broadcaster.send(.note(note)) }
                 return .surveyed(finding.survey)
             }
         case .prepare(let preparation):
-            let id = desk.randomNumber()
+            let id = state.randomNumber()
             self.spawn(job, in: &group) {
                 guard let finding = try await job.prepare(preparation, id: id) else {
                     return .prepared(job.part?.reader?.window)
@@ -213,11 +213,11 @@ final class DownloadEngine: Sendable {
                 return .found(finding.survey)
             }
         case .checkpoint(let isPause):
-            if desk.begin(.checkpoint(isPause: isPause), of: job.id) {
+            if state.begin(.checkpoint(isPause: isPause), of: job.id) {
                 self.perform(.checkpoint(isPause: isPause), of: job, in: &group)
             }
         case .revise(let revision):
-            if desk.begin(.revision(revision), of: job.id) {
+            if state.begin(.revision(revision), of: job.id) {
                 self.perform(.revision(revision), of: job, in: &group)
             }
         case .replaceExisting:
@@ -237,13 +237,13 @@ final class DownloadEngine: Sendable {
                 return .discarded
             }
         case .report(let report):
-            desk.tell(report, job)
+            state.tell(report, job)
         case .conclude(let conclusion):
             switch conclusion {
             case .completed, .alreadyComplete, .cancelled: self.gate.forget(job.id)
             case .failed, .paused: break
             }
-            desk.conclude(job, conclusion, now: self.clock.now)
+            state.conclude(job, conclusion, now: self.clock.now)
         }
         return []
     }
@@ -268,13 +268,13 @@ final class DownloadEngine: Sendable {
     }
 
     private func beginNextStep(
-        after message: Message, desk: inout EngineState, in group: inout DiscardingTaskGroup
+        after message: Message, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) {
         switch message {
         case .event(let id, .prepared(.some)):
-            if let job = desk.job(id), let reader = job.part?.reader { self.read(with: reader, of: job, in: &group) }
+            if let job = state.job(id), let reader = job.part?.reader { self.read(with: reader, of: job, in: &group) }
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
-            guard let job = desk.job(id), let step = desk.endStep(of: id) else { return }
+            guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
         case .add, .event, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .look, .close: break
         }

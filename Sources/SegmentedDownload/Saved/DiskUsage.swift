@@ -55,18 +55,18 @@ public struct DiskUsage: Hashable, Sendable {
         in directory: String, olderThan age: Duration, isTrial: Bool = false,
         _ note: (String, DiskUsage) -> Void = { _, _ in }
     ) throws(DownloadError) -> DiskUsage {
-        let belongings = OwnedFiles(storage: POSIXStorage())
+        let ownedFiles = OwnedFiles(storage: POSIXStorage())
         // Clamped: a very large age would give a time before 1970.
         let latest = Int64(max(Date().timeIntervalSince1970 - age / .seconds(1), 0) * 1e9)
         var deleted = DiskUsage()
         do throws(StorageError) {
-            let listing = try belongings.listing(of: directory)
+            let listing = try ownedFiles.listing(of: directory)
             deleted.problems = listing.problems.map { DownloadError($0.failure) }
             for case .interrupted(let paths, let part, let manifest) in listing.items {
                 let item = OwnedFiles.Item.interrupted(paths, part: part, manifest: manifest)
                 do throws(StorageError) {
-                    guard try belongings.lastWritten(paths) < latest else { continue }
-                    if !isTrial { guard try belongings.delete(item) else { continue } }
+                    guard try ownedFiles.lastWritten(paths) < latest else { continue }
+                    if !isTrial { guard try ownedFiles.delete(item) else { continue } }
                 } catch {
                     deleted.problems.append(DownloadError(error.failure))
                     continue
@@ -120,21 +120,21 @@ extension DownloadGroup {
     @discardableResult
     public func removeAll() async throws(DownloadError) -> DiskUsage {
         let downloads = self.downloads
-        let belongings = OwnedFiles(storage: self.storage)
+        let ownedFiles = OwnedFiles(storage: self.storage)
         var deleted = DiskUsage()
         do throws(StorageError) {
             // Paused first: an active download holds its part's lock, and a locked part is not deleted.
             await self.pauseAll()
             var items: [OwnedFiles.Item] = []
             if self.name != nil {
-                let listing = try belongings.listing(of: self.directory)
+                let listing = try ownedFiles.listing(of: self.directory)
                 items = listing.items
                 deleted.problems = listing.problems.map { DownloadError($0.failure) }
             }
-            for download in downloads { items += try belongings.items(at: download.path) }
+            for download in downloads { items += try ownedFiles.items(at: download.path) }
             var seen: Set<OwnedFiles.Item> = []
             for item in items where seen.insert(item).inserted {
-                if try belongings.delete(item) { deleted.count(item) }
+                if try ownedFiles.delete(item) { deleted.count(item) }
             }
         } catch {
             throw DownloadError(error.failure)
