@@ -8,18 +8,18 @@ import Synchronization
     import Glibc
 #endif
 
-/// A process in a group of its own, with none of our descriptors but those it is given.
+/// A child process in its own process group, which inherits only the descriptors it is given.
 ///
-/// `posix_spawn(3)` and a thread in `waitid(2)`: Foundation's `Process` reads behind its buffer where some thousand descriptors are
-/// open (swift-corelibs-foundation#5472) and changes our own directory, and swift-subprocess 1.0 waits for ever where none is left for
-/// its `pidfd_open`.
+/// It uses `posix_spawn(3)` and a thread in `waitid(2)`. Foundation's `Process` reads beyond its buffer if some
+/// thousand descriptors are open (swift-corelibs-foundation#5472), and changes the parent's working directory.
+/// swift-subprocess 1.0 waits forever if no descriptor is left for `pidfd_open`.
 package final class ChildProcess: Sendable {
     package enum Ending: Hashable, Sendable {
         case exited(Int32)
         case signaled(Int32)
     }
 
-    /// Why it could not be started.
+    /// The reason why a process could not be started.
     package struct SpawnFailure: Error, CustomStringConvertible {
         package let command: String
         package let errno: Int32
@@ -30,12 +30,16 @@ package final class ChildProcess: Sendable {
     package let identifier: Int32
     private let isReaped = Mutex(false)
 
-    /// Starts it.
+    /// Starts a process.
     ///
     /// - Parameters:
-    ///   - command: the program, looked up in `PATH` if it has no slash, and its arguments.
-    ///   - environment: what it has besides ours, or instead; what is nil it has not.
-    ///   - input: its standard input, absent for none.
+    ///   - command: The program and its arguments. A program without a slash is searched in `PATH`.
+    ///   - directory: The working directory; `nil` for the parent's.
+    ///   - environment: Changes to the parent's environment. A `nil` value removes a variable.
+    ///   - input: The descriptor for standard input; `nil` for `/dev/null`.
+    ///   - output: The descriptor for standard output.
+    ///   - errors: The descriptor for standard error.
+    /// - Throws: ``SpawnFailure``.
     package init(
         _ command: [String], in directory: String? = nil, environment: [String: String?] = [:], input: Int32? = nil,
         output: Int32, errors: Int32
@@ -50,13 +54,13 @@ package final class ChildProcess: Sendable {
         }
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
-        // A socket of ours that it kept open would not be closed when we close it.
+        // An inherited socket would stay open after the parent has closed it.
         posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1)
         if let directory { posix_spawn_file_actions_addchdir_np(&actions, directory) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // What we ignore, or a shell that put us in the background, is not to be ignored there.
+        // Reset, so that signals which the parent ignores or blocks, or which a shell made it ignore, reach the child.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
@@ -87,19 +91,19 @@ package final class ChildProcess: Sendable {
         return values
     }
 
-    /// Whether it has ended and been waited for.
+    /// Whether the process has ended and was reaped.
     package var hasEnded: Bool { self.isReaped.withLock { $0 } }
 
-    /// Sends a signal, unless it has ended.
+    /// Sends a signal, unless the process has ended.
     ///
-    /// - Parameter toGroup: whether those it has started get it, too.
+    /// - Parameter toGroup: Whether the signal is sent to the whole process group.
     package func signal(_ number: Int32, toGroup: Bool = false) {
         self.isReaped.withLock { isReaped in
             if !isReaped { _ = kill(toGroup ? -self.identifier : self.identifier, number) }
         }
     }
 
-    /// Waits for its end, once; a cancellation changes nothing.
+    /// Waits for the process to end. Call it once. It does not respond to cancellation.
     package func wait() async -> Ending {
         await withCheckedContinuation { (continuation: CheckedContinuation<Ending, Never>) in
             DispatchQueue.global().async { continuation.resume(returning: self.reap()) }
@@ -108,7 +112,8 @@ package final class ChildProcess: Sendable {
 
     private func reap() -> Ending {
         var information = siginfo_t()
-        // Seen first and reaped under the lock, so that nobody signals a process that has taken over the number.
+        // `WNOWAIT` keeps the process identifier reserved; it is reaped under the lock, so that `signal` cannot reach a
+        // process that reuses the identifier.
         while waitid(P_PID, id_t(self.identifier), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         return self.isReaped.withLock { isReaped in
             var status: Int32 = 0

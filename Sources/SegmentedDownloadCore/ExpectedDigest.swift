@@ -23,7 +23,7 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
     }
 
     public let algorithm: Algorithm
-    /// Lower-case hexadecimal digits.
+    /// The digest in lower-case hexadecimal.
     public let hex: String
 
     /// Reads `ALGORITHM=HEX`, such as `sha256=9f86…`. Nil if the algorithm is unknown or the digits do not fit it.

@@ -1,13 +1,13 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// What is shown to a source and to where it leads, and how far it may lead.
+/// The rules for what is sent to a source and to the targets of its redirects, and for which redirects are followed.
 package struct Access: Sendable {
-    /// Browsers stop at 20, too.
+    /// 20, as in browsers.
     package var redirectsMax = 20
-    /// Whether https may lead to http.
+    /// Whether a redirect may lead from `https` to `http`.
     package var allowsDowngrade = false
-    /// Whether other origins are shown what the source's own is.
+    /// Whether fields, credentials and cookies are also sent to other origins that a redirect leads to.
     package var trustsRedirects = false
     package var schemes: Set<String> = ["http", "https"]
     var netrc: Netrc?
@@ -24,11 +24,12 @@ package struct Access: Sendable {
         self.cookies = configuration.cookies
     }
 
-    /// What a source of a request is shown: what is said of it there, in its URL, or in the netrc file.
+    /// The fields to send to a source, with its credentials: those in the source's URL, else those of the request, else
+    /// those in the netrc file.
     ///
-    /// - Parameter fields: the request's own.
+    /// - Parameter fields: The request's fields.
     func fields(_ fields: HTTPFields, for source: SourceURL, of request: DownloadRequest) -> HTTPFields {
-        // What the user sends along is for the origin he named first.
+        // The request's fields are for the origin of the source that the user named first.
         let isOwn = source.origin == request.source.origin && self.isNamed(source, of: request)
         var fields = isOwn ? fields : fields.forAnybody
         guard self.isNamed(source, of: request) else { return fields }
@@ -38,12 +39,14 @@ package struct Access: Sendable {
         return fields
     }
 
-    /// Whether a request's source is the user's choice.
+    /// Whether the user named a source, as opposed to a server's list.
     func isNamed(_ source: SourceURL, of request: DownloadRequest) -> Bool {
         !request.foreignSources.contains(source)
     }
 
-    /// - Throws: ``Failure`` with code `policy` where a scheme is not allowed.
+    /// Checks the scheme of a URL.
+    ///
+    /// - Throws: ``Failure`` with code `policy` if the scheme is not allowed.
     func check(_ url: SourceURL) throws(Failure) {
         guard !self.schemes.contains(url.origin.scheme) else { return }
         throw Failure(.policy, "\(url): \(url.origin.scheme) is not among the schemes allowed by --proto")
@@ -51,7 +54,7 @@ package struct Access: Sendable {
 }
 
 extension HTTPFields {
-    /// Those that say nothing of the user's relation to one origin.
+    /// The fields that may be sent to any origin: only `User-Agent`.
     fileprivate var forAnybody: HTTPFields {
         var fields = HTTPFields()
         fields[.userAgent] = self[.userAgent]

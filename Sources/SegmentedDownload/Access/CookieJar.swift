@@ -7,25 +7,25 @@ import Synchronization
     import Foundation
 #endif
 
-/// The cookies of a run: those of files, and those that servers set (RFC 6265).
+/// A store of cookies, loaded from files or set by servers (RFC 6265).
 ///
-/// What a file holds is the user's, and goes to sources he named only. What a server sets goes back to where it came from, and to the
-/// hosts of its `Domain`; without one also not to another port or scheme, as browsers are about to have it
-/// (draft-ietf-httpbis-layered-cookies). A `Domain` below which anybody may register, such as `co.uk`, is refused by the system's list
-/// of those (`/usr/share/publicsuffix/public_suffix_list.dat`, Debian's package publicsuffix). Where there is no list, one of a single
-/// label is.
+/// Cookies from files belong to the user and are sent only to sources that the user named. A cookie that a server sets
+/// is sent back to the hosts of its `Domain`. Without `Domain` it is sent only to the same scheme, host and port
+/// (draft-ietf-httpbis-layered-cookies). A `Domain` that is a public suffix, such as `co.uk`, is rejected, using the
+/// system's list (`/usr/share/publicsuffix/public_suffix_list.dat`, Debian package publicsuffix). Without that list,
+/// only domains of a single label are rejected.
 public final class CookieJar: Sendable {
     private struct Cookie: Hashable {
         var name: String
         var value: String
         var domain: String
-        /// Whether it is for the very host only.
+        /// Whether it is sent only to exactly this host.
         var isHostOnly: Bool
         var path: String
         var isSecure: Bool
-        /// Seconds since 1970; absent, it lives as long as the run.
+        /// The expiry time in seconds since 1970; `nil` for a session cookie.
         var expires: Double?
-        /// Who set it; absent for a file's.
+        /// The origin that set it; `nil` if it was loaded from a file.
         var setter: SourceURL.Origin?
 
         func isSamePlace(as other: Cookie) -> Bool {
@@ -34,7 +34,8 @@ public final class CookieJar: Sendable {
         }
     }
 
-    /// As many as browsers keep of one site (RFC 6265 §6.1 wants 50), and of no greater length than they take.
+    /// 300 cookies that servers set, more than the 50 per domain that RFC 6265, section 6.1 requires; each at most 4096
+    /// bytes, as in browsers.
     private static let countMax = 300
     private static let lengthMax = 4096
 
@@ -46,9 +47,11 @@ public final class CookieJar: Sendable {
         self.init { Date().timeIntervalSince1970 }
     }
 
+    /// Creates a store.
+    ///
     /// - Parameters:
-    ///   - suffixes: asked for a domain that is wider than a host; absent where the system has no list.
-    ///   - now: seconds since 1970.
+    ///   - suffixes: Returns the public suffix list; `nil` if the system has none.
+    ///   - now: Returns the time in seconds since 1970.
     init(
         suffixes: @escaping @Sendable () -> PublicSuffixList? = { .system }, now: @escaping @Sendable () -> Double
     ) {
@@ -58,12 +61,13 @@ public final class CookieJar: Sendable {
 
     // MARK: Files
 
-    /// Adds the cookies of a file in Netscape's form, as curl, wget and browsers' extensions write it.
+    /// Adds the cookies of a file in Netscape format, which curl, wget and browser extensions write.
     ///
-    /// - Throws: ``DownloadError``: `file` if it cannot be read, `usage` with the line that makes no sense.
+    /// - Throws: ``DownloadError`` with code `file` if the file cannot be read, `usage` with the line number if a line
+    ///   is malformed.
     public func load(_ path: String) throws(DownloadError) {
         guard let data = FileManager.default.contents(atPath: path) else {
-            throw DownloadError(.file, "\(path.printable): the cookies cannot be read")
+            throw DownloadError(.file, "cannot read the cookies in \(path.printable)")
         }
         try self.load(text: String(decoding: data, as: UTF8.self), name: path.printable)
     }
@@ -73,7 +77,7 @@ public final class CookieJar: Sendable {
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
         for (number, given) in lines.enumerated() {
             var line = given
-            // curl's way to say that scripts do not see it, which are none here.
+            // curl's prefix for cookies that are hidden from scripts.
             if line.hasPrefix("#HttpOnly_") { line = line.dropFirst("#HttpOnly_".count) }
             guard !line.hasPrefix("#"), line.contains(where: { !$0.isWhitespace }) else { continue }
             let columns = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
@@ -81,7 +85,7 @@ public final class CookieJar: Sendable {
                 Self.isFit(columns[5]), columns.count == 6 || Self.isFit(columns[6])
             else {
                 throw DownloadError(
-                    .usage, "\(name), line \(number + 1): it is no cookie in Netscape's form (seven columns, with tabs)"
+                    .usage, "\(name), line \(number + 1): not a Netscape cookie (seven columns separated by tabs)"
                 )
             }
             let domain = Self.withoutDot(columns[0].lowercased())
@@ -99,7 +103,7 @@ public final class CookieJar: Sendable {
 
     // MARK: Servers
 
-    /// Notes what a response from a URL sets.
+    /// Stores the cookies that a response from a URL sets.
     func note(_ fieldValues: [String], from url: SourceURL) {
         let found = fieldValues.compactMap { self.cookie($0, from: url) }
         guard !found.isEmpty else { return }
@@ -111,7 +115,7 @@ public final class CookieJar: Sendable {
     private static func store(_ cookie: Cookie, in cookies: inout [Cookie]) {
         cookies.removeAll { $0.isSamePlace(as: cookie) }
         cookies.append(cookie)
-        // A server that sets ever new ones loses its oldest; what files hold stays.
+        // A server that sets too many cookies replaces the oldest. Cookies from files are kept.
         let excess = cookies.count { $0.setter != nil } - Self.countMax
         if excess > 0, let oldest = cookies.firstIndex(where: { $0.setter != nil }) { cookies.remove(at: oldest) }
     }
@@ -132,7 +136,7 @@ public final class CookieJar: Sendable {
             switch key.lowercased() {
             case "domain" where !value.isEmpty:
                 let domain = Self.withoutDot(value.hasPrefix(".") ? String(value.dropFirst()) : value).lowercased()
-                // The last one counts (RFC 6265 §5.3).
+                // The last `Domain` counts (RFC 6265, section 5.3).
                 cookie.domain = domain
                 cookie.isHostOnly = domain == host
                 guard cookie.isHostOnly || Self.isBelow(host, domain) && !self.isPublicSuffix(domain) else {
@@ -155,9 +159,9 @@ public final class CookieJar: Sendable {
 
     // MARK: Sending
 
-    /// The `Cookie` field's value for a request, if there is one.
+    /// The `Cookie` field value for a request; `nil` if no cookie matches.
     ///
-    /// - Parameter isNamed: whether the user named that origin himself.
+    /// - Parameter isNamed: Whether the user named the origin.
     func fieldValue(for url: SourceURL, isNamed: Bool) -> String? {
         let now = self.now()
         let host = Self.withoutDot(url.origin.host)
@@ -177,7 +181,7 @@ public final class CookieJar: Sendable {
             }
         }
         guard !fitting.isEmpty else { return nil }
-        // Longer paths go first; of the same length the older one (RFC 6265 §5.4).
+        // Longer paths first; among equal lengths the older cookie first (RFC 6265, section 5.4).
         let ordered = fitting.enumerated().sorted {
             ($1.element.path.utf8.count, $0.offset) < ($0.element.path.utf8.count, $1.offset)
         }
@@ -186,19 +190,19 @@ public final class CookieJar: Sendable {
 
     // MARK: Matching
 
-    /// A name without the dot at its end that says it is complete: it is the same host.
+    /// A host name without its trailing dot, which does not change the host.
     private static func withoutDot(_ name: String) -> String {
         guard let last = name.lastIndex(where: { $0 != "." }) else { return "" }
         return String(name[...last])
     }
 
-    /// Whether anybody may register a name below a domain. Without a list, one label is all that is known to be such.
+    /// Whether a domain is a public suffix. Without a list, only a single label is one.
     private func isPublicSuffix(_ domain: String) -> Bool {
         guard domain.contains(".") else { return true }
         return self.suffixes()?.contains(domain) ?? false
     }
 
-    /// Whether a host is below a domain, neither being an address.
+    /// Whether a host is a subdomain of a domain. Addresses have no subdomains.
     private static func isBelow(_ host: String, _ domain: String) -> Bool {
         guard !domain.isEmpty, host.hasSuffix(".\(domain)"), !host.hasPrefix("[") else { return false }
         return !host.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: ".") }
@@ -214,7 +218,8 @@ public final class CookieJar: Sendable {
         return String(url.path[..<slash])
     }
 
-    /// Neither a control character, which would end the field, nor a semicolon, which would end the cookie.
+    /// Whether a text has neither a control character, which would end the field, nor a semicolon, which would end the
+    /// cookie.
     private static func isFit(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ";") }
     }

@@ -4,16 +4,17 @@
     import Foundation
 #endif
 
-/// What an origin is shown to be let in.
+/// Credentials for an origin.
 ///
-/// Sent without being asked for, to the origin it is for and to no other. Nothing that describes it shows the secret.
+/// They are sent without waiting for a challenge, and only to the origin they are for. Descriptions do not contain the
+/// secret.
 public enum Credentials: Hashable, Sendable, CustomStringConvertible {
-    /// A user's name, which holds no colon, and password (RFC 7617).
+    /// A user name, which must not contain a colon, and a password (RFC 7617).
     case basic(user: String, password: String)
     /// A token (RFC 6750).
     case bearer(token: String)
 
-    /// The `Authorization` field's value.
+    /// The value of the `Authorization` field.
     var fieldValue: String {
         switch self {
         case .basic(let user, let password): "Basic \(Data("\(user):\(password)".utf8).base64EncodedString())"
@@ -28,12 +29,14 @@ public enum Credentials: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// - Throws: ``DownloadError`` with code `usage` where a field could not hold them.
+    /// Checks that the credentials can be sent in a field.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if they cannot.
     func validate() throws(DownloadError) {
         switch self {
         case .basic(let user, _):
             guard !user.contains(":") else {
-                throw DownloadError(.usage, "a user name cannot hold a colon (RFC 7617)")
+                throw DownloadError(.usage, "a user name cannot contain a colon (RFC 7617)")
             }
         case .bearer(let token):
             guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {

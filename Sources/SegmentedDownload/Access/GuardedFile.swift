@@ -6,19 +6,22 @@ import SegmentedDownloadCore
     import Musl
 #endif
 
-/// A file that decides what is sent to servers, read together with the facts about who else can read it or write to it.
+/// The content of a security-relevant file, together with its owner and permissions.
 ///
-/// Content and facts are of one open file: a file renamed over the path in between cannot have the one without the other.
+/// All are read through one descriptor, so a file renamed over the path meanwhile cannot mix the content of one file
+/// with the permissions of another.
 package struct GuardedFile: Hashable, Sendable {
     package let bytes: [UInt8]
     private let path: String
     private let owner: uid_t
     private let mode: mode_t
 
-    /// 1 MiB: many times the longest configuration; a device without end is not read into memory.
+    /// 1 MiB: many times the longest configuration. The limit stops an endless device file.
     private static let lengthMax = 1 << 20
 
-    /// - Throws: ``DownloadError`` with code `file` if it cannot be read.
+    /// Reads a file.
+    ///
+    /// - Throws: ``DownloadError`` with code `file` if it cannot be read or is longer than 1 MiB.
     package init(contentsOf path: String) throws(DownloadError) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
         guard descriptor >= 0 else { throw Self.unreadable(path) }
@@ -42,17 +45,17 @@ package struct GuardedFile: Hashable, Sendable {
         self.bytes = bytes
         self.path = path
         self.owner = facts.st_uid
-        // Others can write to a terminal, but what is read from it was typed.
+        // A terminal is writable by others, but what is read from it was typed by the user.
         self.mode = facts.st_mode & S_IFMT == S_IFCHR ? 0o600 : facts.st_mode & 0o777
     }
 
-    /// Whether its group or others have any access to it.
+    /// Whether the group or others have any access to the file.
     package var isShared: Bool { self.mode & 0o077 != 0 }
 
-    /// Requires that nobody but the effective user and root can have written it.
+    /// Requires that only the effective user and root can have written the file.
     ///
-    /// - Parameter word: the path as a shell takes it.
-    /// - Throws: ``DownloadError`` with code `exists`.
+    /// - Parameter word: The path quoted for a shell, used in hints.
+    /// - Throws: ``DownloadError`` with code `exists` if another user owns the file or may write to it.
     package func requireTrustworthy(as word: String) throws(DownloadError) {
         let user = geteuid()
         guard self.owner == user || self.owner == 0 else {

@@ -1,14 +1,15 @@
 import NIOCore
 import SegmentedDownloadCore
 
-/// Where a host is to be found, instead of what name servers say.
+/// A fixed address of a host, used instead of name resolution.
 public struct HostAddress: Hashable, Sendable {
     let host: String
     let port: Int
     let address: String
 
-    /// - Parameter text: `HOST:PORT:ADDRESS`, as curl has it; an IPv6 address may stand in brackets.
-    /// - Throws: ``DownloadError`` with code `usage`.
+    /// Parses `HOST:PORT:ADDRESS`, as in curl's `--resolve`. An IPv6 address may be in brackets.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if the text is malformed.
     public init(_ text: String) throws(DownloadError) {
         let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 3, !parts[0].isEmpty, let port = Int(parts[1]), (1...65535).contains(port) else {
@@ -17,7 +18,7 @@ public struct HostAddress: Hashable, Sendable {
         let bare =
             parts[2].hasPrefix("[") && parts[2].hasSuffix("]") ? String(parts[2].dropFirst().dropLast()) : parts[2]
         guard (try? SocketAddress(ipAddress: bare, port: port)) != nil else {
-            throw DownloadError(.usage, "\"\(text.printable)\" names no address after host and port")
+            throw DownloadError(.usage, "\"\(text.printable)\" has no IP address after host and port")
         }
         self.host = parts[0].lowercased()
         self.port = port

@@ -1,9 +1,9 @@
 import SegmentedDownloadCore
 
-/// Names and passwords by host, as `ftp(1)`, curl and wget keep them in `~/.netrc`.
+/// User names and passwords by host, in the format of `~/.netrc` that `ftp(1)`, curl and wget use.
 public struct Netrc: Hashable, Sendable, CustomStringConvertible {
     private struct Entry: Hashable {
-        /// Absent for `default`.
+        /// The host; `nil` for `default`.
         var machine: String?
         var login: String?
         var password: String?
@@ -13,20 +13,20 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads a file.
     ///
-    /// - Throws: ``DownloadError``: `file` if it cannot be read, `exists` if another user owns it or can write to it, `policy` if others
-    ///   than its owner may read it and it holds a password, `usage` if it makes no sense.
+    /// - Throws: ``DownloadError`` with code `file` if it cannot be read, `exists` if another user owns it or may write
+    ///   to it, `policy` if it contains a password and other users may read it, `usage` if it is malformed.
     public init(contentsOf path: String) throws(DownloadError) {
         let file = try GuardedFile(contentsOf: path)
         try file.requireTrustworthy(as: path.printable)
         try self.init(text: String(decoding: file.bytes, as: UTF8.self), name: path.printable)
         guard !file.isShared || self.entries.allSatisfy({ $0.password == nil }) else {
             throw DownloadError(
-                .policy, "\(path.printable) holds passwords, and others than its owner may read it",
+                .policy, "\(path.printable) contains passwords, and users other than its owner may read it",
                 hint: "chmod 600 \(path.printable)")
         }
     }
 
-    /// - Parameter name: what messages call the text.
+    /// - Parameter name: The name of the text in error messages.
     init(text: String, name: String) throws(DownloadError) {
         var tokens = Tokens(text)
         while let word = tokens.next() {
@@ -46,14 +46,15 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
             case "macdef":
                 tokens.skipMacro()
             default:
-                // Never the word itself: it may be a password with a space in it.
+                // The unexpected word is not shown, because it may be part of a password with a space.
                 throw DownloadError(
                     .usage, "\(name), line \(tokens.line): machine, default, login or password was expected")
             }
         }
     }
 
-    /// Those of a host: of the first entry that names it, else of `default`. Absent where that has no login.
+    /// The credentials for a host, from the first entry that names it, else from `default`; `nil` if that entry has no
+    /// login.
     func credentials(for host: String) -> Credentials? {
         let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host.lowercased()
         let entry =
@@ -80,7 +81,8 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
         body(&self.entries[self.entries.count - 1])
     }
 
-    /// Words between blanks; in quotes, with backslashes, they may hold blanks; `#` at a word's beginning begins a comment.
+    /// Splits a netrc text into words. A word in quotes may contain blanks and backslash escapes. `#` at the beginning
+    /// of a word begins a comment.
     private struct Tokens {
         private var rest: Substring.UnicodeScalarView
         private(set) var line = 1
@@ -114,7 +116,7 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
             return String(word)
         }
 
-        /// A macro goes on to an empty line.
+        /// Skips a macro, which ends at an empty line.
         mutating func skipMacro() {
             var isEmpty = false
             while let scalar = self.pop() {

@@ -12,17 +12,17 @@ import SegmentedDownloadCore
     import Foundation
 #endif
 
-/// A server that connections go through.
+/// A proxy server.
 public struct Proxy: Hashable, Sendable, CustomStringConvertible {
-    /// What is spoken with it.
+    /// The protocol spoken with the proxy.
     enum Kind: Hashable {
-        /// HTTP: `http` URLs are asked for whole, for others it is asked to connect (RFC 9110 §9.3.6).
+        /// HTTP. `http` URLs are requested in absolute form, others through `CONNECT` (RFC 9110, section 9.3.6).
         case http
         /// The same over TLS.
         case https
-        /// SOCKS 5 (RFC 1928); names are looked up here.
+        /// SOCKS 5 (RFC 1928) with host names resolved locally.
         case socks5
-        /// SOCKS 5; names are looked up there.
+        /// SOCKS 5 with host names resolved by the proxy.
         case socks5h
     }
 
@@ -32,16 +32,19 @@ public struct Proxy: Hashable, Sendable, CustomStringConvertible {
     let user: String?
     let password: String?
 
-    /// - Parameter text: such as `http://user:password@proxy:3128`; without a scheme it is `http`, without a port 1080, as with
-    ///   curl.
-    /// - Throws: ``DownloadError`` with code `usage`, without the text's secrets.
+    /// Parses a proxy URL.
+    ///
+    /// - Parameter text: A URL such as `http://user:password@proxy:3128`. Without a scheme it is `http`. Without a port
+    ///   it is 443 for `https`, else 1080, as in curl.
+    /// - Throws: ``DownloadError`` with code `usage` if the text is malformed. The message does not contain the
+    ///   password.
     public init(_ text: String) throws(DownloadError) {
         let whole = text.contains("://") ? text : "http://\(text)"
         guard let components = URLComponents(string: whole), let scheme = components.scheme?.lowercased(),
             let host = components.percentEncodedHost?.lowercased(), !host.isEmpty, !host.contains("%"),
             components.query == nil, ["", "/"].contains(components.percentEncodedPath)
         else {
-            throw DownloadError(.usage, "a proxy is written as http://HOST:PORT, and what was given is not")
+            throw DownloadError(.usage, "the proxy is malformed; write it as http://HOST:PORT")
         }
         switch scheme {
         case "http": self.kind = .http
@@ -59,19 +62,18 @@ public struct Proxy: Hashable, Sendable, CustomStringConvertible {
         self.user = components.user
         self.password = components.password
         guard self.user == nil || self.isHTTP else {
-            throw DownloadError(.usage, "a SOCKS proxy is used without a user name; this one is given one")
+            throw DownloadError(.usage, "SOCKS proxies with a user name are not supported")
         }
         try self.credentials?.validate()
     }
 
-    /// - Parameters:
-    ///   - user: takes the place of the URL's.
+    /// Creates a copy with other credentials.
     private init(_ proxy: Proxy, user: String, password: String) {
         (self.kind, self.host, self.port) = (proxy.kind, proxy.host, proxy.port)
         (self.user, self.password) = (user, password)
     }
 
-    /// The same one, with other credentials; a SOCKS proxy is asked without any.
+    /// The same proxy with other credentials. A SOCKS proxy is returned unchanged.
     func authenticated(user: String, password: String) -> Proxy {
         self.isHTTP ? Proxy(self, user: user, password: password) : self
     }
@@ -80,46 +82,48 @@ public struct Proxy: Hashable, Sendable, CustomStringConvertible {
 
     var credentials: Credentials? { self.user.map { .basic(user: $0, password: self.password ?? "") } }
 
-    /// Without credentials.
+    /// Host and port, without credentials.
     public var description: String { "\(self.host.contains(":") ? "[\(self.host)]" : self.host):\(self.port)" }
 }
 
-/// Which connections go through a proxy.
+/// The proxies that connections use, and the hosts that are exempt.
 public struct ProxyPolicy: Hashable, Sendable {
-    /// For `http` URLs; absent for none.
+    /// The proxy for `http` URLs; `nil` for none.
     public var http: Proxy?
-    /// For `https` URLs; absent for none.
+    /// The proxy for `https` URLs; `nil` for none.
     public var https: Proxy?
-    /// Hosts that are asked without one: names with all below them, addresses, `192.168.0.0/16`, any of them with `:PORT`, or `*` for
-    /// all.
+    /// Hosts to connect to directly: a domain with all its subdomains, an address, a network such as `192.168.0.0/16`,
+    /// each optionally with `:PORT`, or `*` for all.
     public var exceptions: [String] = []
 
-    /// None.
+    /// Creates a policy without proxies.
     public init() {}
 
-    /// One for all.
+    /// Creates a policy with one proxy for all URLs.
     public init(_ proxy: Proxy) {
         self.http = proxy
         self.https = proxy
     }
 
-    /// What the environment says: `http_proxy` (only so, for a server may set `HTTP_PROXY`, CVE-2016-5385), `https_proxy`, `all_proxy`
-    /// and `no_proxy`, these also in capitals.
+    /// Reads the environment variables `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
     ///
-    /// - Throws: ``DownloadError`` with code `usage` naming the variable that makes no sense.
+    /// All but `http_proxy` may also be in capitals. A web server may set `HTTP_PROXY` from a request's field, so it is
+    /// ignored (CVE-2016-5385).
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` that names the malformed variable.
     public init(environment: [String: String]) throws(DownloadError) {
         let value = { (name: String) in
             environment[name] ?? (name == "http_proxy" ? nil : environment[name.uppercased()])
         }
         let proxy = { (name: String) throws(DownloadError) -> Proxy? in
-            // One that is there and empty says that there is none, whatever is said of all.
+            // A specific variable that is empty disables the proxy, even if `all_proxy` is set.
             guard let variable = [name, "all_proxy"].first(where: { value($0) != nil }), let text = value(variable),
                 !text.isEmpty
             else { return nil }
             do throws(DownloadError) {
                 return try Proxy(text)
             } catch {
-                throw DownloadError(.usage, "\(variable): \(error.message)", hint: "Go without it by --noproxy '*'")
+                throw DownloadError(.usage, "\(variable): \(error.message)", hint: "To ignore it, use --noproxy '*'")
             }
         }
         self.http = try proxy("http_proxy")
@@ -127,17 +131,17 @@ public struct ProxyPolicy: Hashable, Sendable {
         self.exceptions = Self.exceptions(inEnvironment: environment)
     }
 
-    /// The hosts that the environment excepts: `no_proxy`, or `NO_PROXY`.
+    /// The exempt hosts that `no_proxy` or `NO_PROXY` lists.
     public static func exceptions(inEnvironment environment: [String: String]) -> [String] {
         Self.exceptions(in: environment["no_proxy"] ?? environment["NO_PROXY"] ?? "")
     }
 
-    /// The hosts of a list, between commas or blanks.
+    /// The hosts in a list separated by commas or white space.
     public static func exceptions(in list: String) -> [String] {
         list.split { $0 == "," || $0.isWhitespace }.map(String.init)
     }
 
-    /// The same, whose proxies are shown other credentials.
+    /// The same policy, with other credentials for its proxies.
     public func authenticated(user: String, password: String) -> ProxyPolicy {
         var policy = self
         policy.http = self.http?.authenticated(user: user, password: password)
@@ -154,7 +158,7 @@ public struct ProxyPolicy: Hashable, Sendable {
         guard exception != "*" else { return true }
         let host = Self.bare(origin.host)
         var name = exception.lowercased()
-        // A colon ends a name or an IPv4 address, and is within an IPv6 one.
+        // A single colon separates the port; several belong to an IPv6 address.
         if let colon = name.lastIndex(of: ":"), let port = Int(name[name.index(after: colon)...]),
             name.hasPrefix("[") ? name[..<colon].hasSuffix("]") : name.firstIndex(of: ":") == colon
         {
@@ -180,7 +184,7 @@ public struct ProxyPolicy: Hashable, Sendable {
         host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
     }
 
-    /// An address's bytes, most significant first.
+    /// The bytes of an IP address, most significant first; `nil` if the text is not one.
     private static func bytes(of text: String) -> [UInt8]? {
         for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
             var bytes = [UInt8](repeating: 0, count: count)

@@ -4,24 +4,26 @@
     import Foundation
 #endif
 
-/// The suffixes below which anybody may register a name, such as `com`, `co.uk` and `github.io`: no cookie is for all hosts below
-/// one (<https://publicsuffix.org/list/>).
+/// The public suffixes, below which anyone may register a name, such as `com`, `co.uk` and `github.io`. A cookie must
+/// not be set for one.
+///
+/// Source: <https://publicsuffix.org/list/>.
 struct PublicSuffixList: Sendable {
     private var rules: Set<String> = []
-    /// The names all of whose children are suffixes: of `*.ck` it is `ck`.
+    /// The names all of whose direct subdomains are suffixes: `ck` for the rule `*.ck`.
     private var wildcards: Set<String> = []
-    /// Children that are none, nevertheless: of `!www.ck` it is `www.ck`.
+    /// The names exempt from a wildcard: `www.ck` for the rule `!www.ck`.
     private var exceptions: Set<String> = []
 
-    /// Where Debian, Fedora, Arch and others install it. Its private section counts, too.
+    /// The path on Debian, Fedora, Arch and others. The list's private section counts too.
     private static let path = "/usr/share/publicsuffix/public_suffix_list.dat"
 
-    /// The system's; absent where it has none. Read when it is first asked for.
+    /// The system's list, read on first use; `nil` if there is none.
     static let system: PublicSuffixList? = FileManager.default.contents(atPath: Self.path).map {
         PublicSuffixList(String(decoding: $0, as: UTF8.self))
     }
 
-    /// - Parameter text: A rule a line, up to its first white space; lines that begin with `//` are comments.
+    /// Parses a list with one rule a line, up to the first white space. Lines that begin with `//` are comments.
     init(_ text: String) {
         for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
             let word = line.prefix { $0 > 0x20 }
@@ -37,21 +39,21 @@ struct PublicSuffixList: Sendable {
         }
     }
 
-    /// Whether a domain is a suffix itself: in lower case, in ASCII, without a dot at its end.
+    /// Whether a domain, in lower case, in ASCII and without a trailing dot, is a public suffix.
     func contains(_ domain: String) -> Bool {
         if self.exceptions.contains(domain) { return false }
         if self.rules.contains(domain) { return true }
         guard let dot = domain.firstIndex(of: ".") else { return true }
-        // A rule for less of it than that, and then no more of it is a suffix, or none but `*`, which is for one label.
+        // Shorter rules do not make the domain itself a suffix, except for a wildcard one level up.
         return self.wildcards.contains(String(domain[domain.index(after: dot)...]))
     }
 }
 
-/// Names of other scripts as the name system has them (RFC 3492).
+/// Encodes internationalised domain names (RFC 3492).
 enum Punycode {
     private static let (base, tMin, tMax, skew, damp) = (36, 1, 26, 38, 700)
 
-    /// A name with each label that is not ASCII encoded.
+    /// The name with each label that is not ASCII encoded.
     static func encoded(_ name: Substring) -> String {
         guard !name.utf8.allSatisfy({ $0 < 0x80 }) else { return String(name) }
         return name.split(separator: ".", omittingEmptySubsequences: false).map { label in
@@ -83,7 +85,7 @@ enum Punycode {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// A number of variable length.
+    /// Appends a variable-length integer (RFC 3492, section 3.3).
     private static func append(_ number: Int, bias: Int, to output: inout [UInt8]) {
         var (rest, position) = (number, Self.base)
         while true {

@@ -8,26 +8,28 @@ import SegmentedDownloadCore
     import Foundation
 #endif
 
-/// Whose certificates are believed, and which one is shown.
+/// The certificate authorities to trust, and the client certificate to present.
 public struct TrustPolicy: Hashable, Sendable {
-    /// A PEM file with the authorities to trust instead of the system's.
+    /// A PEM file of authorities to trust instead of the system's.
     public var authorityFile: String?
     /// A directory of such files, each named by its subject's hash (`openssl rehash`).
     public var authorityDirectory: String?
-    /// Whether certificates are checked.
+    /// Whether server certificates are verified.
     public var verifiesCertificates = true
-    /// A PEM file with our certificate, and those that vouch for it.
+    /// A PEM file with the client certificate and its intermediate certificates.
     public var certificateFile: String?
-    /// A PEM file with its private key; absent, it is in the certificate's.
+    /// A PEM file with the certificate's private key; `nil` if it is in the certificate's file.
     public var keyFile: String?
 
     public init() {}
 
-    /// - Throws: ``Failure`` with code `usage` where a file does not hold what it should.
+    /// The TLS configuration for this policy.
+    ///
+    /// - Throws: ``Failure`` with code `usage` if a file is unusable.
     func tlsConfiguration() throws -> TLSConfiguration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.minimumTLSVersion = .tlsv12
-        // A connection we close has more to say than we want to hear: its farewell would be waited for, for seconds.
+        // Do not wait for the peer's `close_notify`: that would take seconds when a connection is closed in mid-body.
         tls.shutdownTimeout = .zero
         if !self.verifiesCertificates { tls.certificateVerification = .none }
         if let file = self.authorityFile {
@@ -36,7 +38,7 @@ public struct TrustPolicy: Hashable, Sendable {
         if let directory = self.authorityDirectory {
             var isDirectory = false
             guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory else {
-                throw Failure(.usage, "\(directory.printable) is no directory of certificates")
+                throw Failure(.usage, "\(directory.printable) is not a directory of certificates")
             }
             if self.authorityFile == nil {
                 tls.trustRoots = .file(directory)
@@ -51,11 +53,11 @@ public struct TrustPolicy: Hashable, Sendable {
                 tls.privateKey = .privateKey(try NIOSSLPrivateKey(file: keyFile, format: .pem))
             } catch {
                 throw Failure(
-                    .usage, "\(keyFile.printable) holds no private key in PEM form, or one that needs a passphrase",
-                    hint: "openssl pkey -in KEY -out PLAIN writes one without")
+                    .usage, "\(keyFile.printable) contains no PEM private key, or one that needs a passphrase",
+                    hint: "Remove the passphrase with openssl pkey -in KEY -out PLAIN")
             }
         } else if self.keyFile != nil {
-            throw Failure(.usage, "a private key is of no use without its certificate")
+            throw Failure(.usage, "a private key was given without its certificate")
         }
         return tls
     }
@@ -64,7 +66,7 @@ public struct TrustPolicy: Hashable, Sendable {
         do {
             return try NIOSSLCertificate.fromPEMFile(file)
         } catch {
-            throw Failure(.usage, "\(file.printable) holds no certificates in PEM form")
+            throw Failure(.usage, "\(file.printable) contains no PEM certificates")
         }
     }
 }

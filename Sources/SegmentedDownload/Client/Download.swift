@@ -1,8 +1,8 @@
 import SegmentedDownloadCore
 
-/// One download of a group: what it does, and control over it.
+/// A handle to one download of a group: its state, its progress and its controls.
 public struct Download: Sendable, Identifiable {
-    /// The caller's name for a download, or its number in the group; unique within it.
+    /// The caller's name for a download, or its number in the group. Unique within the group.
     public struct ID: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
         public let rawValue: String
 
@@ -19,24 +19,26 @@ public struct Download: Sendable, Identifiable {
         self.engine = engine
     }
 
-    /// What it is found by, see ``DownloadGroup/download(id:)``.
+    /// The download's identifier, accepted by ``DownloadGroup/download(id:)``.
     public var id: ID { self.job.name }
-    /// As the group took it: with its destination as the group resolved it, and without what was changed since by
-    /// ``update(priority:)`` and the like.
+    /// The request as it was added, with its destination resolved against the group's directory.
+    ///
+    /// Later changes, such as ``update(priority:)``, are not reflected.
     public var request: DownloadRequest { self.job.request }
-    /// Where it stands.
+    /// The current state.
     public var state: DownloadState { self.job.state }
 
     var number: Int { self.job.id.rawValue }
 
-    /// How far it has come.
+    /// The current progress.
     public var snapshot: DownloadProgress { self.job.progress }
 
-    /// Where its segments stand, to a tenth of a second: ordered and disjoint, they cover the file from the first byte to the last.
+    /// A snapshot of the segments: ordered, disjoint, and covering the file from its first byte to its last.
     ///
-    /// Bytes kept from an earlier run are segments that are done. There are none while nothing is being fetched: before the origin
-    /// has answered, while its answers are settled at the end of a run, and while the download rests; a whole file is one segment.
-    /// Looking costs as much as there are segments, and not looking costs nothing.
+    /// The snapshot is at most a tenth of a second old. Bytes kept from an earlier run appear as segments in state `done`.
+    /// A download that is being verified or is complete has one segment. The array is empty before the origin has
+    /// answered, while connections are being closed for a pause or a failure, and while the download is queued, paused,
+    /// failed or cancelled. Each call takes time proportional to the number of segments.
     public var segments: [SegmentStatus] {
         get async {
             switch self.state {
@@ -49,44 +51,50 @@ public struct Download: Sendable, Identifiable {
         }
     }
 
-    /// The destination's path, as far as it is known: a response may still name another.
+    /// The destination's path as known so far. A response may still suggest another file name.
     public var path: String { self.job.path }
 
-    /// What it can be taken up from later, as it stands now; ``pause()`` returns one that is durable.
+    /// The current resume state. Use ``pause()`` to get one whose bytes are durable.
     public var resumeState: ResumeState { ResumeState(self) }
 
-    /// The events from now on. Any number of observers may listen, each at its own pace; each sequence ends after a
-    /// terminal event, which is also what a late observer of an ended download gets. One that falls more than 1024 events
-    /// behind loses the oldest, whatever they are; ``DownloadGroup/events`` loses progress only.
+    /// The events from now on, as a sequence that ends after a terminal event.
+    ///
+    /// Any number of observers may iterate, each at its own pace. The sequence of a download that is at rest delivers
+    /// its last terminal event and ends. An observer that falls more than 1024 events behind loses the oldest events of
+    /// any kind; ``DownloadGroup/events`` drops only progress.
     public var events: AsyncStream<DownloadEvent> { self.job.broadcaster.events() }
 
     // MARK: Control
 
-    /// Stops for now. Returns when all that was fetched is on disk and recorded, so that it would survive a power cut, or the download
-    /// has ended otherwise. Of a stream that cannot be gone on with, for the origin does no ranges or does not say its length, nothing is
-    /// recorded. Idempotent.
+    /// Pauses the download and waits until everything fetched is durable and recorded, or the download has ended
+    /// otherwise.
     ///
-    /// - Returns: What it can be taken up from, also by another process; absent if it is not paused, because it had ended
-    ///   before or was resumed meanwhile.
+    /// Nothing is recorded for a stream that cannot be resumed: the origin does not support ranges, or does not state
+    /// the length. Pausing a download that is at rest has no effect.
+    ///
+    /// - Returns: The state to resume from, in this process or another; `nil` if the download is not paused, because it
+    ///   had already ended or was resumed meanwhile.
     @discardableResult
     public func pause() async -> ResumeState? {
         await Self.wait(for: self.ask(.pause))
         return self.state == .paused ? self.resumeState : nil
     }
 
-    /// Asks to be paused without waiting for it.
+    /// Requests a pause without waiting for it.
     func requestPause() {
         self.engine.post(.event(self.job.id, .pause))
     }
 
-    /// Goes on after a pause or a failure. Idempotent: one that is under way or over is left alone. Whether there is something
-    /// to go on with is looked at when its turn comes; ``DownloadRequest/continuation`` says what if there is not.
+    /// Resumes a paused or failed download, or withdraws a pause in progress. Otherwise it has no effect.
+    ///
+    /// The part on disk is examined when the download's turn comes. ``DownloadRequest/continuation`` decides what
+    /// happens if there is none.
     public func resume() {
         self.job.broadcaster.reopen()
         self.engine.post(.event(self.job.id, .resume))
     }
 
-    /// Pauses it if it is under way, resumes it if it rests.
+    /// Pauses the download if it is active; resumes it if it is at rest.
     public func toggle() async {
         if self.job.broadcaster.isAtRest {
             self.resume()
@@ -95,22 +103,26 @@ public struct Download: Sendable, Identifiable {
         }
     }
 
-    /// Stops for good, and deletes what was fetched unless told to keep it. Returns when that is done. Idempotent.
+    /// Cancels the download for good and waits until that is done. Has no effect if it has already ended.
+    ///
+    /// - Parameter keepingPartial: Whether the part and its manifest stay on disk. If `false`, they are deleted.
     public func cancel(keepingPartial: Bool) async {
         await Self.wait(for: self.ask(.cancel(keepingPartial: keepingPartial)))
     }
 
-    /// Has its turn come before that of all others that wait. One whose turn has come already is left alone.
+    /// Moves a queued download to the front of the queue. Has no effect on a download that has started.
     public func moveToFront() {
         self.engine.post(.move(self.job.id, before: nil))
     }
 
-    /// Has its turn come just before another's. One whose turn has come already is left alone.
+    /// Moves a queued download in front of another. Has no effect on a download that has started.
     public func move(before other: Download) {
         self.engine.post(.move(self.job.id, before: other.job.id))
     }
 
-    /// Asks for something; the sequence ends once it is carried out.
+    /// Posts an event to the engine.
+    ///
+    /// - Returns: A sequence without elements that ends when the event has been carried out.
     func ask(_ event: MachineEvent) -> AsyncStream<Void> {
         let isPause = if case .pause = event { true } else { false }
         let (ticket, answer) = self.job.broadcaster.wish(isPause: isPause)
@@ -124,16 +136,16 @@ public struct Download: Sendable, Identifiable {
 
     // MARK: The end
 
-    /// Waits for the next terminal event.
+    /// Waits for the next terminal event and returns it.
     @discardableResult
     public func rest() async -> DownloadEvent {
         for await event in self.events where event.isTerminal { return event }
         return .cancelled
     }
 
-    /// Waits until the file is in place.
+    /// Waits until the download ends or pauses, and returns the result if the file is in place.
     ///
-    /// - Throws: ``DownloadError``; a paused or cancelled download has the code `cancelled`.
+    /// - Throws: ``DownloadError``. The code is `cancelled` if the download was paused or cancelled.
     public func result() async throws(DownloadError) -> DownloadResult {
         switch await self.rest() {
         case .completed(let result): return result

@@ -2,11 +2,11 @@ import HTTPTypes
 import SegmentedDownloadCore
 
 extension DownloadClient {
-    /// Asks what a server has, with one request for the file's first byte.
+    /// Returns what the server reports about a file, using one request for its first byte.
     ///
-    /// Mirrors are not asked, and nothing is written or tried again.
+    /// Mirrors are not queried, nothing is written and the request is not repeated.
     ///
-    /// - Throws: ``DownloadError`` as a download of that request would fail.
+    /// - Throws: The ``DownloadError`` that a download of the request would fail with.
     public func probe(_ request: DownloadRequest) async throws -> RemoteFile {
         let naming = DestinationNaming(request: request, id: Download.ID(rawValue: "0"), storage: self.storage)
         return try await self.ask(request, RangeRequest(lowerBound: 0, upperBound: 1)) {
@@ -15,16 +15,17 @@ extension DownloadClient {
         }
     }
 
-    /// Fetches a short text, such as a list of checksums, into memory.
+    /// Fetches a short text, such as a list of checksums, into memory. Invalid UTF-8 is replaced.
     ///
-    /// - Throws: ``DownloadError`` as a download of that request would fail; `space` if it has more bytes than allowed.
+    /// - Throws: The ``DownloadError`` that a download of the request would fail with; code `space` if the text is
+    ///   longer than `lengthMaximum` bytes.
     public func text(of request: DownloadRequest, lengthMaximum: Int = 1 << 20) async throws -> String {
         String(decoding: try await self.bytes(of: request, lengthMaximum: lengthMaximum), as: UTF8.self)
     }
 
     /// Fetches a short document, such as a metalink, into memory.
     ///
-    /// - Throws: As ``text(of:lengthMaximum:)``.
+    /// - Throws: The same errors as ``text(of:lengthMaximum:)``.
     public func bytes(of request: DownloadRequest, lengthMaximum: Int = 1 << 20) async throws -> [UInt8] {
         try await self.ask(request, RangeRequest(isRanged: false)) { _, _, response, _, body in
             guard case .whole = response else { throw response.failure(host: request.source.host) }
@@ -33,14 +34,14 @@ extension DownloadClient {
                 chunk.withBytes { bytes.append(contentsOf: $0) }
                 guard bytes.count <= lengthMaximum else {
                     throw Failure(
-                        .space, "\(request.source) is longer than \(lengthMaximum) bytes, and should be short")
+                        .space, "\(request.source) is longer than the limit of \(lengthMaximum) bytes")
                 }
             }
             return bytes
         }
     }
 
-    /// Makes one request to the source, as a download of it would.
+    /// Sends one request to the source, with the fields, credentials and redirect rules of a download.
     private func ask<Answer: Sendable>(
         _ request: DownloadRequest, _ range: RangeRequest,
         _ consume:
@@ -76,7 +77,7 @@ extension DownloadClient {
             resource = found
             takesRanges = true
         case .whole(let found): resource = found
-        // Of an empty file there is no first byte.
+        // An empty file has no first byte, so the origin answers 416.
         case .unsatisfiable(completeLength: 0?): resource = RemoteResource(completeLength: 0)
         default: throw response.failure(host: request.source.host)
         }
@@ -96,7 +97,9 @@ extension DownloadClient {
             resource: resource)
     }
 
-    /// - Throws: ``Failure`` with code `network` if it takes longer.
+    /// Runs `body` with a time limit.
+    ///
+    /// - Throws: ``Failure`` with code `network` if `body` takes longer than `time`.
     private func within<Answer: Sendable>(
         _ time: Duration, of host: String, _ body: @escaping @Sendable () async throws -> Answer
     ) async throws -> Answer {

@@ -1,43 +1,44 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// How downloads connect, and how much they may use.
+/// The settings of a client: how it connects, and how much its downloads may use.
 public struct DownloadConfiguration: Sendable {
-    /// What the downloads of one group may use together.
+    /// The limits that the downloads of one group share.
     public var limits = DownloadLimits()
-    /// How long a connection may take to be made, handshakes included. Default 15 s.
+    /// The time limit for making a connection, TLS handshake included. Default 15 s.
     public var connectTimeout: Duration = .seconds(15)
-    /// Whose certificates are believed, and which one is shown.
+    /// The certificate authorities that are trusted, and the client certificate.
     public var trust = TrustPolicy()
-    /// Which connections go through a proxy; the default is none, see ``ProxyPolicy/init(environment:)``.
+    /// The proxies to use. Default none; see ``ProxyPolicy/init(environment:)``.
     public var proxies = ProxyPolicy()
-    /// Where hosts are to be found, instead of what name servers say; of two for the same host and port the last one counts.
+    /// Fixed addresses of hosts, used instead of name resolution. The last entry for a host and port takes precedence.
     public var addresses: [HostAddress] = []
-    /// Names and passwords by host: for sources whose request has no ``DownloadRequest/credentials``.
+    /// User names and passwords by host, for requests without ``DownloadRequest/credentials``.
     public var netrc: Netrc?
-    /// What servers set is kept for the client's life, beside what was loaded.
+    /// The cookies to send. Cookies that servers set are added and kept for the client's lifetime.
     public var cookies = CookieJar()
-    /// Schemes that URLs and redirects may have; others fail with code `policy`.
+    /// The schemes allowed in URLs and redirects. Others fail with code `policy`.
     public var schemes: Set<String> = ["http", "https"]
-    /// Whether a redirect may lead from https to http.
+    /// Whether a redirect may lead from `https` to `http`. If not, it fails with code `policy`.
     public var allowsDowngrade = false
-    /// Whether redirects lead to hosts that are shown what the user sends along: fields, credentials and cookies.
+    /// Whether the user's fields, credentials and cookies are also sent to other hosts that a redirect leads to.
     public var trustsRedirects = false
-    /// Redirects followed for one request.
+    /// The maximum number of redirects followed for one request.
     public var redirectsMax = 20
-    /// Which network interfaces may be used; ``DownloadClient/update(network:)`` changes it.
+    /// The network interfaces that connections may use. ``DownloadClient/update(network:)`` changes it while downloads
+    /// run.
     public var network = NetworkPolicy()
-    /// What becomes of downloads that are over.
+    /// What happens to downloads that are completed, failed or cancelled.
     public var history = HistoryPolicy()
-    /// Where it is remembered how many connections paid; absent, the default, nowhere.
+    /// The file that remembers the best number of connections for each server; `nil`, the default, for none.
     public var memory: ServerMemory?
 
     public init() {}
 }
 
-/// Hands a client to `body` and closes its connections when that returns.
+/// Runs `body` with a client, and closes the client's connections when `body` returns.
 ///
-/// - Throws: ``DownloadError`` with code `usage` if the configuration cannot be used, and what `body` throws.
+/// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid, and any error that `body` throws.
 public func withDownloadClient<Answer: Sendable>(
     _ configuration: DownloadConfiguration = DownloadConfiguration(),
     _ body: (DownloadClient) async throws -> Answer
@@ -79,7 +80,8 @@ public struct DownloadClient: Sendable {
     private let threads: EngineThreads
     private let servers: ServerRecords?
 
-    /// A client over other effects than the system's: for tests that need them to fail, or to be replayed.
+    /// Creates a client with a given transport, storage, clock and seed. Tests use it to inject faults and to replay
+    /// runs.
     package init(
         configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
         clock: any EngineClock, seed: UInt64, threads: EngineThreads = .inherited
@@ -95,8 +97,8 @@ public struct DownloadClient: Sendable {
 
     /// Fetches one file and returns when it is in place.
     ///
-    /// - Throws: ``DownloadError``. What was fetched is kept; the same request goes on with it. When the task is
-    ///   cancelled the download stops where it is and the error's code is `cancelled`; what was claimed by then is kept.
+    /// - Throws: ``DownloadError``. Bytes that were fetched are kept, and the same request resumes the download. If the
+    ///   task is cancelled, the download is paused and the code is `cancelled`.
     public func download(_ request: DownloadRequest) async throws -> DownloadResult {
         try await self.withGroup { group in
             let download = try group.add(request)
@@ -108,8 +110,10 @@ public struct DownloadClient: Sendable {
         }
     }
 
-    /// Hands a group of downloads to `body`. Returns once `body` has, and every download of the group rests; throws at
-    /// once what `body` throws, after pausing them.
+    /// Runs `body` with a group of downloads, and returns when `body` has returned and every download of the group is
+    /// at rest.
+    ///
+    /// - Throws: Any error that `body` throws, after the group's downloads have been paused.
     public func withGroup<Answer: Sendable>(
         _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {
@@ -140,7 +144,7 @@ public struct DownloadClient: Sendable {
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 await engine.run()
-                // Also where the task was cancelled: nobody may wait for what cannot come.
+                // Also if the task was cancelled: otherwise a caller could wait for a download that can no longer end.
                 group.close()
                 log?.finish()
             }

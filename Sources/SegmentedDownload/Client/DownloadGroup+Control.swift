@@ -3,12 +3,14 @@ import SegmentedDownloadCore
 extension DownloadGroup {
     // MARK: All at once
 
-    /// Pauses every download listed now; returns, with the resume states of those that paused, when all that was fetched is
-    /// durable.
+    /// Pauses every download of the group and waits until everything fetched is durable.
+    ///
+    /// - Returns: The resume states of the downloads that are paused.
     @discardableResult
     public func pauseAll() async -> [ResumeState] {
         let downloads = self.downloads
-        // From the last on: else each one that stops lets the next begin, only to be stopped itself.
+        // From the last one on: otherwise each download that stops would let the next one start, only to be stopped
+        // too.
         let answers = downloads.reversed().map { $0.ask(.pause) }
         for answer in answers { await Download.wait(for: answer) }
         return downloads.filter { $0.state == .paused }.map(\.resumeState)
@@ -18,12 +20,14 @@ extension DownloadGroup {
         for download in self.downloads.reversed() { download.requestPause() }
     }
 
-    /// Goes on with every paused or failed download.
+    /// Resumes every paused or failed download.
     public func resumeAll() {
         for download in self.downloads { download.resume() }
     }
 
-    /// Cancels every download listed now; returns when all have stopped, and what was to be deleted is.
+    /// Cancels every download of the group and waits until all have stopped.
+    ///
+    /// - Parameter keepingPartial: Whether parts and manifests stay on disk. If `false`, they are deleted.
     public func cancelAll(keepingPartial: Bool = true) async {
         let answers = self.downloads.reversed().map { $0.ask(.cancel(keepingPartial: keepingPartial)) }
         for answer in answers { await Download.wait(for: answer) }
@@ -31,14 +35,16 @@ extension DownloadGroup {
 
     // MARK: Watching
 
-    /// What happens in the group from now on. Any number of observers may listen, each at its own pace; one that is slow misses
-    /// progress, never a beginning or an end. The sequence ends with the group.
+    /// The group's events from now on, as a sequence that ends with the group.
+    ///
+    /// Any number of observers may iterate, each at its own pace. A slow observer misses progress, segment and
+    /// checkpoint events, and no others.
     public var events: AsyncStream<Event> { self.hub.events() }
 
-    /// How the downloads stand that are not under way.
+    /// The number of downloads that are completed, failed, paused and cancelled, and their bytes.
     public var summary: GroupSummary { self.hub.summary }
 
-    /// Waits until no download is under way: every one has completed, failed, paused or been cancelled.
+    /// Waits until no download is active: every one has completed, failed, paused or been cancelled.
     @discardableResult
     public func waitForAll() async -> GroupSummary { await self.hub.waitForAll() }
 }

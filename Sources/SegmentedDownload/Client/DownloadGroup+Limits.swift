@@ -1,34 +1,34 @@
 public import SegmentedDownloadCore
 
 extension DownloadGroup {
-    /// What the downloads of the group may use together.
+    /// The limits that the group's downloads share.
     public var limits: DownloadLimits { self.engine.currentLimits }
 
-    /// Changes what the downloads of the group may use together, from now on.
+    /// Changes the limits that the group's downloads share, effective immediately.
     ///
-    /// More is made use of at once. Less takes effect at once, too, in the way that loses least: a connection that is nearly
-    /// done is waited for, for half a second at most; another is closed once what it is writing is written, and the rest of
-    /// its segment is fetched later. A stream that cannot be gone on with is left to end by itself. Fewer `downloads` pause
-    /// no file that has begun; no other begins until there is room.
+    /// When the number of connections is lowered, the engine closes those whose loss costs least. It waits at most half
+    /// a second for a connection that is nearly done. Others finish the write under way, and the rest of their segments
+    /// is fetched later. A stream that cannot be resumed runs to its end. Fewer `downloads` do not pause a download
+    /// that has started; no other starts until there is room.
     public func update(_ limits: DownloadLimits) {
         self.engine.update(limits)
     }
 }
 
 extension Download {
-    /// Gives the download another share of connections and bytes beside others, and another turn if it waits for one.
+    /// Changes the download's share of connections and bandwidth, and its place in the queue if it has not started.
     ///
-    /// - Parameter priority: above 0, up to 1; what lies outside is taken for the nearest that is allowed.
+    /// - Parameter priority: Above 0, up to 1. Values outside are clamped.
     public func update(priority: Double) {
         self.engine.post(.adjust(.priority(self.job.id, priority)))
     }
 
-    /// Changes how many connections fetch the file. Where there are too many, those with which least is lost are closed.
+    /// Changes how many connections fetch the file. Surplus connections are closed, those whose loss costs least first.
     public func update(segments: DownloadOptions.Segments) {
         self.engine.post(.adjust(.segments(self.job.id, segments.clamped)))
     }
 
-    /// Limits how many bytes of this file come in a second; absent for no limit. Bytes of bodies count.
+    /// Limits the rate of this file in bytes of message bodies per second; `nil` removes the limit.
     public func update(bytesPerSecond: Int64?) {
         self.engine.post(.limit(self.job.id, bytesPerSecond: bytesPerSecond))
     }

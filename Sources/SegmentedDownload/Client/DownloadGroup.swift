@@ -2,20 +2,20 @@ import HTTPTypes
 import SegmentedDownloadCore
 import Synchronization
 
-/// Many downloads under one budget of connections.
+/// A set of downloads that share one budget of connections and bandwidth.
 ///
-/// Everything may be called from any number of tasks at any time. Asking twice for the same is asking once.
+/// All methods may be called from any task at any time.
 public final class DownloadGroup: Sendable {
     private struct State {
         var registry = DownloadRegistry()
         var isClosed = false
     }
 
-    /// What the group is called, if ``DownloadClient/withGroup(named:in:limits:history:_:)`` made it.
+    /// The group's name, if ``DownloadClient/withGroup(named:in:limits:history:_:)`` made it.
     public let name: String?
-    /// Where relative destinations lead.
+    /// The directory that relative destinations are resolved against.
     public let directory: String
-    /// What becomes of downloads that are over.
+    /// What happens to downloads that are completed, failed or cancelled.
     public let history: HistoryPolicy
 
     let engine: DownloadEngine
@@ -46,27 +46,31 @@ public final class DownloadGroup: Sendable {
 
     // MARK: Adding
 
-    /// Adds a download; it starts as soon as its turn comes.
+    /// Adds a download, which starts when the group's limits allow it.
     ///
-    /// A request with the ``DownloadRequest/id`` of a download that is there, or with its URL and destination, adds nothing: the
-    /// one that is there is returned as it stands, running, paused or failed. One that is over, completed or cancelled, makes
-    /// room for the new one.
+    /// If the group has a download that is not over and has the same ``DownloadRequest/id``, or the same URL and
+    /// destination, nothing is added and that download is returned. A completed or cancelled download is replaced by
+    /// the new one.
     ///
-    /// - Throws: ``DownloadError`` with code `usage` as ``DownloadRequest/validate()`` does, `cancelled` if the group has ended.
+    /// - Throws: ``DownloadError`` with code `usage` if the request is invalid (see ``DownloadRequest/validate()``),
+    ///   `policy` if a source's scheme is not allowed, `cancelled` if the group has ended.
     @discardableResult
     public func add(_ request: DownloadRequest) throws(DownloadError) -> Download {
         try self.add(request, restingAt: nil)
     }
 
-    /// Adds a download that rests until it is resumed.
+    /// Adds a download in state `paused`.
     ///
-    /// - Throws: As ``add(_:)``.
+    /// - Throws: The same errors as ``add(_:)``.
     @discardableResult
     public func add(paused request: DownloadRequest) throws(DownloadError) -> Download {
         try self.add(request, restingAt: DownloadProgress())
     }
 
-    /// - Parameter isResolved: Whether a relative destination is the process's, and not the group's.
+    /// - Parameters:
+    ///   - progress: The progress of a download that is added in state `paused`; `nil` to queue it.
+    ///   - isResolved: Whether a relative destination is relative to the process's working directory, not to the
+    ///     group's directory.
     func add(
         _ given: DownloadRequest, restingAt progress: DownloadProgress?, isResolved: Bool = false
     ) throws(DownloadError) -> Download {
@@ -98,7 +102,8 @@ public final class DownloadGroup: Sendable {
             job.broadcaster.relay { [weak self, weak job] signal in
                 if let job { self?.handle(signal, of: job) }
             }
-            // All under the lock: whoever finds the job may say something to it, which the engine must hear after this.
+            // In the same critical section: another task that finds the job may post events, which must reach the
+            // engine after `.add`.
             for old in state.registry.add(job) { self.forget(old) }
             self.hub.added(self.download(job), isPaused: progress != nil)
             self.engine.post(.add(job))
@@ -110,32 +115,32 @@ public final class DownloadGroup: Sendable {
 
     // MARK: Finding
 
-    /// The downloads listed, in the order they were added.
+    /// The listed downloads, in the order they were added.
     public var downloads: [Download] {
         self.state.withLock { $0.registry.jobs }.map { self.download($0) }
     }
 
-    /// Those that a test holds for, in order.
+    /// The listed downloads that satisfy a predicate, in the order they were added.
     public func downloads(where isIncluded: (Download) throws -> Bool) rethrows -> [Download] {
         try self.downloads.filter(isIncluded)
     }
 
-    /// Those that stand so, in order.
+    /// The listed downloads in a given state, in the order they were added.
     public func downloads(_ state: DownloadState) -> [Download] {
         self.downloads.filter { $0.state == state }
     }
 
-    /// The one of that name. One step, however many there are.
+    /// The download with an identifier. Takes constant time.
     public func download(id: Download.ID) -> Download? {
         self.state.withLock { $0.registry.job(id) }.map { self.download($0) }
     }
 
-    /// The latest one of that source, restored ones included. One step, however many there are.
+    /// The latest download of a source, restored ones included. Takes constant time.
     public func download(for source: SourceURL) -> Download? {
         self.state.withLock { $0.registry.jobs(source).last }.map { self.download($0) }
     }
 
-    /// The one that goes on with a path's remains, if it is not over.
+    /// The download of a source and destination path that is not over.
     func download(for source: SourceURL, at path: String) -> Download? {
         self.state.withLock { $0.registry.jobs(source) }.first { $0.path == path && !$0.state.isOver }
             .map { self.download($0) }
@@ -145,9 +150,9 @@ public final class DownloadGroup: Sendable {
 
     // MARK: Forgetting
 
-    /// Takes a download from the list, for good: it is stopped first if it is not over. Its files stay.
+    /// Removes a download from the list, cancelling it first if it is not over. Its files stay on disk.
     public func remove(_ download: Download) async {
-        // Not paused: somebody might resume what is in no list any more.
+        // Not paused: a caller that holds the download could resume it after it has left the list.
         await download.cancel(keepingPartial: true)
         let isListed = self.state.withLock { state in
             let isListed = state.registry.remove(download.job)
@@ -168,14 +173,14 @@ public final class DownloadGroup: Sendable {
         }
     }
 
-    /// What the group does about an event before anybody else hears of it.
+    /// Updates the group for a job's event, before any observer receives the event.
     private func handle(_ signal: EventBroadcaster.Signal, of job: DownloadJob) {
         let download = self.download(job)
         switch signal {
         case .reopened: self.hub.reopened(download)
         case .happened(let event):
             self.historyLog?.note(event, of: download)
-            // Beside others a file has what they leave it.
+            // A count found while other downloads were active says nothing: they shared the bandwidth.
             if case .completed = event, let connections = job.connectionsLearned, !self.isBusy(beside: job) {
                 self.servers?.learn(connections, to: job.request.source.origin)
             }
@@ -188,7 +193,7 @@ public final class DownloadGroup: Sendable {
         }
     }
 
-    /// The engine has ended: whatever was added since will never begin.
+    /// Ends the group after the engine has ended. Downloads added since are cancelled.
     func close() {
         let jobs = self.state.withLock { state in
             state.isClosed = true

@@ -1,35 +1,37 @@
 import SegmentedDownloadCore
 
-/// What the downloads of a group may use together.
+/// The limits that the downloads of a group share.
 ///
-/// All of it may be changed while downloads run, see ``DownloadGroup/update(_:)``.
+/// They may be changed while downloads run; see ``DownloadGroup/update(_:)``.
 public struct DownloadLimits: Hashable, Sendable {
-    /// Connections open at once, over all hosts; at least 1. Fewer where the process may not open so many descriptors: with
-    /// those of the files, `RLIMIT_NOFILE` bounds them.
-    public var connections = 64
-    /// Connections open at once to one host; at least 1. Browsers stop at 6, download managers at 16.
-    public var connectionsPerHost = 16
-    /// Files fetched at once, at least 1; the rest waits. No more are begun than there are connections for.
-    public var downloads = 5
-    /// Bytes per second, all downloads together, at least 1; absent for no limit.
+    /// The maximum number of open connections to all hosts; at least 1.
     ///
-    /// Bytes of bodies count, those of heads and of encryption do not. Over any five seconds the limit is exceeded by 3 % at
-    /// most. While more wants to come than may, downloads share it in proportion to their priority.
+    /// `RLIMIT_NOFILE` may allow fewer, because files need descriptors too.
+    public var connections = 64
+    /// The maximum number of open connections to one host; at least 1. Browsers use 6, download managers 16.
+    public var connectionsPerHost = 16
+    /// The maximum number of files fetched at the same time; at least 1. Not more start than there are connections.
+    public var downloads = 5
+    /// The maximum rate of all downloads together, in bytes per second; at least 1, `nil` for no limit.
+    ///
+    /// Only bytes of message bodies count, not heads or TLS overhead. Over any five seconds the limit is exceeded by at
+    /// most 3 %. Downloads share a limited rate in proportion to their priority.
     public var bytesPerSecond: Int64?
-    /// Bytes per second from one host, at least 1; absent for no limit. Bytes of bodies count.
+    /// The maximum rate from one host, in bytes of message bodies per second; at least 1, `nil` for no limit.
     public var bytesPerSecondPerHost: Int64?
 
-    /// Bytes of responses in memory at once, all downloads together; absent for no limit.
+    /// The maximum number of response bytes held in memory by all downloads together; `nil` for no limit.
     ///
-    /// It bounds what has been read from sockets and is not written to files yet: for each connection a piece being written and one
-    /// that waits for it, and where there is encryption what the second one is decrypted from. Every connection there may be has an
-    /// equal share of it, at least 128 KiB: where `connections` is more than there are shares, fewer are opened, and less than
-    /// 128 KiB counts as that. The smaller the shares are, the more calls a byte costs.
+    /// The limit covers bytes that have been read from sockets and are not yet written to files: for each connection
+    /// the piece being written, the next piece, and with TLS the records that the next piece is decrypted from. Every
+    /// allowed connection has an equal share of at least 128 KiB. If the limit is too small for `connections` shares,
+    /// fewer connections are opened; a limit below 128 KiB counts as 128 KiB. Smaller shares need more system calls per
+    /// byte.
     ///
-    /// Not counted are what does not grow with speed, such as heads, manifests and the program itself, and what the system's own socket
-    /// buffers hold; where a server ends a response by closing its connection, the rest of it is taken from these at once. A limit that
-    /// is lowered holds for what is read from then on; a stream that cannot be gone on with is left to end by itself, as a share too
-    /// many.
+    /// The limit does not cover memory that is independent of speed, such as heads, manifests and the program itself,
+    /// nor the kernel's socket buffers. When a server ends a response by closing its connection, the rest of the
+    /// response is read from the socket buffer at once. A lowered limit applies to later reads. A stream that cannot be
+    /// resumed keeps its connection until it ends, even if that is one share too many.
     public var memory: Int64?
 
     public init() {}
@@ -43,10 +45,10 @@ public struct DownloadLimits: Hashable, Sendable {
         return limits
     }
 
-    /// 128 KiB: three receive buffers of the shortest length and what records of TLS add to them, rounded up to a power of two.
+    /// 128 KiB: three receive buffers of the shortest length plus TLS record overhead, rounded up to a power of two.
     private static let shareMin: Int64 = 128 << 10
 
-    /// As many connections as there may be, and as there are descriptors for and shares of the memory.
+    /// The number of connections that the limits, the process's descriptors and the memory shares allow.
     private var connectionsAllowed: Int {
         let connections = min(max(self.connections, 1), DescriptorLimit.connections(files: max(self.downloads, 1)))
         guard let memory else { return connections }

@@ -1,39 +1,39 @@
-/// How the downloads of a group have ended.
+/// The number of downloads of a group by outcome.
 ///
-/// It counts all that were ever added, each as what it is now: one that failed and was resumed is not a failure any more.
+/// Each download counts once, with its present state: one that failed and was resumed is not counted as failed.
 public struct GroupSummary: Hashable, Sendable {
     /// Downloads whose file is in place.
     public var completed = 0
-    /// Downloads that failed and were not resumed.
+    /// Downloads that failed and were not resumed or removed.
     public var failed = 0
-    /// Downloads that rest until they are resumed.
+    /// Downloads that are paused.
     public var paused = 0
-    /// Downloads that were stopped for good.
+    /// Downloads that were cancelled.
     public var cancelled = 0
-    /// Bytes of the completed files.
+    /// The total length of the completed files in bytes.
     public var bytes: Int64 = 0
-    /// Body bytes received for them.
+    /// Body bytes received for the completed files.
     public var bytesFetched: Int64 = 0
 
     public init() {}
 
-    /// Whether every file is there.
+    /// Whether no download has failed, is paused or was cancelled.
     public var isComplete: Bool { self.failed == 0 && self.paused == 0 && self.cancelled == 0 }
 }
 
 extension DownloadGroup {
-    /// Something that happened in a group, for its observers.
+    /// An event of a group, for its observers.
     public enum Event: Sendable {
-        /// It is listed from now on.
+        /// A download was added to the list.
         case added(Download)
-        /// What a download's own observers hear. The download has its id, request and ``DownloadRequest/userInfo``.
+        /// An event of one download. The handle gives its id, request and ``DownloadRequest/userInfo``.
         case download(Download, DownloadEvent)
-        /// It is listed no more.
+        /// A download was removed from the list.
         case removed(Download)
-        /// The last download that was under way has ended or paused. Comes again each time that happens.
+        /// The last active download has ended or paused. May occur more than once.
         case allCompleted(GroupSummary)
 
-        /// Whether a slow observer may miss it: the next one says the same and more.
+        /// Whether a slow observer may miss the event, because a later one supersedes it.
         var isDispensable: Bool {
             switch self {
             case .download(_, let event):

@@ -1,13 +1,18 @@
-/// What becomes of downloads that are over.
+/// What happens to downloads that are completed, failed or cancelled.
 public struct HistoryPolicy: Hashable, Sendable {
-    /// Whether completed and cancelled downloads stay in ``DownloadGroup/downloads`` until they are removed. A group that fetches
-    /// for weeks wants them to leave; whoever holds a ``Download`` still reads its end from it.
+    /// Whether completed and cancelled downloads stay in ``DownloadGroup/downloads`` until they are removed.
+    ///
+    /// Set it to `false` in a group that runs for weeks. A ``Download`` handle still gives the result.
     public var listsFinished = true
-    /// A file that gets a line for every download that completes, fails or is cancelled, at the end of the group at the latest; absent
-    /// for none. Where another process holds the file's lock for longer than a moment, lines are lost.
+    /// The path of a history file with one line for each download that completes, fails or is cancelled; `nil` for
+    /// none.
+    ///
+    /// Lines are written by the time the group ends. Lines are lost if another process holds the file's lock for too
+    /// long.
     public var path: String?
-    /// The file is begun anew when it would grow longer, in bytes, and the one before is kept with `.1` behind its name. 1 MiB: some
-    /// four thousand downloads.
+    /// The maximum length of the history file in bytes. Default 1 MiB, about four thousand downloads.
+    ///
+    /// A file that would grow longer is renamed to the same name with the suffix `.1`, and a new one is begun.
     public var lengthMaximum: Int64 = 1 << 20
 
     public init(path: String? = nil) {
@@ -15,30 +20,30 @@ public struct HistoryPolicy: Hashable, Sendable {
     }
 }
 
-/// A download that ended, as the history has it.
+/// The history's record of a download that ended.
 public struct HistoryEntry: Codable, Hashable, Sendable {
-    /// How it ended.
+    /// How a download ended.
     public enum Outcome: String, Codable, Hashable, Sendable, CaseIterable {
         case completed, failed, cancelled
     }
 
-    /// When it ended, in seconds since 1970.
+    /// The time at which it ended, in seconds since 1970.
     public var time: Int64
     /// The download's name in its group.
     public var id: String
-    /// Safe to show: no user name, no password, no query.
+    /// The source, safe to show: no user name, no password, no query.
     public var url: String
-    /// The destination.
+    /// The destination's path.
     public var path: String
-    /// The file's length, or what was there of it in the end.
+    /// The file's length if it completed, else the bytes of it that were present, in bytes.
     public var bytes: Int64
     /// How it ended.
     public var outcome: Outcome
-    /// The error's ``DownloadError/Code``, absent if there was none.
+    /// The raw value of the error's ``DownloadError/Code``; `nil` if there was no error.
     public var code: String?
-    /// The error in a line, safe to show; absent if there was none.
+    /// The error's message in one line, safe to show; `nil` if there was no error.
     public var message: String?
-    /// As the request had it.
+    /// The request's ``DownloadRequest/userInfo``.
     public var userInfo: [String: String]
 
     enum CodingKeys: String, CodingKey {
@@ -48,30 +53,30 @@ public struct HistoryEntry: Codable, Hashable, Sendable {
 }
 
 extension DownloadGroup {
-    /// The downloads that ended, oldest first, those of earlier runs included; what cannot be read is passed over.
+    /// The history's entries, oldest first, including those of earlier runs. Malformed lines are skipped.
     ///
-    /// - Throws: ``DownloadError`` with code `file` if there is a history that cannot be opened.
+    /// - Throws: ``DownloadError`` with code `file` if the history file exists and cannot be opened.
     public func historyEntries() throws(DownloadError) -> [HistoryEntry] {
         try self.historyLog?.entries() ?? []
     }
 }
 
 extension HistoryPolicy {
-    /// What keeps the history, if there is one.
+    /// The log that writes the history file; `nil` if there is no file.
     func log(clock: any EngineClock) -> HistoryLog? {
         self.path.map { HistoryLog(HistoryFile(path: $0, lengthMaximum: self.lengthMaximum), clock: clock) }
     }
 }
 
 extension HistoryLog {
-    /// Has a line written if an event ends a download. History is a convenience: what goes wrong with it fails no download.
+    /// Writes a line if the event ends a download. An error in the history does not fail the download.
     func note(_ event: DownloadEvent, of download: Download) {
         if let entry = HistoryEntry(event, of: download) { self.note(entry) }
     }
 }
 
 extension HistoryEntry {
-    /// Absent for what ends nothing.
+    /// Returns `nil` if the event does not end the download.
     fileprivate init?(_ event: DownloadEvent, of download: Download) {
         var (bytes, path) = (download.snapshot.bytesDone, download.path)
         var error: DownloadError?

@@ -1,30 +1,30 @@
 import SegmentedDownloadCore
 
 extension DownloadClient {
-    /// Hands a group of its own to `body`: what one user, project or purpose fetches, apart from all others.
+    /// Runs `body` with a group that has its own directory, history and limits.
     ///
-    /// Its name is a directory: relative destinations lead there, ``DownloadGroup/restore(from:_:_:)`` looks there, and
-    /// ``DownloadGroup/diskUsage()`` and ``DownloadGroup/removeAll()`` are about what is there. Its history is kept there too, and its
-    /// limits are its own.
+    /// The group's name is the name of its directory. Relative destinations are resolved against it,
+    /// ``DownloadGroup/restore(from:_:_:)`` searches it, and ``DownloadGroup/diskUsage()`` and
+    /// ``DownloadGroup/removeAll()`` apply to it.
     ///
     /// - Parameters:
-    ///   - name: A file name, not hidden and without a slash.
-    ///   - base: Where the directory is; it is created if it is missing.
-    ///   - limits: Those of the client's configuration if absent.
-    ///   - history: A file in the directory if absent.
-    /// - Throws: ``DownloadError`` with code `usage` for a name that is none, `file` if the directory cannot be made, and what `body`
-    ///   throws.
+    ///   - name: A file name without a slash and without a leading dot.
+    ///   - base: The parent of the group's directory. The directory is created if it is missing.
+    ///   - limits: The group's limits; `nil` for those of the client's configuration.
+    ///   - history: The group's history policy; `nil` for a file `.segdl-history` in the directory.
+    /// - Throws: ``DownloadError`` with code `usage` if the name is invalid, `file` if the directory cannot be created,
+    ///   and any error that `body` throws.
     public func withGroup<Answer: Sendable>(
         named name: String, in base: String = ".", limits: DownloadLimits? = nil, history: HistoryPolicy? = nil,
         _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {
         guard let safe = SafeFilename(untrusted: name), safe.value == name else {
             throw DownloadError(
-                .usage, "\"\(name.printable)\" is no name for a group",
-                hint: "A group's name is a file name that is not hidden")
+                .usage, "\"\(name.printable)\" is not a valid group name",
+                hint: "Use a file name without slashes that does not begin with a dot")
         }
         let directory = DestinationPaths(directory: base, name: name).destination
-        // Hidden: no server can suggest a name that begins with a dot.
+        // Hidden: a file name that a server suggests never begins with a dot.
         let history = history ?? HistoryPolicy(path: directory + "/.segdl-history")
         return try await self.withGroup(
             name: name, directory: directory, limits: limits, history: history, makesDirectory: true, body)
@@ -32,17 +32,17 @@ extension DownloadClient {
 }
 
 extension DownloadGroup {
-    /// The group that ``DownloadClient/withSharedGroup(_:)`` has made for this task and those within it; absent outside.
+    /// The group of the enclosing ``DownloadClient/withSharedGroup(_:)``; `nil` outside of one.
     ///
-    /// In place of a singleton: it begins and ends with a scope, so nothing of it is left running, and each test or request may have its
-    /// own. A detached task does not inherit it.
+    /// It replaces a singleton. The group lives as long as the scope, so nothing keeps running, and each test or
+    /// request may have its own. Child tasks inherit it; detached tasks do not.
     @TaskLocal public static var shared: DownloadGroup?
 }
 
 extension DownloadClient {
-    /// Runs `body` with a group that all it calls reach as ``DownloadGroup/shared``, without its being handed on.
+    /// Runs `body` with a group that the functions it calls can access as ``DownloadGroup/shared``.
     ///
-    /// - Throws: What `body` throws.
+    /// - Throws: Any error that `body` throws.
     public func withSharedGroup<Answer: Sendable>(
         _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {

@@ -1,21 +1,22 @@
-/// Which of the system's network interfaces connections may use.
+/// The network interfaces and address families that connections may use.
 ///
-/// It is the client's, see ``DownloadConfiguration/network``, and may be changed while downloads run, see
-/// ``DownloadClient/update(network:)``. No request is sent on a connection that turns out to go over another interface: it is
-/// closed first. Which way packets take is the system's routing, as ever: naming an interface has connections begin at its address.
+/// Set it in ``DownloadConfiguration/network``; ``DownloadClient/update(network:)`` changes it while downloads run.
+/// Naming an interface binds connections to the interface's address; the system's routing table still decides which way
+/// packets take. A connection that uses another interface is closed before a request is sent on it.
 public struct NetworkPolicy: Hashable, Sendable {
-    /// Names such as `eth0`, or addresses of this machine, in the order of preference; absent for any. Where a host has addresses
-    /// of both families, and so has the interface, IPv4 is used.
-    public var interfaces: [String]?
-    /// Whether connections may go over interfaces where bytes cost money.
+    /// Interface names such as `eth0`, or addresses of this machine, in order of preference; `nil` for any.
     ///
-    /// Those are what Linux calls `wwan` (mobile broadband) and `bluetooth`, and `ppp…`. A wireless network that a phone
-    /// provides looks like any other.
+    /// If both the host and the interface have IPv4 and IPv6 addresses, IPv4 is used.
+    public var interfaces: [String]?
+    /// Whether connections may use metered interfaces.
+    ///
+    /// Linux device types `wwan` (mobile broadband) and `bluetooth`, and names that begin with `ppp`, count as metered.
+    /// A Wi-Fi network that a phone provides cannot be recognised.
     public var allowsMetered = true
-    /// The addresses that connections may lead to; absent for any.
+    /// The only address family to connect to; `nil` for both.
     public var family: Family?
 
-    /// A kind of address.
+    /// An address family.
     public enum Family: String, Hashable, Sendable { case ipv4, ipv6 }
 
     public init(interfaces: [String]? = nil, allowsMetered: Bool = true, family: Family? = nil) {
@@ -26,9 +27,11 @@ public struct NetworkPolicy: Hashable, Sendable {
 }
 
 extension DownloadClient {
-    /// Changes which interfaces may be used, from now on and for what runs: connections over others are closed, what they brought is
-    /// kept, and the same downloads go on over what is allowed. Where nothing is, they try again as for any network that is down, and
-    /// fail after ``DownloadRequest/retries``.
+    /// Changes the network policy, effective immediately and also for running downloads.
+    ///
+    /// Connections over other interfaces are closed and the bytes they brought are kept; the downloads continue over
+    /// allowed interfaces. If there is none, they retry as if the network were down, and fail after
+    /// ``DownloadRequest/retries`` attempts.
     public func update(network policy: NetworkPolicy) {
         self.transport.apply(policy)
     }

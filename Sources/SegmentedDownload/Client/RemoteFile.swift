@@ -1,29 +1,32 @@
 import SegmentedDownloadCore
 
-/// What a server says of a file, without the file.
+/// What a server reports about a file, without the file's content.
 public struct RemoteFile: Hashable, Sendable {
-    /// The source, safe to show.
+    /// The requested URL, safe to show.
     public let source: String
-    /// Where it led, safe to show: the targets of redirects, in their order.
+    /// The targets of the redirects in order, safe to show.
     public let redirects: [String]
-    /// The HTTP status of the last answer.
+    /// The HTTP status of the last response.
     public let status: Int
-    /// Absent where the server does not say.
+    /// The complete length in bytes; `nil` if the server does not state it.
     public let length: Int64?
-    /// Whether parts of it can be asked for: if not, one connection fetches it, and what was interrupted begins anew.
+    /// Whether the server supports range requests. If not, one connection fetches the file, and an interrupted download
+    /// starts over.
     public let takesRanges: Bool
-    /// The entity tag or date that tells versions apart, with the kind before it; absent if there is none.
+    /// The entity tag or modification date with its kind, safe to show; `nil` if there is none.
     public let validator: String?
-    /// The digest that the server says it has.
+    /// The digest of the whole file that the server states (RFC 9530).
     public let digest: ExpectedDigest?
-    /// The media type.
+    /// The media type; `nil` if the server does not state it.
     public let type: String?
-    /// What the file would be called.
+    /// The file name that a download would use.
     public let name: String
-    /// Other sources of the same bytes that the server names (RFC 6249), the best one first, none twice and 200 at most. Nothing but its
-    /// word says that they are: as ``DownloadRequest/mirrors`` they are held to each other's bytes.
+    /// Other sources that the server links to (RFC 6249), best first, without duplicates, at most 200.
+    ///
+    /// Only the server claims that they have the same bytes. As ``DownloadRequest/mirrors`` they are compared with each
+    /// other.
     public let duplicates: [SourceURL]
-    /// Where the server says that a metalink of the file is.
+    /// The URL of a metalink of the file that the server links to.
     public let metalink: SourceURL?
     let resource: RemoteResource
 }

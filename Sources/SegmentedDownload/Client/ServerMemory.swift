@@ -4,30 +4,34 @@
     import Foundation
 #endif
 
-/// Remembers for each server how many connections paid, so that the next download from there begins with as many.
+/// A file that remembers the best number of connections for each server, so that the next download starts with that
+/// many.
 ///
-/// A server is known by scheme, name and port of the first URL, wherever that redirects to. What is found is written when a group ends.
-/// Only for ``DownloadRequest/Segments/automatic``, and only what was found by trying. It is a cache: it may be deleted at any time, and
-/// whatever is wrong with it fails no download. Loopback addresses are not remembered, for there is nothing to gain.
+/// A server is identified by scheme, host and port of the requested URL, regardless of redirects. Only downloads with
+/// ``DownloadRequest/Segments/automatic`` use it, and only numbers found by measurement are stored. The file is written
+/// when a group ends. It is a cache: you may delete it at any time, and a damaged file does not fail a download.
+/// Loopback addresses are not stored.
 public struct ServerMemory: Hashable, Sendable {
-    /// A file that any number of processes may share; its directory is made where it is missing, for its owner alone.
+    /// The file's path. Any number of processes may share the file. A missing directory is created, accessible to its
+    /// owner only.
     public var path: String
-    /// After so long the number is found anew.
+    /// How long a number is used before it is measured again. Default 24 hours.
     public var lifetime: Duration = .seconds(24 * 3600)
 
-    /// For tests, whose servers are all on loopback.
+    /// Whether loopback addresses are stored. Used by tests, whose servers are on loopback.
     var includesLoopback = false
 
     public init(path: String) {
         self.path = path
     }
 
-    /// `segdl/servers.json` in the user's cache directory; absent where the environment names neither that nor a home.
+    /// `segdl/servers.json` in the user's cache directory; `nil` if the environment has neither `XDG_CACHE_HOME` nor
+    /// `HOME`.
     ///
     /// Source: XDG Base Directory Specification, `XDG_CACHE_HOME`.
     public static var standard: ServerMemory? {
         let environment = ProcessInfo.processInfo.environment
-        // Relative ones are to be ignored, says the specification.
+        // The specification says to ignore relative paths.
         let directory = [environment["XDG_CACHE_HOME"], environment["HOME"].map { "\($0)/.cache" }]
             .compactMap { $0 }.first { $0.hasPrefix("/") }
         return directory.map { ServerMemory(path: "\($0)/segdl/servers.json") }

@@ -1,4 +1,4 @@
-/// This library's version.
+/// The version of this library.
 public enum SegmentedDownloadVersion {
     public static let string = "0.1.0"
 }

@@ -1,16 +1,16 @@
 import SegmentedDownloadCore
 
-/// Digests of files by their names, as `sha256sum` and its kin write them and `openssl dgst` and BSD's `sha256` do.
+/// A list of checksums by file name, in the formats of `sha256sum`, `openssl dgst` and BSD's `sha256`.
 public struct ChecksumList: Hashable, Sendable {
     private struct Entry: Hashable {
-        /// The parts of its path; absent where a line has a digest alone.
+        /// The components of the path; `nil` if the line has only a digest.
         var path: [Substring]?
         var digest: ExpectedDigest
     }
 
     private var entries: [Entry] = []
 
-    /// Reads a list; lines that are none, such as signatures around it, are passed over.
+    /// Parses a list. Other lines, such as the signature around it, are skipped.
     public init(_ text: String) {
         for line in text.split(whereSeparator: \.isNewline) {
             let line = Self.trimmed(line)
@@ -20,11 +20,12 @@ public struct ChecksumList: Hashable, Sendable {
 
     public var isEmpty: Bool { self.entries.isEmpty }
 
-    /// The strongest digest of a file; of a list with one line without a name that one's.
+    /// The strongest digest for a file; `nil` if the list has none. A list that consists of one digest without a name
+    /// matches every file.
     ///
-    /// - Parameter path: the file's name, with as much of its path as is known. Of several files of one name in a list it is the one
-    ///   whose path agrees the farthest with that.
-    /// - Throws: ``DownloadError`` with code `usage` if it may be several files'.
+    /// - Parameter path: The file's name, with as much of its path as is known. If several entries have that name, the
+    ///   entry whose path has the longest common suffix is used.
+    /// - Throws: ``DownloadError`` with code `usage` if several entries match equally well and differ.
     public func digest(of path: String) throws(DownloadError) -> ExpectedDigest? {
         let parts = path.split(separator: "/")
         guard let name = parts.last else { return nil }
@@ -47,7 +48,7 @@ public struct ChecksumList: Hashable, Sendable {
         return strongest.first
     }
 
-    /// `SHA256 (name) = digits`.
+    /// Parses `SHA256 (name) = digits`.
     private static func tagged(_ line: String) -> Entry? {
         guard let open = line.firstIndex(of: "("), let close = line.lastIndex(of: ")"), open < close,
             let algorithm = Self.algorithm(line[..<open])
@@ -59,9 +60,9 @@ public struct ChecksumList: Hashable, Sendable {
         return Entry(path: Self.parts(line[line.index(after: open)..<close]), digest: digest)
     }
 
-    /// `digits  name`, `digits *name`, or the digits alone. How many there are says which digest it is.
+    /// Parses `digits  name`, `digits *name`, or digits alone. The number of digits determines the algorithm.
     private static func plain(_ whole: String) -> Entry? {
-        // GNU's programs put a backslash before lines whose names have escapes.
+        // GNU coreutils puts a backslash before a line whose name contains escapes.
         let isEscaped = whole.hasPrefix("\\")
         let line = whole[(isEscaped ? whole.index(after: whole.startIndex) : whole.startIndex)...]
         let digits = line.prefix { $0.isHexDigit }
@@ -77,7 +78,7 @@ public struct ChecksumList: Hashable, Sendable {
         return Entry(path: name.isEmpty ? nil : Self.parts(name[...]), digest: digest)
     }
 
-    /// OpenSSL 3 calls SHA-256 SHA2-256.
+    /// The algorithm of a name. OpenSSL 3 calls SHA-256 `SHA2-256`.
     private static func algorithm(_ word: Substring) -> ExpectedDigest.Algorithm? {
         let name = Self.trimmed(word).lowercased()
         return ExpectedDigest.Algorithm(

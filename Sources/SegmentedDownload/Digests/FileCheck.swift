@@ -1,9 +1,11 @@
 import SegmentedDownloadCore
 
-/// A finished file, read from its first byte to its last and held against what is known of it: what was fetched, as the file itself
-/// says in its extended attribute, and what the caller knows, such as digests of it or of its pieces.
+/// The result of verifying a finished file against its extended attribute, and against a length, digests and piece
+/// digests that the caller gives.
+///
+/// The attribute records what was fetched. The file is read once, from the first byte to the last.
 public struct FileCheck: Sendable {
-    /// A digest as it should be, and as it is.
+    /// An expected digest and the digest found.
     public struct Digest: Hashable, Sendable {
         public let expected: ExpectedDigest
         public let found: String
@@ -12,35 +14,37 @@ public struct FileCheck: Sendable {
     }
 
     public let path: String
-    /// Bytes it has.
+    /// The file's length in bytes.
     public let length: Int64
-    /// Bytes it had when it was fetched; absent where it does not say.
+    /// The length that the attribute records, in bytes; `nil` if there is no attribute.
     public let lengthFetched: Int64?
-    /// Bytes that it should have: as the caller knows, else as many as were fetched.
+    /// The expected length in bytes: the caller's, otherwise the recorded one.
     public let lengthExpected: Int64?
     public let digests: [Digest]
-    /// The pieces that are not as they should be, in order, and what is missing at the end.
+    /// The pieces that are damaged, in order, including what is missing at the end.
     public let damage: [Range<Int64>]
-    /// Whether the caller knows the pieces, and not only the file itself: then what was fetched counts for nothing.
+    /// Whether the caller gave piece digests. The attribute is then ignored.
     public let knowsPieces: Bool
-    /// What is right, block by block.
+    /// The blocks that are intact.
     private let claims: [Claim]
     private let record: FinishedRecord?
-    /// The file as it was when it was read.
+    /// The file's status when it was read.
     private let status: StorageStatus
 
-    /// Whether all that is known of it is so.
+    /// Whether length, digests and pieces match the expected values.
     public var isGood: Bool {
         self.damage.isEmpty && self.digests.allSatisfy(\.isRight) && (self.lengthExpected ?? self.length) == self.length
     }
 
-    /// Reads a file.
+    /// Reads and verifies a file.
     ///
     /// - Parameters:
-    ///   - digests: Those that it should have.
-    ///   - length: How many bytes it should have.
-    ///   - pieces: Those that its pieces should have.
-    /// - Throws: ``DownloadError``: `file` if it cannot be read, `state` if there is nothing to hold it against.
+    ///   - path: The file's path.
+    ///   - digests: The expected digests of the whole file.
+    ///   - length: The expected length in bytes.
+    ///   - pieces: The expected digests of the file's pieces.
+    /// - Throws: ``DownloadError`` with code `file` if the file cannot be read, `state` if there is nothing to verify
+    ///   it against.
     public init(
         of path: String, digests: [ExpectedDigest] = [], length: Int64? = nil, pieces: Metalink.PieceDigests? = nil
     ) throws(DownloadError) {
@@ -57,13 +61,13 @@ public struct FileCheck: Sendable {
         let file = try POSIXStorage().open(path, .read)
         defer { file.close() }
         let status = try file.status()
-        guard status.kind == .file else { throw Failure(.file, "\(path.printable) is no regular file") }
+        guard status.kind == .file else { throw Failure(.file, "\(path.printable) is not a regular file") }
         let length = status.length
         let record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
         if record != nil, digests.isEmpty, pieces == nil { try POSIXStorage().checkTrust(status, path) }
         guard record != nil || !digests.isEmpty || pieces != nil else {
             throw Failure(
-                .state, "\(path.printable) does not say what it should be: segdl has not fetched it, or it was copied",
+                .state, "\(path.printable) has no checksum to verify: segdl did not fetch it, or it was copied",
                 hint: "Give its digest with --checksum")
         }
         var running = digests.map { RunningDigest($0.algorithm) }
@@ -76,7 +80,7 @@ public struct FileCheck: Sendable {
             check?.update(bytes)
         }
         guard count == length, try file.status().isSame(as: status) else {
-            throw Failure(.file, "\(path.printable) was changed while it was being read")
+            throw Failure(.file, "\(path.printable) changed while it was being read")
         }
         self.status = status
         let claims = blocks.claims
@@ -94,7 +98,8 @@ public struct FileCheck: Sendable {
         }
     }
 
-    /// Where a file differs from what was fetched. Without CRCs of its pieces it does so as a whole.
+    /// The ranges in which the file differs from what was fetched; the whole file if the attribute has no piece
+    /// checksums.
     private static func damage(_ claims: [Claim], _ record: FinishedRecord, length: Int64) -> [Range<Int64>] {
         guard record.length > 0 else { return [] }
         guard !record.pieces.isEmpty else {
@@ -110,43 +115,47 @@ public struct FileCheck: Sendable {
 
     // MARK: Repairing
 
-    /// Whether damage was found where it is, so that only that need be fetched again.
+    /// Whether the damage was located, so that only the damaged pieces need to be fetched again.
     public var canRepair: Bool {
-        // What comes is held to a digest: those of the pieces are not known any more once the download goes on.
+        // The piece digests are not stored in the manifest, so a digest of the whole file must verify the result.
         if self.knowsPieces { return self.lengthExpected != nil && !self.digests.isEmpty }
         return self.record?.pieces.isEmpty == false && self.record?.length == self.lengthExpected
     }
 
-    /// Makes an interrupted download of it, in which what is damaged is missing: a request for one of the sources that goes on with it
-    /// makes it whole, and is held to the CRC-32 of what was fetched, or to the digests that the caller knows if he knows the pieces
-    /// too. The file has its final name again once it is right.
+    /// Turns the file into an interrupted download in which the damaged pieces are missing.
     ///
-    /// What was written into the file since it was fetched counts as damage.
+    /// A request for one of the sources then fetches these pieces. The result is verified against the caller's digests,
+    /// or against the CRC-32 of what was fetched if the caller gave no piece digests, and gets its final name again.
+    /// Changes made to the file since it was fetched count as damage.
     ///
-    /// - Parameter remote: what the first of the sources has, as ``DownloadClient/probe(_:)`` found it.
-    /// - Throws: ``DownloadError``, the file being as it was: `state` if it is not known where the damage is, `integrity` if nothing is
-    ///   damaged that was fetched, `changed` if the source has a file of another length, `exists` if there is an interrupted download
-    ///   of it already, or it has other names, `file` if it cannot be written or was changed since it was read.
+    /// - Parameters:
+    ///   - sources: The URLs to fetch the pieces from.
+    ///   - remote: The result of ``DownloadClient/probe(_:)`` for the first source.
+    /// - Throws: ``DownloadError``, leaving the file unchanged: `state` if the damage is not located, `integrity` if
+    ///   nothing that was fetched is damaged, `changed` if the source's file has another length, `exists` if there is
+    ///   an interrupted download of the file or the file has several hard links, `file` if it cannot be written or
+    ///   changed since it was read.
     public func beginRepair(from sources: [SourceURL], as remote: RemoteFile) async throws(DownloadError) {
         guard let length = self.lengthExpected, self.canRepair else {
             throw DownloadError(
-                .state, "it is not known where \(self.path.printable) is damaged, or not what it should be as a whole",
-                hint: "Fetch it anew with --if-exists overwrite")
+                .state, "cannot repair \(self.path.printable): the damaged pieces or the file's digest are unknown",
+                hint: "Fetch it again with --if-exists overwrite")
         }
         guard !self.damage.isEmpty || self.length != length else {
             throw DownloadError(
-                .integrity, "\(self.path.printable) is what was fetched, and has another digest than it should",
-                hint: "Fetch it anew with --if-exists overwrite, or from another server")
+                .integrity, "\(self.path.printable) is unchanged since it was fetched, but its digest is wrong",
+                hint: "Fetch it again with --if-exists overwrite, or from another server")
         }
         guard remote.length == length else {
             let has = remote.length.map { "\($0) bytes" } ?? "a file of unknown length"
             throw DownloadError(
                 .changed,
                 "\(remote.source) has \(has), and \(self.knowsPieces ? "it should have" : "what was fetched had") \(length)",
-                hint: "Fetch it anew with --if-exists overwrite")
+                hint: "Fetch it again with --if-exists overwrite")
         }
         do {
-            // What is right in the file is of the resource that it was fetched from, which the source need not be.
+            // The intact bytes belong to the resource that the attribute records, which may differ from the given
+            // source.
             let resource = self.knowsPieces ? remote.resource : self.record?.resource ?? remote.resource
             try await self.beginRepair(length, sources, resource, POSIXStorage())
         } catch {
@@ -161,12 +170,12 @@ public struct FileCheck: Sendable {
         guard try storage.status(of: paths.part) == nil, try storage.status(of: paths.manifest) == nil else {
             throw Failure(
                 .exists, "there is an interrupted download of \(self.path.printable) already",
-                hint: "Go on with it: segdl resume \(self.path.printable)")
+                hint: "Resume it: segdl resume \(self.path.printable)")
         }
         let file = try storage.open(self.path, .update)
         guard try file.tryLock() != .busy else {
             file.close()
-            throw Failure(.exists, "another process has \(self.path.printable)")
+            throw Failure(.exists, "another process is using \(self.path.printable)")
         }
         let header = Manifest.Header(
             id: 0, resource: resource, completeLength: length, device: 0, inode: 0, bootID: "", sources: [],
@@ -177,15 +186,16 @@ public struct FileCheck: Sendable {
         defer { part.close() }
         let status = try file.status()
         guard status.isSame(as: self.status), try storage.status(of: self.path)?.isSame(as: status) == true else {
-            throw Failure(.file, "\(self.path.printable) was changed since it was read")
+            throw Failure(.file, "\(self.path.printable) changed since it was read")
         }
         guard status.linkCount == 1 else {
             throw Failure(
-                .exists, "\(self.path.printable) has other names, which would be repaired too, or not",
-                hint: "Make a copy of it, and repair that: cp --preserve=xattr")
+                .exists, "\(self.path.printable) has several hard links, which the repair would also change",
+                hint: "Repair a copy of it, made with cp --preserve=xattr")
         }
         try part.protect()
-        // The manifest first: beside a finished file it is cleared away, and a part without one would be fetched whole.
+        // The manifest is written before the rename. Beside a finished file it would be removed; a part without it
+        // would be fetched again as a whole.
         let fetched = self.knowsPieces ? nil : self.record.map { "crc32=\($0.crc.hex)" }
         try await part.adopt(
             id: .random(in: 1 ... .max), resource: resource, limit: nil, sources: sources.map(\.string),
@@ -195,7 +205,7 @@ public struct FileCheck: Sendable {
     }
 }
 
-/// The CRC-32 of each block of bytes that come in order.
+/// Computes the CRC-32 of each block of bytes that arrive in order.
 private struct BlockChecksums {
     private(set) var finished: [Claim] = []
     private var crc = CRC32()
@@ -220,7 +230,7 @@ private struct BlockChecksums {
         self.crc = CRC32()
     }
 
-    /// All blocks, the last one perhaps shorter.
+    /// The claims for all blocks; the last block may be shorter.
     var claims: [Claim] {
         var closed = self
         closed.close()

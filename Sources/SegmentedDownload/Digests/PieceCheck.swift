@@ -1,18 +1,18 @@
 import SegmentedDownloadCore
 
-/// Holds a file's bytes, as they come in order, against the digests that its pieces should have.
+/// Verifies a file's bytes, given in order, against the digests of its pieces.
 struct PieceCheck {
     private let pieces: Metalink.PieceDigests
-    /// Bytes that the file should have; what is behind them is of no piece.
+    /// The expected length in bytes. Bytes beyond it belong to no piece.
     private let length: Int64
     private var running: RunningDigest
-    /// How many pieces were read.
+    /// The number of pieces read.
     private var count = 0
     private var start: Int64 = 0
     private var offset: Int64 = 0
     private var damaged: [Range<Int64>] = []
 
-    /// - Parameter length: Bytes that the file should have, absent if that is not known.
+    /// - Parameter length: The expected length in bytes; `nil` if it is unknown.
     init(_ pieces: Metalink.PieceDigests, length: Int64?) {
         self.pieces = pieces
         self.length = length ?? .max
@@ -39,7 +39,7 @@ struct PieceCheck {
         self.running = RunningDigest(self.pieces.algorithm)
     }
 
-    /// What differs, in order, with what is missing at the end.
+    /// The pieces that differ, in order, including what is missing at the end.
     var damage: [Range<Int64>] {
         var closed = self
         closed.close()

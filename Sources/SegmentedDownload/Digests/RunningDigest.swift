@@ -1,9 +1,9 @@
 import CNettle
 import SegmentedDownloadCore
 
-/// Computes one digest over bytes that come in order.
+/// Computes one digest over bytes that arrive in order.
 ///
-/// By Nettle, whose states are plain values: what one keeps between two blocks can be written down, and gone on with later.
+/// Nettle's states are plain values, so a state between two blocks can be stored and restored later.
 package struct RunningDigest {
     private enum State {
         case crc32(CRC32)
@@ -66,7 +66,7 @@ package struct RunningDigest {
         }
     }
 
-    /// The digest so far, as hexadecimal digits.
+    /// The digest of the bytes so far, in hexadecimal.
     package var hex: String {
         let length = self.algorithm.length
         var bytes = [UInt8](repeating: 0, count: length)
@@ -85,15 +85,16 @@ package struct RunningDigest {
 // MARK: Writing down how far it has come
 
 extension RunningDigest {
-    /// The numbers of the algorithms in manifests.
+    /// The codes of the algorithms in manifests.
     private static let codes: [(UInt8, ExpectedDigest.Algorithm)] = [
         (1, .md5), (2, .sha1), (3, .sha256), (4, .sha512), (5, .crc32c), (6, .crc64nvme),
     ]
 
-    /// A multiple of the blocks of all algorithms: between two of them a state can be written down.
+    /// 128: a multiple of every algorithm's block length. States are stored only at multiples of it.
     static let stateAlignment: Int64 = 128
 
-    /// How far it has come after `offset` bytes, a multiple of ``stateAlignment``; absent for the CRC-32, which is not computed so.
+    /// The state after `offset` bytes; `nil` if `offset` is not a multiple of ``stateAlignment``, and for CRC-32, which
+    /// is combined from blocks instead.
     func saved(at offset: Int64) -> DigestState? {
         guard offset % Self.stateAlignment == 0, let code = Self.codes.first(where: { $0.1 == self.algorithm })?.0
         else {
@@ -111,7 +112,7 @@ extension RunningDigest {
         return DigestState(algorithm: code, offset: offset, bytes: bytes)
     }
 
-    /// Goes on where a state was written down; absent if it is none of an algorithm known here, on a machine like this.
+    /// Restores a stored state; `nil` if its algorithm, offset or length is unknown here.
     init?(_ saved: DigestState) {
         guard let algorithm = Self.codes.first(where: { $0.0 == saved.algorithm })?.1,
             saved.offset % Self.stateAlignment == 0
@@ -151,13 +152,14 @@ extension RunningDigest {
 }
 
 extension StorageFile {
-    /// Hands the file's bytes up to `length` to `body`, piece by piece in order; returns how many there were.
+    /// Passes the file's bytes up to `length` to `body`, in pieces and in order.
     ///
-    /// - Parameter interruption: looked at between pieces; once raised, reading ends with a `cancelled` failure.
+    /// - Parameter interruption: Checked between pieces. Once raised, reading ends with a failure of code `cancelled`.
+    /// - Returns: The number of bytes read.
     func read(
         length: Int64, unless interruption: Latch? = nil, _ body: (UnsafeRawBufferPointer) -> Void
     ) throws -> Int64 {
-        // 1 MiB: large enough that the call's cost vanishes, small enough to stay in the cache.
+        // 1 MiB: large enough to make the cost of a call negligible, small enough to stay in the cache.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
         var offset: Int64 = 0
@@ -172,7 +174,7 @@ extension StorageFile {
         return offset
     }
 
-    /// The digests of the file's first `length` bytes, in the order asked for.
+    /// The digests of the file's first `length` bytes, in the order of `algorithms`.
     func digests(
         _ algorithms: [ExpectedDigest.Algorithm], length: Int64, unless interruption: Latch? = nil
     ) throws -> [String] {

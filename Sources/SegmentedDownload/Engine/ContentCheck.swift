@@ -1,13 +1,13 @@
 import SegmentedDownloadCore
 
-/// Compares the bytes of one response with the digest that its head gives for them: `Content-Digest`, RFC 9530 §2.
+/// Verifies the body of one response against the digest in its head (`Content-Digest`, RFC 9530, section 2).
 struct ContentCheck {
     private let announced: ExpectedDigest
-    /// How many bytes the response has, as far as its head says.
+    /// The length of the body, if the head gives it.
     private let length: Int64?
     private var digest: RunningDigest
     private var count: Int64 = 0
-    /// Whether the response came to its end.
+    /// Whether the end of the response was received.
     var hasEnded = false
 
     init(_ announced: ExpectedDigest, of response: RangeResponse) {
@@ -21,8 +21,8 @@ struct ContentCheck {
         self.count += Int64(bytes.count)
     }
 
-    /// What is wrong, if all bytes came: also where nobody waited for the end behind the last one. Of a response that was cut
-    /// nothing can be said.
+    /// The mismatch, if the whole body was received. The body counts as whole once its last byte arrives, even if its
+    /// end was not awaited. `nil` for a truncated response, which cannot be verified.
     var failure: Failure? {
         guard self.hasEnded || self.count == self.length else { return nil }
         let hex = self.digest.hex
@@ -31,6 +31,6 @@ struct ContentCheck {
             .integrity,
             "the \(self.announced.algorithm.rawValue) of what the server sent is \(hex), and it says "
                 + "\(self.announced.hex) (Content-Digest)",
-            hint: "Run the same command again: what agreed is kept")
+            hint: "Run the same command again: the bytes that were verified are kept")
     }
 }

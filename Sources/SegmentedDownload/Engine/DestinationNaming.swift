@@ -1,22 +1,22 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// What a request's file is called, and where it goes.
+/// Chooses the path and file name of a request's destination.
 struct DestinationNaming: Sendable {
     let request: DownloadRequest
     /// The caller's name for the download, or its number.
     let id: Download.ID
     let storage: any Storage
 
-    /// A directory with so many files of one name wants another solution.
+    /// 9999: limits the search for a free name.
     private static let renameMax = 9999
 
-    /// What programs that make pages are called by, too.
+    /// Extensions of programs that generate pages; `text/html` is expected from them.
     private static let pageExtensions: Set = [
         "html", "htm", "xhtml", "shtml", "php", "asp", "aspx", "jsp", "cgi", "pl", "py", "do",
     ]
 
-    /// The destination as far as it is known without a response.
+    /// The destination as far as it is known before any response.
     var paths: DestinationPaths {
         switch self.request.destination {
         case .file(let path): DestinationPaths(path: path)
@@ -31,7 +31,9 @@ struct DestinationNaming: Sendable {
         return String(directory[...last])
     }
 
-    /// The file's name in its directory, by what a response says, or before there is one.
+    /// The file's name in its directory.
+    ///
+    /// - Parameter head: The response head; `nil` before there is a response.
     func name(suggestedBy head: ResponseHead?) -> SafeFilename {
         let suggested = SafeFilename.choose(
             contentDisposition: head?.fields[values: .contentDisposition].first, urlPath: self.request.source.path,
@@ -40,13 +42,13 @@ struct DestinationNaming: Sendable {
         return template.filename(suggested: suggested, source: self.request.source, id: self.id) ?? suggested
     }
 
-    /// Makes sure the directory is there, and finds a free name where the policy wants one.
+    /// Creates the directory if the request allows it, and finds a free name if the policy is to rename.
     ///
-    /// - Parameter number: the number of the first name to look at, 0 for the one without.
-    /// - Returns: The name and its number.
+    /// - Parameter number: The number of the first name to try; 0 is the name without a number.
+    /// - Returns: The paths and the number of their name.
     func chosenPaths(from paths: DestinationPaths, number: Int) throws -> (paths: DestinationPaths, number: Int) {
         guard !paths.name.isEmpty else {
-            throw Failure(.usage, "the destination \(paths.destination.printable) names no file")
+            throw Failure(.usage, "the destination \(paths.destination.printable) does not name a file")
         }
         if self.request.createsDirectories {
             try self.storage.makeDirectory(paths.directory)
@@ -60,23 +62,23 @@ struct DestinationNaming: Sendable {
             if try self.storage.status(of: candidate.destination) == nil { return (candidate, number) }
             number += 1
         }
-        throw Failure(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names exist")
+        throw Failure(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names all exist")
     }
 
-    /// The destination with a number, 0 for none; absent above the highest.
+    /// The destination with a number in its name, 0 for none; `nil` if the number is above the maximum.
     func paths(from paths: DestinationPaths, number: Int) -> DestinationPaths? {
         guard number <= Self.renameMax else { return nil }
         guard number > 0 else { return paths }
         return DestinationPaths(directory: paths.directory, name: Self.numbered(paths.name, number))
     }
 
-    /// `name.1.ext`, as aria2 does.
+    /// The name `name.1.ext`, as aria2 writes it.
     private static func numbered(_ name: String, _ number: Int) -> String {
         guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(name).\(number)" }
         return "\(name[..<dot]).\(number)\(name[dot...])"
     }
 
-    /// Whether a web page comes where the URL names something else.
+    /// Whether the server sends a web page although the URL's extension is that of another kind of file.
     func isUnexpectedPage(mediaType: String?) -> Bool {
         guard mediaType?.hasPrefix("text/html") == true else { return false }
         let name = self.request.source.path.split(separator: "/").last ?? ""

@@ -1,41 +1,42 @@
 import SegmentedDownloadCore
 import Synchronization
 
-/// Runs a group of downloads: one loop that hears events, asks the state machine, and has its actions done by child tasks.
+/// Runs a group of downloads in one loop: it receives events, passes them to the state machine, and starts child tasks
+/// for the actions returned.
 ///
-/// The loop owns all state. Children do one thing and post what happened; they never fail the group.
+/// The loop owns all state. A child task does one thing and posts the result; its failure never fails the group.
 final class DownloadEngine: Sendable {
     enum Message: Sendable {
         case add(DownloadJob)
         case event(DownloadID, MachineEvent)
-        /// Let the first one's turn come before the other's, or first of all.
+        /// Move a queued download in front of another, or to the front if `before` is `nil`.
         case move(DownloadID, before: DownloadID?)
-        /// Forget a download that rests.
+        /// Remove a download that is at rest.
         case remove(DownloadID)
-        /// As an event, and whoever holds the ticket waits to see it carried out.
+        /// Handle an event on behalf of a caller that waits until it is carried out.
         case ask(DownloadJob, MachineEvent, ticket: Int)
         case tick
-        /// The user wants the group to use more or less.
+        /// Apply new limits for the group.
         case limits(DownloadLimits)
-        /// The user wants a download to use more or less.
+        /// Apply a new priority or number of segments for a download.
         case adjust(GroupEvent)
-        /// The user limits one file to so many bytes a second, or takes the limit back.
+        /// Apply a new rate limit for a download; `nil` removes it.
         case limit(DownloadID, bytesPerSecond: Int64?)
-        /// Somebody wants to know where segments stand.
+        /// Answer the pending requests for segment snapshots.
         case look
-        /// No more downloads will be added; run until all rest.
+        /// Add no more downloads, and run until all are at rest.
         case close
     }
 
-    /// How often time is looked at: stalls, rates and retries are decided in steps of it.
+    /// 100 ms: the interval at which stalls, rates and retries are evaluated.
     static let tick: Duration = .milliseconds(100)
 
-    /// Every second tick: five progress events a second are as many as anybody can read.
+    /// Every second tick, so that observers get five progress events a second.
     static let ticksPerProgress = 2
 
     private struct Allowance {
         var limits: DownloadLimits
-        /// Whether the transport is held to it.
+        /// Whether the transport currently enforces the limits.
         var isInForce = false
     }
 
@@ -47,7 +48,8 @@ final class DownloadEngine: Sendable {
     private let looks = SegmentSnapshot()
     private let seed: UInt64
     private let threads: EngineThreads
-    /// Unbounded, for its writers are few: each child posts a handful of messages and ends, and ticks are paced by time.
+    /// Unbounded. Its length is limited by its writers: a child posts a few messages and ends, and ticks come at a
+    /// fixed rate.
     private let inbox: AsyncStream<Message>
     private let outbox: AsyncStream<Message>.Continuation
 
@@ -67,11 +69,11 @@ final class DownloadEngine: Sendable {
         self.gate.update(limits.rates)
     }
 
-    /// What the group may use together.
+    /// The limits that the group's downloads share.
     var currentLimits: DownloadLimits { self.allowance.withLock { $0.limits } }
 
     func update(_ limits: DownloadLimits) {
-        // Posted within the lock, so that of two updates the same one is the last everywhere.
+        // Posted while the lock is held, so that concurrent updates reach the transport and the loop in the same order.
         self.allowance.withLock { allowance in
             allowance.limits = limits
             if allowance.isInForce { self.transport.limit(limits.receive, for: ObjectIdentifier(self)) }
@@ -79,7 +81,8 @@ final class DownloadEngine: Sendable {
         }
     }
 
-    /// Has the transport keep to the limits while the engine runs: others may use its connections afterwards.
+    /// Applies the limits to the transport while the engine runs, and lifts them afterwards: a client's groups share
+    /// the transport.
     private func enforceLimits(_ isInForce: Bool) {
         self.allowance.withLock { allowance in
             allowance.isInForce = isInForce
@@ -91,36 +94,36 @@ final class DownloadEngine: Sendable {
         self.outbox.yield(message)
     }
 
-    /// Where a download's segments stand; none while there is no plan, or once the engine has ended.
+    /// A snapshot of the download's segments; empty if there is no plan or the engine has ended.
     func segments(of job: DownloadJob) async -> [SegmentStatus] {
         await self.looks.look(at: job) { self.post(.look) }
     }
 
-    /// Runs until the group is closed and every download rests, or the task is cancelled.
+    /// Runs until the group is closed and every download is at rest, or until the task is cancelled.
     func run() async {
         self.enforceLimits(true)
         defer { self.enforceLimits(false) }
-        // An update since it was made is in the inbox, too.
-        var desk = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
+        // Limits that were changed before this point are in the inbox too.
+        var state = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
             group.addTask { await self.gate.run() }
             for await message in self.inbox {
                 self.adjustGate(after: message)
-                var actions = desk.take(message, now: self.clock.now)
+                var actions = state.take(message, now: self.clock.now)
                 var next = 0
                 while next < actions.count {
-                    actions += self.perform(actions[next], desk: &desk, in: &group)
+                    actions += self.perform(actions[next], state: &state, in: &group)
                     next += 1
                 }
-                self.beginNextStep(after: message, desk: &desk, in: &group)
-                if case .look = message { self.looks.answer { desk.segments(of: $0, now: self.clock.now) } }
-                if desk.isFinished { break }
+                self.beginNextStep(after: message, state: &state, in: &group)
+                if case .look = message { self.looks.answer { state.segments(of: $0, now: self.clock.now) } }
+                if state.isFinished { break }
             }
             self.looks.close()
             group.cancelAll()
         }
-        desk.closeAll()
+        state.closeAll()
     }
 
     private func adjustGate(after message: Message) {
@@ -138,28 +141,30 @@ final class DownloadEngine: Sendable {
     private func tickForever() async {
         var next = self.clock.now
         while !Task.isCancelled {
-            // Ticks missed while the machine slept are not made up for.
+            // Ticks missed while the machine was suspended are skipped.
             next = max(next + Self.tick, self.clock.now)
             guard (try? await self.clock.sleep(until: next)) != nil else { return }
             self.post(.tick)
         }
     }
 
-    /// Does one action; returns those that follow from it at once.
+    /// Performs one action.
+    ///
+    /// - Returns: Actions that the state machine requests as an immediate consequence.
     private func perform(
-        _ action: GroupAction, desk: inout EngineState, in group: inout DiscardingTaskGroup
+        _ action: GroupAction, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) -> [GroupAction] {
         switch action {
         case .fetch(let id, let order):
-            guard let job = desk.job(id) else { return [] }
-            let lease = desk.open(order, of: id)
+            guard let job = state.job(id) else { return [] }
+            let lease = state.open(order, of: id)
             let fetcher = self.fetcher(lease, job)
             self.threads.run(.fetching, in: &group) {
                 self.post(.event(id, .ended(order.lease, await fetcher.run())))
             }
         case .download(let id, let action):
-            guard let job = desk.job(id) else { return [] }
-            return self.perform(action, job, desk: &desk, in: &group)
+            guard let job = state.job(id) else { return [] }
+            return self.perform(action, job, state: &state, in: &group)
         }
         return []
     }
@@ -181,26 +186,26 @@ final class DownloadEngine: Sendable {
     }
 
     private func perform(
-        _ action: DownloadAction, _ job: DownloadJob, desk: inout EngineState, in group: inout DiscardingTaskGroup
+        _ action: DownloadAction, _ job: DownloadJob, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) -> [GroupAction] {
         switch action {
         case .answer(let lease, let decision):
-            desk.lease(lease, of: job.id)?.answer(decision)
+            state.lease(lease, of: job.id)?.answer(decision)
         case .narrow(let lease, let limit):
-            let actual = desk.lease(lease, of: job.id)?.narrow(to: limit) ?? .max
-            return desk.take(.event(job.id, .narrowed(lease, to: actual)), now: self.clock.now)
+            let actual = state.lease(lease, of: job.id)?.narrow(to: limit) ?? .max
+            return state.take(.event(job.id, .narrowed(lease, to: actual)), now: self.clock.now)
         case .revoke(let lease):
-            desk.lease(lease, of: job.id)?.revoke(asFaulted: desk.isFaulted(lease, of: job.id))
+            state.lease(lease, of: job.id)?.revoke(asFaulted: state.isFaulted(lease, of: job.id))
         case .survey:
-            desk.noteStart(of: job, now: self.clock.now)
-            self.gate.update(job.id, weight: desk.weight(of: job.id))
+            state.noteStart(of: job, now: self.clock.now)
+            self.gate.update(job.id, weight: state.weight(of: job.id))
             self.spawn(job, in: &group) {
                 let finding = try await job.survey()
                 if let note = finding.note { job.broadcaster.send(.note(note)) }
                 return .surveyed(finding.survey)
             }
         case .prepare(let preparation):
-            let id = desk.randomNumber()
+            let id = state.randomNumber()
             self.spawn(job, in: &group) {
                 guard let finding = try await job.prepare(preparation, id: id) else {
                     return .prepared(job.part?.reader?.window)
@@ -208,11 +213,11 @@ final class DownloadEngine: Sendable {
                 return .found(finding.survey)
             }
         case .checkpoint(let isPause):
-            if desk.begin(.checkpoint(isPause: isPause), of: job.id) {
+            if state.begin(.checkpoint(isPause: isPause), of: job.id) {
                 self.perform(.checkpoint(isPause: isPause), of: job, in: &group)
             }
         case .revise(let revision):
-            if desk.begin(.revision(revision), of: job.id) {
+            if state.begin(.revision(revision), of: job.id) {
                 self.perform(.revision(revision), of: job, in: &group)
             }
         case .replaceExisting:
@@ -232,18 +237,18 @@ final class DownloadEngine: Sendable {
                 return .discarded
             }
         case .report(let report):
-            desk.tell(report, job)
+            state.tell(report, job)
         case .conclude(let conclusion):
             switch conclusion {
             case .completed, .alreadyComplete, .cancelled: self.gate.forget(job.id)
             case .failed, .paused: break
             }
-            desk.conclude(job, conclusion, now: self.clock.now)
+            state.conclude(job, conclusion, now: self.clock.now)
         }
         return []
     }
 
-    /// Runs a step on disk in a child and posts what came of it.
+    /// Runs a storage step in a child task and posts its result.
     private func spawn(
         _ job: DownloadJob, in group: inout DiscardingTaskGroup,
         failing: @escaping @Sendable (Failure) -> MachineEvent = { .storageFailed($0) },
@@ -263,19 +268,19 @@ final class DownloadEngine: Sendable {
     }
 
     private func beginNextStep(
-        after message: Message, desk: inout EngineState, in group: inout DiscardingTaskGroup
+        after message: Message, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) {
         switch message {
         case .event(let id, .prepared(.some)):
-            if let job = desk.job(id), let reader = job.part?.reader { self.read(with: reader, of: job, in: &group) }
+            if let job = state.job(id), let reader = job.part?.reader { self.read(with: reader, of: job, in: &group) }
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
-            guard let job = desk.job(id), let step = desk.endStep(of: id) else { return }
+            guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
         case .add, .event, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .look, .close: break
         }
     }
 
-    /// Reads a file along while it is fetched.
+    /// Starts the child task that reads the file in order while it is fetched.
     private func read(with reader: InOrderReader, of job: DownloadJob, in group: inout DiscardingTaskGroup) {
         let window = reader.window.id
         self.threads.run(.reading, in: &group) {

@@ -2,33 +2,34 @@ import HTTPTypes
 import SegmentedDownloadCore
 import Synchronization
 
-/// One download's request, and what its tasks share while it runs.
+/// One download: its request, and the state that its tasks share.
 final class DownloadJob: Sendable {
     private struct Shared {
         var paths: DestinationPaths?
-        /// What they are before any response.
+        /// The paths known before any response.
         var firstPaths: DestinationPaths?
-        /// Whether the destination's name is settled, or a response may still suggest another.
+        /// Whether the destination's name is settled. If not, a response may suggest another.
         var isNamed: Bool
         var part: PartialFile?
         var resource: RemoteResource?
-        /// What the last response said it is, and the file's digest.
+        /// The media type and the whole-file digest of the latest response.
         var mediaType: String?
         var lastAnnounced: ExpectedDigest?
-        /// The digest that the response said the file has which defined it.
+        /// The whole-file digest of the response that defined the resource.
         var announced: ExpectedDigest?
         var finished: Finisher.Result?
-        /// Those the request has, and those the manifest of the same source holds the file to.
+        /// The request's digests, and those that the manifest of the same source records.
         var digests: [ExpectedDigest]
-        /// Whether it was said that the part cannot be locked.
+        /// Whether the note that the part cannot be locked was sent.
         var isNotedUnlocked = false
         var interruption = Latch()
-        /// Who defines the resource.
+        /// The reference source, which defines the resource.
         var reference = SourceID.first
-        /// Whether a finished file at the destination is overlooked, and the one to be replaced.
+        /// Whether an existing file at the destination is ignored by the survey and replaced by the result.
         var replacesExisting = false
+        /// The existing file to be replaced, as the survey found it.
         var replaceable: StorageStatus?
-        /// Whether parts of the file were only compared.
+        /// Whether some bytes were verified only by comparison.
         var isCompared = false
         var progress = DownloadProgress()
         var state = DownloadState.queued
@@ -37,8 +38,10 @@ final class DownloadJob: Sendable {
         var connectionsPeak = 0
         var connectionsLearned: Int?
 
-        /// All digests that the file must have. The server's own is not recorded: it tells it to every run. Where it could tell no
-        /// more than the user does, it is not asked: it might only be wrong.
+        /// All digests that the file must have.
+        ///
+        /// The server's digest is not stored in the manifest, because every run receives it again. It is ignored if the
+        /// user gave a digest of an algorithm that is at least as strong.
         var expected: [ExpectedDigest] {
             guard let announced,
                 !self.digests.contains(where: { $0.algorithm.isTrusted(asMuchAs: announced.algorithm) })
@@ -49,14 +52,14 @@ final class DownloadJob: Sendable {
 
     let id: DownloadID
     let request: DownloadRequest
-    /// The ways to the sources, in their order.
+    /// The redirect followers, one for each source, in the sources' order.
     private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
     private let storage: any Storage
-    /// Where the bytes are handed on to, if they are not kept.
+    /// The descriptor that the bytes are written to, if the destination is not a file.
     private let output: OutputDescriptor?
     private let naming: DestinationNaming
-    /// What the downloads of the group have put in place.
+    /// The files that the group's downloads have put in place.
     private let placed: PlacedFiles
     private let shared: Mutex<Shared>
 
@@ -77,18 +80,18 @@ final class DownloadJob: Sendable {
         self.shared = Mutex(Shared(isNamed: isNamed, digests: request.digests))
     }
 
-    /// The way to a source.
+    /// The redirect follower of a source.
     func follower(to source: SourceID) -> RedirectFollower { self.followers[source.rawValue] }
 
-    /// Where the bytes come from, safe to show.
+    /// The URL that the reference source's bytes come from, safe to show.
     var location: String {
         "\(self.followers[self.shared.withLock { $0.reference }.rawValue].current)"
     }
 
-    /// A source as it was given, safe to show.
+    /// The URL of a source as given, safe to show.
     func description(of source: SourceID) -> String { "\(self.request.sources[source.rawValue])" }
 
-    /// The sources as they are recorded.
+    /// The sources as the manifest records them.
     private func recorded(_ reference: SourceID) -> [String] {
         self.request.sources.enumerated().map { index, source in
             RecordedSource(
@@ -115,7 +118,7 @@ final class DownloadJob: Sendable {
         if isNew { self.broadcaster.send(.state(state)) }
     }
 
-    /// Has it look like one that was paused, before anybody watches.
+    /// Puts a new job into state `paused`, before there are observers.
     func rest(as progress: DownloadProgress) {
         self.shared.withLock { shared in
             shared.state = .paused
@@ -124,7 +127,7 @@ final class DownloadJob: Sendable {
         self.broadcaster.send(.paused(progress))
     }
 
-    /// How many connections paid, if that was found.
+    /// The best number of connections; `nil` if it was not measured.
     var connectionsLearned: Int? { self.shared.withLock { $0.connectionsLearned } }
 
     func learn(connections: Int) {
@@ -143,7 +146,7 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// The result once the download is in place.
+    /// The result of a completed download.
     func result(duration: Duration, wasAlreadyComplete: Bool) -> DownloadResult {
         self.shared.withLock { shared in
             DownloadResult(
@@ -177,15 +180,15 @@ final class DownloadJob: Sendable {
 
     // MARK: Steps on disk
 
-    /// Looks at the destination.
+    /// Examines the destination.
     func survey() async throws -> Surveyor.Finding {
-        // A part that was found changed while it was written is still open, and locked by us.
+        // A part that was found to have changed on the server is still open and locked by this process.
         self.close()
         var (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
         self.shared.withLock { shared in
             shared.paths = paths
             shared.part = finding.part
-            // Remains of an earlier run fix the name: that is the file to go on with.
+            // An existing part or file fixes the name.
             if finding.survey != .nothing { shared.isNamed = true }
             if case .partial(var saved) = finding.survey, let header = finding.part?.header {
                 self.inherit(header, into: &shared)
@@ -203,9 +206,10 @@ final class DownloadJob: Sendable {
         return finding
     }
 
-    /// Looks at the destination; where the policy is to rename, at the first name that no file has and no process fetches for.
+    /// Examines the destination. With the policy to rename, examines the first name that has no file and that no other
+    /// process is fetching.
     ///
-    /// - Parameter passesPartials: whether names with an interrupted download are passed over, too.
+    /// - Parameter passesPartials: Whether names with an interrupted download are skipped too.
     private func surveyChosen(
         from first: DestinationPaths, passesPartials: Bool = false
     ) async throws -> (DestinationPaths, Surveyor.Finding) {
@@ -217,19 +221,19 @@ final class DownloadJob: Sendable {
                 let finding = try await self.survey(paths)
                 if finding.isUnlocked { self.noteUnlocked(paths) }
                 switch finding.survey {
-                // Another process may have placed its file since the name was chosen.
+                // Another process may have created the file after the name was chosen.
                 case .existing where self.request.ifExists == .rename: break
                 case .partial where passesPartials: finding.part?.close()
                 case .existing, .partial, .nothing: return (paths, finding)
                 }
             } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
-                // Another process has that name's part.
+                // Another process has locked the part of that name: try the next.
             }
             number += 1
         }
     }
 
-    /// Says once that nothing keeps another process from the part.
+    /// Sends a note, once, that the part cannot be locked against other processes.
     private func noteUnlocked(_ paths: DestinationPaths) {
         let isFirst = self.shared.withLock { shared in
             defer { shared.isNotedUnlocked = true }
@@ -242,14 +246,14 @@ final class DownloadJob: Sendable {
                     + "fetch this file with one process at a time"))
     }
 
-    /// From now on a finished file at the destination is overlooked, and replaced in the end.
+    /// Makes later surveys ignore an existing file at the destination, which the finished download replaces.
     func replaceExisting() {
         self.shared.withLock { $0.replacesExisting = true }
     }
 
     private var replacesExisting: Bool { self.shared.withLock { $0.replacesExisting } }
 
-    /// Looks at a destination, and clears away what a crash after its last step left beside it, or brought back.
+    /// Examines a destination, and removes files that a crash between the last steps of an earlier run left beside it.
     private func survey(_ paths: DestinationPaths) async throws -> Surveyor.Finding {
         try self.storage.removeAbandonedClaim(paths)
         try self.removeSecondName(paths)
@@ -268,9 +272,9 @@ final class DownloadJob: Sendable {
             return finding
         }
         let hasManifest = try self.storage.hasManifest(paths)
-        // Whoever placed the file may not have come to see its new name become durable.
+        // The process that renamed the file may have crashed before it synced the directory.
         if hasManifest || file.record != nil { try await self.storage.synchronize(directory: paths.directory) }
-        // Meanwhile another process may have begun to replace it.
+        // Another process may have begun to replace the file since the first check.
         if hasManifest, try self.storage.status(of: paths.part) == nil {
             try self.storage.removeSetAside(of: paths)
             try self.storage.removeManifests(paths)
@@ -278,7 +282,7 @@ final class DownloadJob: Sendable {
         return finding
     }
 
-    /// Where the last step was a hard link, a crash after it left the finished file with the part's name too.
+    /// Removes the part's name if it is a second name of the finished file: a crash after the hard link leaves both.
     private func removeSecondName(_ paths: DestinationPaths) throws {
         guard let part = try self.storage.status(of: paths.part), part.kind == .file,
             try self.storage.status(of: paths.destination)?.isSameFile(as: part) == true
@@ -286,7 +290,8 @@ final class DownloadJob: Sendable {
         try self.storage.remove(paths.part)
     }
 
-    /// A download that is gone on with is held to the digests it was begun with, unless the request names others.
+    /// Adds the digests that the manifest of the same source records, except for algorithms that the request gives
+    /// itself.
     private func inherit(_ header: Manifest.Header, into shared: inout Shared) {
         let text = self.request.source.resourceText
         guard header.recordedSources.contains(where: { RecordedSource.resourceText(of: $0.url) == text }),
@@ -306,7 +311,7 @@ final class DownloadJob: Sendable {
     /// The destination as far as it is known.
     private var paths: DestinationPaths { self.shared.withLock { $0.paths } ?? self.firstPaths }
 
-    /// The destination as far as it is known without a response.
+    /// The destination as far as it is known before any response.
     private var firstPaths: DestinationPaths {
         if let known = self.shared.withLock({ $0.firstPaths }) { return known }
         let paths = self.naming.paths
@@ -317,33 +322,38 @@ final class DownloadJob: Sendable {
     /// Whether the destination's name is settled.
     var hasName: Bool { self.shared.withLock { $0.isNamed } }
 
-    /// The caller's name for it, or its number.
+    /// The caller's name for the download, or its number.
     var name: Download.ID { self.naming.id }
 
-    /// What a response says of the file: keeps its type, and returns the name it suggests, if one may still be chosen.
+    /// Records the media type and digest that a response head states.
+    ///
+    /// - Returns: The file name that the response suggests; `nil` if the name is already settled.
     func learn(from head: ResponseHead, announcing announced: AnnouncedDigests) -> String? {
         self.shared.withLock { shared in
             shared.mediaType = head.fields[values: .contentType].first?.lowercased()
             shared.lastAnnounced = announced.representation
         }
         guard self.shared.withLock({ !$0.isNamed }) else { return nil }
-        // Without that field the name is the one from before.
+        // Without `Content-Disposition` the name depends only on the URL and stays as it was.
         guard !head.fields[values: .contentDisposition].isEmpty else { return self.firstPaths.name }
         return self.naming.name(suggestedBy: head).value
     }
 
-    /// Whether a web page comes where the URL names something else: often a login page or an apology with status 200.
+    /// Whether the server sends a web page although the URL names another kind of file; often a login or error page
+    /// with status 200.
     var isUnexpectedPage: Bool { self.naming.isUnexpectedPage(mediaType: self.shared.withLock { $0.mediaType }) }
 
-    /// Makes the part file ready. Returns what was found instead, if the response named another destination and
-    /// something is there.
+    /// Prepares the part file.
+    ///
+    /// - Returns: The finding, if the response named another destination and a file or part exists there. Then nothing
+    ///   was prepared.
     func prepare(_ preparation: Preparation, id: UInt64) async throws -> Surveyor.Finding? {
-        // Nothing more of what was begun before comes out, whatever is found.
+        // The reader is closed first, so that it writes no further bytes of the earlier attempt to the output.
         let hasBegun = self.output != nil && self.part?.reader?.close() == true
         if hasBegun || self.output?.hasWritten == true {
             throw Failure(
-                .changed, "the file would have to be begun anew, and some of it was handed on",
-                hint: "Run the same command again, or save to a file, which can be gone on with")
+                .changed, "the download would have to start over, but part of it is already in the output",
+                hint: "Run the same command again, or save to a file, which can be resumed")
         }
         if let finding = try await self.rename(to: preparation.suggestedName) {
             return finding
@@ -398,7 +408,9 @@ final class DownloadJob: Sendable {
         return nil
     }
 
-    /// Sets the surveyed part aside, if it is of another file; returns the part to go on with.
+    /// Sets the surveyed part aside if it belongs to another file.
+    ///
+    /// - Returns: The part to resume; `nil` if it was set aside.
     private func setAside(
         _ part: PartialFile?, _ preparation: Preparation
     ) async throws(StorageError) -> PartialFile? {
@@ -410,11 +422,11 @@ final class DownloadJob: Sendable {
         return nil
     }
 
-    /// Has somebody read the file while it is fetched, if it is handed on or has digests.
+    /// Sets up an in-order reader for the part if the file goes to a descriptor or has digests to compute.
     private func readAlong(id: UInt64, length: Int64?) {
         let (part, digests) = self.shared.withLock { ($0.part, $0.expected) }
         guard let part else { return }
-        // The CRC-32 is combined from the blocks'.
+        // CRC-32 is not computed here: `Finisher` combines it from the blocks' checksums.
         let algorithms = ExpectedDigest.Algorithm.allCases.filter { algorithm in
             algorithm != .crc32
                 && (self.request.computedDigests.contains(algorithm) || digests.contains { $0.algorithm == algorithm })
@@ -432,7 +444,9 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// Takes the name the response suggests, unless the name is settled; what is found there, if anything.
+    /// Takes the name that the response suggests, unless the name is settled.
+    ///
+    /// - Returns: The finding at the new name, if there is a file or a part.
     private func rename(to suggested: String?) async throws -> Surveyor.Finding? {
         guard let suggested, case .directory = self.request.destination else { return nil }
         let (current, isNamed) = self.shared.withLock { ($0.paths, $0.isNamed) }
@@ -442,7 +456,7 @@ final class DownloadJob: Sendable {
         self.shared.withLock { shared in
             shared.part?.close()
             shared.part = finding.part
-            // From now on that is its name, also when it is gone on with.
+            // A later survey, after a pause or failure, uses this name too.
             shared.firstPaths = DestinationPaths(directory: current.directory, name: suggested)
             shared.paths = paths
             shared.isNamed = true
@@ -455,13 +469,14 @@ final class DownloadJob: Sendable {
         return finding.survey == .nothing ? nil : finding
     }
 
-    /// Creates the part; where the policy is to rename and another process was faster, that of the next free name.
+    /// Creates the part. With the policy to rename, if another process creates it first, creates the part of the next
+    /// free name.
     private func createPart() async throws -> PartialFile {
         while true {
             do {
                 return try self.createPart(self.paths)
             } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
-                // The response was compared with no interrupted download.
+                // Names with a part are skipped: the response was not compared with that part.
                 let (paths, finding) = try await self.surveyChosen(from: self.firstPaths, passesPartials: true)
                 self.shared.withLock { $0.paths = paths }
                 if let part = finding.part { return part }
@@ -475,11 +490,11 @@ final class DownloadJob: Sendable {
             file = try self.storage.open(paths.part, .create)
         } catch {
             guard error.condition == .exists else { throw error }
-            throw Failure(.exists, "another process has begun to fetch \(paths.destination.printable)")
+            throw Failure(.exists, "another process is already fetching \(paths.destination.printable)")
         }
         switch try file.tryLock() {
         case .taken: break
-        case .busy: throw Failure(.exists, "another process has begun to fetch \(paths.destination.printable)")
+        case .busy: throw Failure(.exists, "another process is already fetching \(paths.destination.printable)")
         case .unsupported: self.noteUnlocked(paths)
         }
         let header = Manifest.Header(
@@ -503,7 +518,7 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// Withdraws what a source brought that is not believed any more.
+    /// Withdraws bytes of a source that is no longer trusted.
     func revise(_ revision: Revision) async throws {
         let (part, digests) = self.shared.withLock { shared in
             shared.reference = revision.reference
@@ -517,12 +532,12 @@ final class DownloadJob: Sendable {
             remarks: revision.remarks)
     }
 
-    /// From now on placing may be interrupted.
+    /// Prepares a new latch that can interrupt the placing.
     func beginPlacing() {
         self.shared.withLock { $0.interruption = Latch() }
     }
 
-    /// Verifies and moves into place.
+    /// Verifies the file and moves it into place.
     func place(length: Int64, isCompared: Bool) async throws {
         let (part, resource, flag, digests, replaceable) = self.shared.withLock { shared in
             shared.isCompared = isCompared
@@ -546,7 +561,7 @@ final class DownloadJob: Sendable {
         if let file = result.file { self.placed.insert(file) }
     }
 
-    /// The destination's other names, where the policy is to rename.
+    /// The destination's numbered names, if the policy is to rename.
     private var alternative: (@Sendable (Int) -> DestinationPaths?)? {
         guard self.request.ifExists == .rename else { return nil }
         let (naming, first) = (self.naming, self.firstPaths)
@@ -561,7 +576,7 @@ final class DownloadJob: Sendable {
         part?.reader?.wake()
     }
 
-    /// Deletes part and manifest, surveyed or not.
+    /// Deletes the part and its manifest, whether they were surveyed or not.
     func discard() throws {
         let part = self.shared.withLock { shared in
             defer { shared.part = nil }
@@ -576,7 +591,7 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// Gives up the part's lock, so that another run or process can go on.
+    /// Closes the part and releases its lock, so that another run or process can resume it.
     func close() {
         let part = self.shared.withLock { shared in
             defer { shared.part = nil }

@@ -1,14 +1,14 @@
 import SegmentedDownloadCore
 
-/// The downloads of a group in the order they were added, found by name, by source and by what they make.
+/// The downloads of a group in the order they were added, indexed by name, by source and by target.
 ///
-/// Every look-up that is given a key is one step, however many downloads there are.
+/// Every lookup takes constant time.
 struct DownloadRegistry {
-    /// The same URL and destination are the same download.
+    /// The URL and destination of a download. Requests with equal targets are the same download.
     private struct Target: Hashable {
         let source: String
         let destination: DownloadRequest.Destination
-        /// Where the destination is named by it.
+        /// The id, if the destination's name template uses it.
         let id: Download.ID?
 
         init(_ request: DownloadRequest) {
@@ -19,7 +19,7 @@ struct DownloadRegistry {
         }
     }
 
-    /// In order; a removed one leaves a gap, which is closed once half of them are gaps.
+    /// In order of addition. A removal leaves a gap; the gaps are closed when they outnumber the downloads.
     private var slots: [DownloadJob?] = []
     private var positions: [DownloadID: Int] = [:]
     private var names: [Download.ID: DownloadJob] = [:]
@@ -32,23 +32,25 @@ struct DownloadRegistry {
 
     func job(_ name: Download.ID) -> DownloadJob? { self.names[name] }
 
-    /// All that have this source, oldest first.
+    /// All downloads of a source, oldest first.
     func jobs(_ source: SourceURL) -> [DownloadJob] { self.sources[source.string] ?? [] }
 
-    /// The one that a request names or describes, if it is not over.
+    /// The download with the request's id or target that is not over.
     func job(_ request: DownloadRequest) -> DownloadJob? {
         [request.id.flatMap { self.names[$0] }, self.targets[Target(request)]].lazy
             .compactMap { $0 }.first { !$0.state.isOver }
     }
 
-    /// A number that is nobody's name.
+    /// A number that is not in use as a name.
     mutating func number() -> DownloadID {
         while self.names[Download.ID(rawValue: "\(self.numberNext)")] != nil { self.numberNext += 1 }
         defer { self.numberNext += 1 }
         return DownloadID(self.numberNext)
     }
 
-    /// Adds a job, in the place of one that is over and has its name or makes the same; returns those it replaced.
+    /// Adds a job and removes those that are over and have its name or its target.
+    ///
+    /// - Returns: The jobs that were removed.
     mutating func add(_ job: DownloadJob) -> [DownloadJob] {
         var replaced: [DownloadJob] = []
         for old in [self.names[job.name], self.targets[Target(job.request)]].compactMap({ $0 })
@@ -61,7 +63,9 @@ struct DownloadRegistry {
         return replaced
     }
 
-    /// Whether it was there.
+    /// Removes a job.
+    ///
+    /// - Returns: Whether the job was registered.
     @discardableResult
     mutating func remove(_ job: DownloadJob) -> Bool {
         guard let position = self.positions.removeValue(forKey: job.id) else { return false }

@@ -1,15 +1,16 @@
-/// The door to time.
+/// A source of time. The engine reads time and sleeps only through this protocol.
 package protocol EngineClock: Sendable {
-    /// Time since the clock was made; never goes back, and goes on while the machine sleeps.
+    /// The time since the clock was created. It never decreases, and advances while the machine is suspended.
     var now: Duration { get }
 
-    /// Returns when `time` has come.
+    /// Suspends until `time`.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled before.
+    /// - Throws: `CancellationError` if the task is cancelled first.
     func sleep(until time: Duration) async throws
 }
 
-/// The system's clock. On Linux it is `CLOCK_BOOTTIME`, so that a connection that died while a laptop slept counts as stalled.
+/// The system's clock. On Linux it is `CLOCK_BOOTTIME`, so a connection that broke while a laptop was suspended counts
+/// as stalled.
 package struct SystemClock: EngineClock {
     private let start = ContinuousClock.now
 

@@ -1,6 +1,6 @@
 import SegmentedDownloadCore
 
-/// What the engine's loop owns: the state machine, the leases that are out, and what it tells observers.
+/// The state that the engine's loop owns: the state machine, the active leases, and what was reported to observers.
 struct EngineState {
     private struct Entry {
         let job: DownloadJob
@@ -9,19 +9,20 @@ struct EngineState {
         var stepsWaiting: [ManifestStep] = []
         var startedAt: Duration = .zero
         var meter = ThroughputMeter(start: .zero)
-        /// Bytes received by leases that are over.
+        /// Bytes received by leases that have ended.
         var bytesBefore: Int64 = 0
         var isReported = false
-        /// Whether an attempt has failed since the last one began.
+        /// Whether an attempt has failed and no request has been sent since.
         var awaitsRetry = false
     }
 
     private var machine: GroupStateMachine
     private var generator: SplitMix64
     private var entries: [Entry] = []
-    /// Where each download's entry is, by its number: numbers are given in sequence, though they may come out of it.
+    /// The index of each download's entry, by download number; -1 for none. Numbers are assigned in sequence but may
+    /// arrive out of order.
     private var indices: [Int] = []
-    /// Entries of downloads that have been started and not been concluded since, in order: the others cost nothing.
+    /// Sorted indices of started downloads that have not concluded. Ticks visit only these.
     private var active: [Int] = []
     private var isClosed = false
     private var ticks = 0
@@ -37,7 +38,9 @@ struct EngineState {
 
     // MARK: Hearing
 
-    /// Takes a message and returns what should be done about it.
+    /// Handles a message.
+    ///
+    /// - Returns: The actions to perform.
     mutating func take(_ message: DownloadEngine.Message, now: Duration) -> [GroupAction] {
         switch message {
         case .add(let job):
@@ -51,7 +54,7 @@ struct EngineState {
             return actions
         case .ask(let job, let event, let ticket):
             let actions = self.take(.event(job.id, event), now: now)
-            // What concludes just now is told by the action that does it.
+            // If the event itself leads to a conclusion, the ticket is released by the action that concludes.
             let concludes = actions.contains { action in
                 if case .download(job.id, .conclude) = action { true } else { false }
             }
@@ -93,7 +96,7 @@ struct EngineState {
         }
     }
 
-    /// A pause that is still waited for was taken back, and what rested waits for its turn or has begun already.
+    /// Withdraws pauses that are still being waited for, and updates the state of a download that was resumed.
     private func resumed(_ job: DownloadJob) {
         guard self.machine.ask(job.id, { $0.conclusion == nil }) == true else { return }
         job.broadcaster.reopen()
@@ -127,7 +130,7 @@ struct EngineState {
         self.entries.append(Entry(job: job))
     }
 
-    /// The last entry takes the place of the one that goes.
+    /// Removes an entry. The last entry takes its place.
     private mutating func forget(_ id: DownloadID) {
         guard let index = self.index(id) else { return }
         let last = self.entries.count - 1
@@ -162,7 +165,7 @@ struct EngineState {
         return lease
     }
 
-    /// Whether the connection of a lease is given up because it is late, silent or slow.
+    /// Whether a lease is revoked because its connection is late, silent or slow.
     func isFaulted(_ lease: LeaseID, of id: DownloadID) -> Bool {
         self.machine.ask(id) { $0.isFaulted(lease) } ?? false
     }
@@ -181,7 +184,9 @@ struct EngineState {
         case revision(Revision)
     }
 
-    /// Whether the step may begin now; else it waits for the one under way.
+    /// Begins a step if no other is under way; otherwise queues it.
+    ///
+    /// - Returns: Whether the step may begin now.
     mutating func begin(_ step: ManifestStep, of id: DownloadID) -> Bool {
         guard let index = self.index(id) else { return false }
         guard !self.entries[index].isStepping else {
@@ -192,7 +197,9 @@ struct EngineState {
         return true
     }
 
-    /// A step ended; the next one to begin, if any waits.
+    /// Ends a step.
+    ///
+    /// - Returns: The next step to begin, if one is queued.
     mutating func endStep(of id: DownloadID) -> ManifestStep? {
         guard let index = self.index(id) else { return nil }
         guard !self.entries[index].stepsWaiting.isEmpty else {
@@ -206,7 +213,7 @@ struct EngineState {
 
     mutating func noteStart(of job: DownloadJob, now: Duration) {
         guard let index = self.index(job.id) else { return }
-        // One that looks for what others have left of its part has begun long ago.
+        // An active download that surveys again keeps its start time.
         if !self.active.contains(index) {
             self.entries[index].startedAt = now
             self.active.append(index)
@@ -215,7 +222,7 @@ struct EngineState {
         job.update(state: .probing)
     }
 
-    /// While other connections go on, the download does; it is retrying once there is none.
+    /// Sets the state to `retrying` if an attempt has failed and no connection is left.
     private func noteRetrying(_ index: Int) {
         let entry = self.entries[index]
         guard entry.awaitsRetry, self.machine.connections(entry.job.id) == 0,
@@ -237,11 +244,12 @@ struct EngineState {
         return progress
     }
 
-    /// Where a download's segments stand; none while there is no plan. Changes nothing.
+    /// The status of the download's segments; empty if there is no plan.
     func segments(of job: DownloadJob, now: Duration) -> [SegmentStatus] {
         guard let index = self.index(job.id), let plan = self.machine.ask(job.id, { $0.plan }) ?? nil else { return [] }
         let orders = self.entries[index].leases.map(\.order)
-        // Where there are mirrors not the segment waits, but who failed it.
+        // Without mirrors a segment has its own retry time. With mirrors a failed segment may be fetched from another
+        // source at once, and only the download as a whole is retrying.
         let isRetrying = job.state == .retrying
         return plan.segments.map { segment in
             let order = segment.lease.flatMap { lease in orders.first { $0.lease == lease } }
@@ -281,15 +289,15 @@ struct EngineState {
                         resumedFrom: resumedFrom, isSegmented: segmented, validator: validator)))
             if resource.endsWithConnection {
                 job.broadcaster.send(
-                    .note("the server does not say how long the file is; that it is whole, nothing can prove"))
+                    .note("the server does not state the file's length, so it cannot be proved complete"))
             }
             if job.isUnexpectedPage {
                 job.broadcaster.send(
-                    .note("the server sends a web page (text/html) by that name; look whether it is what you want"))
+                    .note("the server sends a web page (text/html) under this name; check that it is your file"))
             }
             if let coding = resource.contentEncoding {
                 job.broadcaster.send(
-                    .note("the server sends the file \(coding.printable)-coded unasked; it is stored as sent"))
+                    .note("the server sends the file with content coding \(coding.printable); it is stored as sent"))
             }
         case .segmentOpened(let id, let range, let source): self.tell(.opened, id, range, source, job)
         case .segmentSplit(let id, let range): self.tell(.split, id, range, nil, job)
@@ -307,15 +315,15 @@ struct EngineState {
         case .setAside(let difference):
             job.broadcaster.send(
                 .note(
-                    "the partial file is of another file (\(difference)); it is kept beside the new one until that is complete"
+                    "the partial file belongs to another file (\(difference)); it is kept until the new one is complete"
                 ))
         case .restarted(let difference):
-            // What was done is of another version; as long as its part is kept, that tells how much there is.
+            // The bytes done so far are of the old version. If its part is kept, a later report has its length.
             var progress = job.progress
             progress.bytesDone = 0
             progress.bytesTotal = nil
             job.update(progress: progress)
-            job.broadcaster.send(.note("the remote file changed: \(difference); beginning anew"))
+            job.broadcaster.send(.note("the remote file changed: \(difference); starting over"))
         }
     }
 
@@ -341,9 +349,9 @@ struct EngineState {
             progress.bytesDone = length
             progress.bytesTotal = length
         } else if let part = job.part {
-            // What is written and could not be recorded is not there for who goes on with it.
+            // Bytes that were written but not claimed are lost to a later run.
             progress.bytesDone = part.claimedLength
-            // A length that was learnt at a stream's end is not known to who begins it anew, for nothing of it was recorded.
+            // A length learnt at the end of a stream is not recorded, so it is unknown to the run that starts over.
             if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }
         job.update(progress: progress)
@@ -370,7 +378,7 @@ struct EngineState {
         }
     }
 
-    /// The loop has ended: what is still open is given up.
+    /// Closes all jobs after the loop has ended. Downloads that have not ended are reported as cancelled.
     func closeAll() {
         for entry in self.entries {
             entry.job.close()

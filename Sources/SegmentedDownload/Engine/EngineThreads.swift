@@ -1,13 +1,14 @@
 import NIOPosix
 
-/// Threads for what blocks: the disk's calls must not hold up the few threads that run tasks, the engine's loop among them.
+/// Thread pools for blocking work, so that disk calls do not block the threads of the global executor or the engine's
+/// loop.
 package struct EngineThreads: Sendable {
     enum Work {
-        /// Fetches: their writes follow each other. Two threads that write one file wait for its inode's lock.
+        /// Fetches. One thread, because two threads that write to one file wait for its inode lock.
         case fetching
-        /// Syncs, surveys and digests, which may take seconds.
+        /// Syncs, surveys and digests, each of which may take seconds.
         case stepping
-        /// Reading along: digests, and handing bytes on to somebody who may take his time.
+        /// In-order readers: digests, and output to a descriptor whose reader may be slow.
         case reading
     }
 
@@ -15,7 +16,7 @@ package struct EngineThreads: Sendable {
     private let stepping: (any TaskExecutor)?
     private let reading: (any TaskExecutor)?
 
-    /// Every task runs where its parent does: for doors that never block.
+    /// Runs every task on its parent's executor. For simulated effects, which never block.
     package static let inherited = EngineThreads(fetching: nil, stepping: nil, reading: nil)
 
     private func executor(for work: Work) -> (any TaskExecutor)? {
@@ -26,16 +27,16 @@ package struct EngineThreads: Sendable {
         }
     }
 
-    /// Runs `body` on the threads for its kind of work.
+    /// Runs `body` on the threads for a kind of work.
     func run(_ work: Work, _ body: @Sendable () async -> Void) async {
         await withTaskExecutorPreference(self.executor(for: work), operation: body)
     }
 
-    /// Adds a child that runs on the threads for its kind of work.
+    /// Adds a child task that runs on the threads for a kind of work.
     func run(
         _ work: Work, in group: inout DiscardingTaskGroup, _ body: sending @escaping @isolated(any) () async -> Void
     ) {
-        // Not the same as a preference for nil, which is one for the system's pool.
+        // A preference for `nil` would select the global executor instead of inheriting the parent's.
         guard let executor = self.executor(for: work) else {
             group.addTask(operation: body)
             return
@@ -43,13 +44,13 @@ package struct EngineThreads: Sendable {
         group.addTask(executorPreference: executor, operation: body)
     }
 
-    /// 4: as many files as can be surveyed or synced at once; more would only queue at the disk.
+    /// 4: the number of files that are surveyed or synced at the same time. More would only queue at the disk.
     private static let steppingCount = 4
 
-    /// 4: digests are computed in pieces of a millisecond and take turns; one that hands bytes on has a thread for itself.
+    /// 4: digests are computed in pieces of a millisecond and alternate. Output to a descriptor may occupy a thread.
     private static let readingCount = 4
 
-    /// Hands threads to `body` and ends them when it returns.
+    /// Runs `body` with threads, and ends them when it returns.
     static func withThreads<Answer: Sendable>(
         _ body: (EngineThreads) async throws -> Answer
     ) async throws -> Answer {
@@ -69,7 +70,7 @@ package struct EngineThreads: Sendable {
     }
 }
 
-/// Runs tasks on a pool of threads of its own.
+/// Runs tasks on its own pool of threads.
 private final class PoolExecutor: TaskExecutor {
     private let pool: NIOThreadPool
     private let isStarted = Latch()
@@ -80,13 +81,13 @@ private final class PoolExecutor: TaskExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // Only with the first job: most downloads have no use for some of them.
+        // Started with the first job, because most downloads do not need every pool.
         if self.isStarted.raise() { self.pool.start() }
         self.pool.submit { _ in job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
     func end() async {
-        // It fails only for pools that cannot end.
+        // Throws only for pools that cannot be shut down, which this one can.
         try? await self.pool.shutdownGracefully()
     }
 }

@@ -1,49 +1,50 @@
 import Synchronization
 
-/// Hands every event to any number of observers, each at its own pace.
+/// Delivers a download's events to any number of observers, each at its own pace.
 final class EventBroadcaster: Sendable {
     private struct State {
         var observers: [(id: Int, continuation: AsyncStream<DownloadEvent>.Continuation)] = []
         var idNext = 0
-        /// The last terminal event, for those who come late.
+        /// The last terminal event, delivered to observers that subscribe after it.
         var terminal: DownloadEvent?
-        /// Who hears of everything too, before the observers do: the group.
+        /// The group's handler, called before the observers receive an event.
         var relay: (@Sendable (Signal) -> Void)?
+        /// The requests that callers are waiting for.
         var wishes: [Wish] = []
-        /// Whether nothing will happen any more.
+        /// Whether the group has ended, so that no event can follow.
         var isOver = false
     }
 
-    /// What the group hears.
+    /// A notification for the group.
     enum Signal: Sendable {
         case happened(DownloadEvent)
-        /// It had paused or failed, and goes on.
+        /// A paused or failed download was resumed.
         case reopened
     }
 
-    /// What somebody asked for and waits to see carried out.
+    /// A request, such as a pause, that a caller waits for.
     private struct Wish {
         let ticket: Int
         let continuation: AsyncStream<Void>.Continuation
-        /// Whether resuming takes it back.
+        /// Whether resuming withdraws the request.
         let isPause: Bool
-        /// Whether the engine has heard of it: what concludes before then concludes something else.
+        /// Whether the engine has handled the request. A conclusion before that is not its result.
         var isHandled = false
     }
 
-    /// An observer slower than this many events loses the oldest; never the last, which says how it ended.
+    /// 1024: an observer that falls further behind loses its oldest events, but never the terminal one.
     static let bufferLength = 1024
 
     private let state = Mutex(State())
 
-    /// Has everything told to the group, too.
+    /// Sets the group's handler.
     func relay(to relay: @escaping @Sendable (Signal) -> Void) {
         self.state.withLock { $0.relay = relay }
     }
 
     // MARK: Events
 
-    /// A sequence of the events from now on; it ends after a terminal one.
+    /// A sequence of the events from now on, which ends after a terminal event.
     func events() -> AsyncStream<DownloadEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: DownloadEvent.self, bufferingPolicy: .bufferingNewest(Self.bufferLength))
@@ -82,7 +83,9 @@ final class EventBroadcaster: Sendable {
         if event.isTerminal { self.release { $0.isHandled } }
     }
 
-    /// A download that is resumed after a pause or failure has events again; whether it had ended in such a way.
+    /// Allows further events after a pause or failure.
+    ///
+    /// - Returns: Whether the download was paused or failed.
     @discardableResult
     func reopen() -> Bool {
         let (isReopened, relay) = self.state.withLock { state in
@@ -99,10 +102,10 @@ final class EventBroadcaster: Sendable {
         return isReopened
     }
 
-    /// Whether the last that was heard of it is an end, for now or for good, that nobody has asked to go on from.
+    /// Whether a terminal event was sent and the download was not resumed since.
     var isAtRest: Bool { self.state.withLock { $0.terminal != nil } }
 
-    /// Nothing will happen any more: whoever still listens hears that it is over.
+    /// Ends all sequences. Observers of a download that has not ended receive `cancelled`.
     func finish() {
         let isUnended = self.state.withLock { state in
             state.isOver = true
@@ -114,7 +117,9 @@ final class EventBroadcaster: Sendable {
 
     // MARK: Wishes
 
-    /// Notes that somebody waits for what is asked of the engine next; the sequence ends once that is carried out.
+    /// Registers a caller that waits until its request is carried out.
+    ///
+    /// - Returns: A ticket to post with the request, and a sequence that ends when the request has been carried out.
     func wish(isPause: Bool) -> (ticket: Int, answer: AsyncStream<Void>) {
         let (answer, continuation) = AsyncStream.makeStream(of: Void.self)
         let (ticket, isOver) = self.state.withLock { state in
@@ -129,7 +134,9 @@ final class EventBroadcaster: Sendable {
         return (ticket, answer)
     }
 
-    /// The engine has heard what was asked; it is carried out already, or will be when the download comes to rest.
+    /// Marks a request as handled by the engine.
+    ///
+    /// - Parameter isDone: Whether it is already carried out. If not, it is when the download comes to rest.
     func handle(_ ticket: Int, isDone: Bool) {
         self.state.withLock { state in
             guard let index = state.wishes.firstIndex(where: { $0.ticket == ticket }) else { return }
@@ -138,7 +145,7 @@ final class EventBroadcaster: Sendable {
         if isDone { self.release { $0.ticket == ticket } }
     }
 
-    /// Pauses that were asked for were taken back by a later word.
+    /// Releases callers that wait for a pause which a later resume has withdrawn.
     func withdrawPauses() {
         self.release { $0.isHandled && $0.isPause }
     }

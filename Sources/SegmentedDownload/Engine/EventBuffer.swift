@@ -1,12 +1,13 @@
 import Synchronization
 
-/// One observer's events of a group, kept until they are taken.
+/// Buffers a group's events for one observer.
 ///
-/// However slow the observer, it misses no beginning and no end, only progress: what is dispensable is not kept beyond a limit.
+/// However slow the observer is, it loses only dispensable events: these are dropped when the buffer has reached its
+/// limit.
 final class EventBuffer: Sendable {
     private struct State {
         var events: [DownloadGroup.Event] = []
-        /// Where the events not taken yet begin.
+        /// The index of the first event that was not delivered.
         var start = 0
         var waiters: [CheckedContinuation<DownloadGroup.Event?, Never>] = []
         var isFinished = false
@@ -17,7 +18,7 @@ final class EventBuffer: Sendable {
             guard self.start < self.events.count else { return nil }
             defer {
                 self.start += 1
-                // What was taken is let go of in strides, so that a long queue is not moved once per event.
+                // Delivered events are removed in batches, so that a long queue is not moved for every event.
                 if self.start * 2 > self.events.count {
                     self.events.removeFirst(self.start)
                     self.start = 0
@@ -27,18 +28,18 @@ final class EventBuffer: Sendable {
         }
     }
 
-    /// Beyond so many events kept, dispensable ones are dropped.
+    /// 1024: if this many events are buffered, dispensable ones are dropped.
     static let lengthMaximum = 1024
 
     private let state = Mutex(State())
 
-    /// The buffer as a sequence, which owns it.
+    /// Creates a buffer and the sequence that owns it.
     static func stream() -> (buffer: EventBuffer, stream: AsyncStream<DownloadGroup.Event>) {
         let buffer = EventBuffer()
         return (buffer, AsyncStream(unfolding: { await buffer.next() }, onCancel: { buffer.finish() }))
     }
 
-    /// Somebody waits for just this event; to be told once no lock is held.
+    /// A continuation to resume with an event after the lock has been released.
     struct WakeUp: Sendable {
         fileprivate let waiter: CheckedContinuation<DownloadGroup.Event?, Never>
         fileprivate let event: DownloadGroup.Event
@@ -46,7 +47,7 @@ final class EventBuffer: Sendable {
         func callAsFunction() { self.waiter.resume(returning: self.event) }
     }
 
-    /// Keeps an event, or hands it to who waits.
+    /// Buffers an event, or returns the observer's continuation to resume with it.
     func push(_ event: DownloadGroup.Event) -> WakeUp? {
         self.state.withLock { state in
             guard !state.isFinished else { return nil }
@@ -56,7 +57,7 @@ final class EventBuffer: Sendable {
         }
     }
 
-    /// Nothing more comes; what is kept may still be taken.
+    /// Ends the sequence after the buffered events.
     func finish() {
         let waiters = self.state.withLock { state in
             state.isFinished = true

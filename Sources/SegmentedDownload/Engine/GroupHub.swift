@@ -1,9 +1,9 @@
 import Synchronization
 
-/// What everybody who watches a group as a whole is told: its events, and when nothing is under way any more.
+/// Delivers a group's events to its observers and reports when no download is active.
 final class GroupHub: Sendable {
     private struct Observer {
-        /// Weak: the observer's sequence owns it, and with the sequence it goes.
+        /// Weak: the observer's sequence owns the buffer.
         weak var buffer: EventBuffer?
     }
 
@@ -31,7 +31,7 @@ final class GroupHub: Sendable {
         return stream
     }
 
-    /// Waits until nothing is under way; returns how matters stood then.
+    /// Waits until no download is active, and returns the summary at that time.
     func waitForAll() async -> GroupSummary {
         let (stream, continuation) = AsyncStream.makeStream(of: GroupSummary.self)
         let id: Int? = self.state.withLock { state in
@@ -80,7 +80,7 @@ final class GroupHub: Sendable {
         }
     }
 
-    /// Nothing will happen any more.
+    /// Ends all sequences and waits.
     func finish() {
         let (observers, waiters) = self.state.withLock { state in
             state.isOver = true
@@ -91,7 +91,8 @@ final class GroupHub: Sendable {
         for waiter in waiters { waiter.continuation.finish() }
     }
 
-    /// Counts, then tells all observers in the order it happened in; the last word is for those who wait for the end.
+    /// Updates the tally and delivers the events to all observers in the order they happened. Callers of
+    /// ``waitForAll()`` are resumed last.
     private func tell(_ count: (inout GroupTally) -> (events: [DownloadGroup.Event], isLast: Bool)) {
         let (wakeUps, waiters, summary) = self.state.withLock { state in
             var (events, isLast) = count(&state.tally)

@@ -1,10 +1,11 @@
-/// Who is under way, and how the others have ended.
+/// Counts a group's downloads by state.
 struct GroupTally {
     private enum Standing {
         case active, paused, failed
     }
 
-    /// Those that can still change; the others are only counted, so that memory does not grow with what is done.
+    /// The state of downloads that can still change. The others are only counted, so that memory does not grow with
+    /// their number.
     private var standings: [Int: Standing] = [:]
     private var activeCount = 0
     private(set) var summary = GroupSummary()
@@ -21,7 +22,7 @@ struct GroupTally {
         self.summary.paused += 1
     }
 
-    /// It goes on. What is over for good does not.
+    /// Counts a paused or failed download as active again. Has no effect on one that is over.
     mutating func reopened(_ number: Int) {
         guard let standing = self.standings[number], standing != .active else { return }
         self.leave(number)
@@ -29,7 +30,9 @@ struct GroupTally {
         self.activeCount += 1
     }
 
-    /// Takes a terminal event; whether the last active download ended with it.
+    /// Counts a terminal event.
+    ///
+    /// - Returns: Whether this ended the last active download.
     mutating func ended(_ number: Int, _ event: DownloadEvent) -> Bool {
         guard let before = self.standings[number] else { return false }
         self.leave(number)
@@ -54,7 +57,7 @@ struct GroupTally {
         return before == .active && self.activeCount == 0
     }
 
-    /// It is listed no more; one that paused or failed is not counted as that any longer.
+    /// Stops tracking a download. If it is paused or failed, it is no longer counted as such.
     mutating func removed(_ number: Int) {
         self.leave(number)
     }

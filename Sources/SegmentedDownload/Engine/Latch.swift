@@ -1,12 +1,14 @@
 import Synchronization
 
-/// A signal that is given once and stays given.
+/// A flag that can be set once and stays set.
 package final class Latch: Sendable {
     private let value = Atomic(false)
 
     package init() {}
 
-    /// Whether it was raised by this call, not before.
+    /// Sets the flag.
+    ///
+    /// - Returns: Whether this call set it.
     @discardableResult
     package func raise() -> Bool {
         !self.value.exchange(true, ordering: .acquiringAndReleasing)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The files that the downloads of one group have put in place, so that none of them replaces another's.
+/// The files that a group's downloads have put in place, so that none of them replaces another's.
 final class PlacedFiles: Sendable {
     private let files = Mutex<Set<FileIdentity>>([])
 

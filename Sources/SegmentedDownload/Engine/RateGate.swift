@@ -1,33 +1,34 @@
 import SegmentedDownloadCore
 import Synchronization
 
-/// Holds fetches back so that no more bytes come in a second than may.
+/// Delays fetches to keep the rate limits.
 ///
-/// A fetch passes here with every piece it received, before it asks for the next: while it waits its connection's buffers fill,
-/// and TCP itself slows the sender down. ``RateBudget`` decides; this waits. Where nothing is limited nobody takes its lock.
+/// A fetch passes the gate with every piece it has received, before it reads the next. While it waits, the connection's
+/// buffers fill and TCP flow control slows the sender. ``RateBudget`` decides; the gate waits. The lock is not taken
+/// while there is no limit.
 final class RateGate: Sendable {
     private struct Waiter {
         let ticket: RateBudget.Ticket
-        /// Resumed with how many bytes may be taken, or with nothing if none may.
+        /// Resumed with the number of bytes granted; `nil` if the task was cancelled.
         let continuation: CheckedContinuation<Int?, Never>
     }
 
     private struct State {
         var budget = RateBudget()
-        /// As many as there are connections.
+        /// At most one for each connection.
         var waiters: [Waiter] = []
-        /// Granted to those that had asked, and had not begun to wait yet.
+        /// Grants for requests whose task has not suspended yet.
         var granted: [RateBudget.Grant] = []
     }
 
-    /// Somebody with another host or file may come while the gate waits for those it knows, and may pass sooner: it looks
-    /// again so often. Well below the burst a bucket keeps, so that nothing is lost by it.
+    /// 20 ms: the longest sleep between checks. A fetch with another host or file may arrive meanwhile and be admitted
+    /// earlier. Well below a bucket's burst, so no bandwidth is lost.
     private static let look: Duration = .milliseconds(20)
 
     private let clock: any EngineClock
     private let state = Mutex(State())
     private let isLimited = Atomic(false)
-    /// Told when somebody begins to wait.
+    /// Yields when a fetch begins to wait.
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
@@ -68,17 +69,18 @@ final class RateGate: Sendable {
 
     // MARK: The fetches' side
 
-    /// Whether a fetch may pass without asking.
+    /// Whether there is no limit, so that a fetch may pass without asking.
     var isOpen: Bool { !self.isLimited.load(ordering: .relaxed) }
 
-    /// How much of what a fetch has in hand it may ask for at once.
+    /// The largest piece that a fetch may request at once, in bytes.
     func pieceLength(_ download: DownloadID, host: String) -> Int {
         self.state.withLock { $0.budget.pieceLength(download, host: host) }
     }
 
-    /// Returns when a piece may be taken, or some of it; says how much.
+    /// Waits until some of a piece may pass.
     ///
-    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    /// - Returns: The number of bytes granted.
+    /// - Throws: `CancellationError` if the task is cancelled.
     func pass(_ length: Int, for download: DownloadID, host: String) async throws -> Int {
         let now = self.clock.now
         let (ticket, released) = self.state.withLock { state in
@@ -115,7 +117,7 @@ final class RateGate: Sendable {
 
     // MARK: The engine's side
 
-    /// Lets through who waits, as time allows, until the task is cancelled.
+    /// Admits waiting fetches as time allows, until the task is cancelled.
     func run() async {
         for await _ in self.arrivals {
             while let time = self.openUp() {
@@ -124,7 +126,9 @@ final class RateGate: Sendable {
         }
     }
 
-    /// Lets through whoever may pass now; when to look again, if somebody still waits.
+    /// Admits the fetches that may pass now.
+    ///
+    /// - Returns: When to check again; `nil` if no fetch waits.
     private func openUp() -> Duration? {
         let now = self.clock.now
         let (released, time) = self.state.withLock { state in
@@ -135,7 +139,8 @@ final class RateGate: Sendable {
         return time.map { min($0, now + Self.look) }
     }
 
-    /// Those that may pass now, and how far. Who does not wait yet will find it when it comes to.
+    /// The waiters to resume, and how many bytes each may pass. A grant whose task has not suspended yet is kept for
+    /// it.
     private static func release(_ state: inout State, now: Duration) -> [(Waiter, Int)] {
         var released: [(Waiter, Int)] = []
         for grant in state.budget.grant(now: now) {
@@ -149,19 +154,21 @@ final class RateGate: Sendable {
     }
 }
 
-/// One download's way through the gate, one piece at a time.
+/// A download's access to the gate.
 struct RatePass: Sendable {
     let gate: RateGate
     let download: DownloadID
     let host: String
 
-    /// Waits until all of the `count` bytes have been taken.
+    /// Waits until all of `count` bytes have passed.
     func callAsFunction(all count: Int, of lease: SegmentLease) async throws {
         var left = count
         while left > 0 { left -= try await self(left, of: lease) }
     }
 
-    /// Waits until some of the `count` bytes in hand may be taken, and says how many.
+    /// Waits until some of `count` bytes may pass.
+    ///
+    /// - Returns: How many.
     func callAsFunction(_ count: Int, of lease: SegmentLease) async throws -> Int {
         guard !self.gate.isOpen else { return count }
         let length = min(count, self.gate.pieceLength(self.download, host: self.host))

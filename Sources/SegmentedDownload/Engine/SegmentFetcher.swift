@@ -1,10 +1,12 @@
 package import SegmentedDownloadCore
 
-/// Fetches one lease: asks, waits for the verdict, writes what comes, and says how it ended.
+/// Fetches one lease: sends the request, waits for the verdict on the response, writes the body, and returns how it
+/// ended.
 ///
-/// It decides nothing: every head goes to the engine before a byte is written, and so does every limit reached.
+/// It makes no decisions. The engine decides on every response head before a byte is written, and whenever the limit is
+/// reached.
 package struct SegmentFetcher: Sendable {
-    /// What the fetcher tells the engine and waits for an answer to.
+    /// A question that the engine answers through the lease.
     package enum Question: Sendable {
         case responded(RangeResponse, suggestedName: String?)
         case limitReached
@@ -12,14 +14,14 @@ package struct SegmentFetcher: Sendable {
 
     let lease: SegmentLease
     let follower: RedirectFollower
-    /// The part file, there once the engine lets anything be written.
+    /// The part file; `nil` until the engine has prepared it.
     let part: @Sendable () -> PartialFile?
     let suggestName: @Sendable (ResponseHead, AnnouncedDigests) -> String?
     let ask: @Sendable (Question) -> Void
-    /// Where it waits when bytes come faster than they may.
+    /// Where the fetch waits if bytes arrive faster than the rate limits allow.
     let pass: RatePass
 
-    /// Runs until the lease is over; a revoked lease's connection is closed at once.
+    /// Runs until the lease is over. If the lease is revoked, its connection is closed at once.
     package func run() async -> LeaseEnd {
         await withTaskGroup(of: LeaseEnd?.self) { group in
             group.addTask { await self.fetch() }
@@ -27,7 +29,8 @@ package struct SegmentFetcher: Sendable {
                 await self.lease.awaitRevocation()
                 return nil
             }
-            // The fetch's end, whichever comes first: revocation cancels it, its end calls the watch off.
+            // A revocation cancels the fetch, and the end of the fetch cancels the wait for a revocation. The first
+            // result counts.
             var end: LeaseEnd?
             while let result = await group.next() {
                 group.cancelAll()
@@ -60,14 +63,14 @@ package struct SegmentFetcher: Sendable {
         }
     }
 
-    /// - Parameter announced: the digest that the bytes of the response are said to have.
+    /// - Parameter announced: The digest that the response's head states for its body.
     private func write(
         _ body: any ResponseBody, of response: RangeResponse, _ announced: ExpectedDigest?
     ) async throws -> LeaseEnd {
         guard let part = self.part() else {
             return .failed(Failure(.internal, "a body was let through before there was a part file"))
         }
-        // Of bytes that may turn out to be wrong nothing is claimed before that is known.
+        // If the body has a digest, its bytes are claimed only after they were verified.
         var writer = SegmentWriter(
             part: part, from: self.lease.position, mark: self.lease.order.mark,
             holdsClaims: announced != nil && part.mayHold(response))
@@ -81,10 +84,10 @@ package struct SegmentFetcher: Sendable {
             result = .failure(error)
         }
         if case .success(.finished) = result { check?.hasEnded = true }
-        // Where bytes differ from those on disk nothing was written, and more is known than that they are wrong.
+        // Bytes that differ from the disk were not written, and the difference is the more specific result.
         if case .success(.differs) = result { check = nil }
         if let failure = check?.failure { return .corrupt(failure) }
-        // What is written is claimed whatever broke, so that it need not be fetched again.
+        // Bytes that were written are claimed even after an error, so that they are not fetched again.
         try writer.finish()
         return try result.get()
     }
@@ -98,8 +101,8 @@ package struct SegmentFetcher: Sendable {
             self.lease.received(chunk.count)
             if check != nil { chunk.withBytes { check?.update($0) } }
             var taken = 0
-            // The bytes before the first to be written are on disk already, and must agree; but for those that another connection
-            // has brought since these were asked for, and may be writing now.
+            // Bytes before the writing position are on disk already and must agree. Those from `writesFrom` on are not
+            // compared: another connection has fetched them since this request was sent, and may be writing them now.
             if offset < writer.position {
                 taken = Int(min(Int64(chunk.count), writer.position - offset))
                 let compared = compares ? Int(min(Int64(taken), max(self.lease.order.writesFrom - offset, 0))) : 0
@@ -110,7 +113,7 @@ package struct SegmentFetcher: Sendable {
                 if let difference { return .differs(at: difference) }
             }
             if taken > 0 { try await self.pass(all: taken, of: self.lease) }
-            // What may be taken without asking the gate again.
+            // Bytes that may pass without asking the gate again.
             var free = 0
             while taken < chunk.count {
                 if free == 0 { free = try await self.pass(chunk.count - taken, of: self.lease) }
@@ -127,13 +130,13 @@ package struct SegmentFetcher: Sendable {
                 self.lease.commit()
                 taken += granted
                 free -= granted
-                // Where the network outruns the disk the next piece is always there already, and reading it would suspend
-                // nothing: other fetches and the end of this one wait for the same thread.
+                // If the network is faster than the disk, the next chunk is always ready and reading it would not
+                // suspend. The yield lets other fetches, and a revocation of this one, run on the same thread.
                 await Task.yield()
             }
             offset += Int64(chunk.count)
-            // Asked before the next chunk is awaited, which may be long in coming and is not ours.
-            // While bytes are only compared there is nothing to ask for.
+            // The engine is asked before the next chunk is awaited, which may take long and may belong to another
+            // segment. While bytes are only being compared, there is nothing to ask.
             if offset >= writer.position, self.lease.isAtLimit, let bodyEnd = response.bodyEnd, offset < bodyEnd {
                 self.ask(.limitReached)
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }

@@ -1,27 +1,28 @@
 package import SegmentedDownloadCore
 import Synchronization
 
-/// What the engine and the task that fetches a segment share: how far it has come, and how far it may go.
+/// The state that the engine and a fetching task share: the position reached and the limit.
 ///
-/// One small lock; nobody waits while holding it.
+/// One small lock, which is never held while waiting.
 package final class SegmentLease: Sendable {
     private enum Waiting {
-        case nobody
+        case notWaiting
         case forAnswer(CheckedContinuation<LeaseDecision?, Never>)
     }
 
     private struct State {
-        /// The next byte to be written.
+        /// The offset of the next byte to write.
         var position: Int64
-        /// The end of what is being written right now; a limit is never lowered below it.
+        /// The end of the write under way. The limit is never lowered below it.
         var reserved: Int64
         var limit: Int64
         var bytesReceived: Int64 = 0
-        /// Since when it is held back by a rate limit, and how long it was before.
+        /// When the current wait at the rate gate began.
         var heldSince: Duration?
+        /// The total time of earlier waits at the rate gate.
         var held: Duration = .zero
         var answer: LeaseDecision?
-        var waiting = Waiting.nobody
+        var waiting = Waiting.notWaiting
         var isRevoked = false
         var isFaulted = false
         var revocation: CheckedContinuation<Void, Never>?
@@ -38,10 +39,10 @@ package final class SegmentLease: Sendable {
 
     // MARK: The fetching task's side
 
-    /// The next byte to be written.
+    /// The offset of the next byte to write.
     var position: Int64 { self.state.withLock { $0.position } }
 
-    /// Waits for the engine to say how far to go; `stop` once the lease is revoked.
+    /// Waits for the engine's decision; `stop` if the lease was revoked.
     package func awaitAnswer() async -> LeaseDecision {
         let decision: LeaseDecision? = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -62,12 +63,14 @@ package final class SegmentLease: Sendable {
         return decision ?? .stop
     }
 
-    /// Notes that `count` bytes came from the network.
+    /// Records that `count` bytes were received from the network.
     package func received(_ count: Int) {
         self.state.withLock { $0.bytesReceived += Int64(count) }
     }
 
-    /// Takes up to `count` bytes' worth of room at the position; less, down to none, at the limit.
+    /// Reserves up to `count` bytes at the position.
+    ///
+    /// - Returns: The number reserved, 0 at the limit.
     package func reserve(_ count: Int) -> Int {
         self.state.withLock { state in
             let granted = max(min(Int64(count), state.limit - state.position), 0)
@@ -76,17 +79,17 @@ package final class SegmentLease: Sendable {
         }
     }
 
-    /// Whether there is no room left.
+    /// Whether the position has reached the limit.
     package var isAtLimit: Bool {
         self.state.withLock { $0.position >= $0.limit }
     }
 
-    /// The reserved bytes are written.
+    /// Advances the position past the reserved bytes, which have been written.
     package func commit() {
         self.state.withLock { $0.position = $0.reserved }
     }
 
-    /// A rate limit holds it back from now on.
+    /// Marks the lease as waiting at the rate gate.
     package func beginHolding(now: Duration) {
         self.state.withLock { $0.heldSince = now }
     }
@@ -98,7 +101,7 @@ package final class SegmentLease: Sendable {
         }
     }
 
-    /// Returns when the lease is revoked or over.
+    /// Waits until the lease is revoked or has ended.
     package func awaitRevocation() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -116,7 +119,7 @@ package final class SegmentLease: Sendable {
 
     // MARK: The engine's side
 
-    /// Answers the fetching task, which is waiting or will soon.
+    /// Gives the fetching task a decision, now or when it next asks.
     package func answer(_ decision: LeaseDecision) {
         let waiter: CheckedContinuation<LeaseDecision?, Never>? = self.state.withLock { state in
             if case .proceed(let limit, let from) = decision {
@@ -128,13 +131,15 @@ package final class SegmentLease: Sendable {
                 state.answer = decision
                 return nil
             }
-            state.waiting = .nobody
+            state.waiting = .notWaiting
             return continuation
         }
         waiter?.resume(returning: decision)
     }
 
-    /// Lowers the limit, though not below what is being written; returns where it is now.
+    /// Lowers the limit, but not below the end of the write under way.
+    ///
+    /// - Returns: The limit that is now in effect.
     package func narrow(to limit: Int64) -> Int64 {
         self.state.withLock { state in
             state.limit = min(state.limit, max(limit, state.reserved))
@@ -144,7 +149,7 @@ package final class SegmentLease: Sendable {
 
     /// Makes the fetching task close its connection and end.
     ///
-    /// - Parameter isFaulted: whether the connection is at fault.
+    /// - Parameter isFaulted: Whether the connection is late, silent or slow.
     package func revoke(asFaulted isFaulted: Bool) {
         self.state.withLock { state in
             state.isRevoked = true
@@ -156,7 +161,7 @@ package final class SegmentLease: Sendable {
 
     package var isRevoked: Bool { self.state.withLock { $0.isRevoked } }
 
-    /// Whether it was revoked because its connection is at fault.
+    /// Whether the lease was revoked because its connection is late, silent or slow.
     var isFaulted: Bool { self.state.withLock { $0.isFaulted } }
 
     package var observation: LeaseObservation {
@@ -173,7 +178,7 @@ package final class SegmentLease: Sendable {
                 state.isOver = true
                 return nil
             }
-            state.waiting = .nobody
+            state.waiting = .notWaiting
             return continuation
         }
         waiter?.resume(returning: decision)

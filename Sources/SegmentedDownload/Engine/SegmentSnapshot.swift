@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Those who want to know where segments stand, until the engine's loop tells them: it alone has the plans.
+/// Pending requests for segment snapshots. The engine's loop answers them, because it owns the plans.
 final class SegmentSnapshot: Sendable {
     private struct Look {
         let job: DownloadJob
@@ -14,9 +14,9 @@ final class SegmentSnapshot: Sendable {
 
     private let state = Mutex(State())
 
-    /// Waits until the loop answers; none where it has ended, or ends before.
+    /// Waits for the loop's answer; empty if the loop has ended.
     ///
-    /// - Parameter nudge: has the loop answer.
+    /// - Parameter nudge: Makes the loop answer.
     func look(at job: DownloadJob, nudge: () -> Void) async -> [SegmentStatus] {
         await withCheckedContinuation { continuation in
             let isOver = self.state.withLock { state in
@@ -27,7 +27,7 @@ final class SegmentSnapshot: Sendable {
         }
     }
 
-    /// Tells everybody who waits.
+    /// Answers all pending requests.
     func answer(_ segments: (DownloadJob) -> [SegmentStatus]) {
         let looks = self.state.withLock { state in
             defer { state.waiting = [] }
@@ -36,7 +36,7 @@ final class SegmentSnapshot: Sendable {
         for look in looks { look.continuation.resume(returning: segments(look.job)) }
     }
 
-    /// The loop has ended, and answers nobody any more.
+    /// Answers all pending and later requests with an empty array, after the loop has ended.
     func close() {
         self.state.withLock { $0.isOver = true }
         self.answer { _ in [] }

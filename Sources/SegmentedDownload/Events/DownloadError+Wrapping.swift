@@ -1,7 +1,7 @@
 import SegmentedDownloadCore
 
 extension DownloadError {
-    /// What our own doors threw.
+    /// Converts an error of the transport or storage, which is one of our types; any other error gets code `internal`.
     package init(wrapping error: any Error) {
         switch error {
         case let error as DownloadError: self = error

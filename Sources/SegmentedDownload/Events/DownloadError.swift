@@ -1,53 +1,53 @@
 package import SegmentedDownloadCore
 
-/// Why a download did not complete.
+/// The reason why a download did not complete.
 ///
-/// The code is to switch on, the message has the facts, the hint says what can be done. Both texts are one line each and
-/// safe to print: whatever came from a server is escaped.
+/// Switch on the code. The message states the facts and the hint says what to do. Both are one line and safe to print:
+/// text from a server is escaped.
 public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Stable words; the command's exit statuses are made from them.
+    /// A stable error code. The command derives its exit status from it.
     public enum Code: String, Hashable, Sendable, CaseIterable {
-        /// A fault of this library.
+        /// A bug in this library.
         case `internal`
         /// A URL, option or list is malformed.
         case usage
-        /// The file system failed: permission, I/O error, a file deleted underneath.
+        /// The file system failed: permission, I/O error, or a file deleted during the download.
         case file
-        /// Name lookup, connection, reset, stall, truncation or time-out, after retries.
+        /// Name resolution, connection, reset, stall, truncation or time-out, after retries.
         case network
-        /// The certificate or the handshake failed.
+        /// The certificate or the TLS handshake failed.
         case tls
-        /// The origin wants credentials (401, 407).
+        /// The origin or the proxy requires credentials (401, 407).
         case auth
-        /// The origin breaks HTTP in a way there is no way around.
+        /// The origin violates HTTP in a way that cannot be worked around.
         case `protocol`
-        /// The origin answered with another failure status, after retries.
+        /// The origin answered with another error status, after retries.
         case server
-        /// A digest or length is wrong; the final name never appears.
+        /// A digest or length is wrong. The file does not get its final name.
         case integrity
-        /// The remote file is not the one the download began with.
+        /// The remote file is not the one that the download began with.
         case changed
-        /// Refused by our own rules, such as a redirect from https to http.
+        /// Forbidden by a local rule, such as a redirect from `https` to `http`.
         case policy
-        /// The destination exists and is something else, or another process has it.
+        /// The destination exists and is another file, or another process is fetching it.
         case exists
-        /// The disk, quota or size limit is full.
+        /// The disk or quota is full, or the file exceeds a size limit.
         case space
-        /// There is nothing that could be continued.
+        /// There is no usable partial download to resume.
         case state
         /// The download was cancelled.
         case cancelled
     }
 
-    /// What to switch on.
+    /// The error code.
     public let code: Code
-    /// The facts, in one line.
+    /// What happened, in one line.
     public let message: String
-    /// What the reader can do about it, in one line.
+    /// What to do about it, in one line.
     public let hint: String?
-    /// The HTTP status, where one said so.
+    /// The HTTP status, if the error comes from a response.
     public let status: Int?
-    /// The system's error number, where a call failed.
+    /// The system's error number, if a system call failed.
     public let errno: Int32?
 
     public init(_ code: Code, _ message: String, hint: String? = nil, status: Int? = nil, errno: Int32? = nil) {
@@ -64,7 +64,7 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
             status: failure.status, errno: failure.errno)
     }
 
-    /// Whether running the same download again goes on with what is there.
+    /// Whether running the same request again resumes the download.
     public var isResumable: Bool {
         switch self.code {
         case .internal, .file, .network, .tls, .auth, .protocol, .server, .space, .changed, .cancelled: true
@@ -76,7 +76,7 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.hint.map { "\(self.code.rawValue): \(self.message). \($0)." } ?? "\(self.code.rawValue): \(self.message)."
     }
 
-    /// The same as a failure within the engine.
+    /// The error in the form that the engine uses.
     package var failure: Failure {
         Failure(
             Failure.Code(rawValue: self.code.rawValue) ?? .internal, self.message, hint: self.hint,

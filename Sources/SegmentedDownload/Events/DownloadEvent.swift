@@ -1,63 +1,66 @@
-/// Something that happened to a download, for its observers.
+/// An event of a download, for its observers.
 public enum DownloadEvent: Hashable, Sendable {
-    /// The origin has answered, and the first byte may be written. Comes again after a pause or a failure.
+    /// The origin has answered and the plan is known. Occurs again after a pause or a failure.
     case started(Started)
-    /// At most five a second.
+    /// The progress, at most five times a second.
     case progress(DownloadProgress)
-    /// A connection's piece of the file begins, is cut, is whole or is to be fetched again.
+    /// A segment was opened, split, completed or put back.
     case segment(SegmentChange)
-    /// An attempt failed; another follows after the delay. The attempt is its number in a row without a byte of progress, from 1.
+    /// An attempt failed, and another follows after the delay. The attempt counts consecutive failures without
+    /// progress, from 1.
     case retrying(DownloadError, attempt: Int, delay: Duration)
-    /// So many bytes would survive a power cut.
+    /// A checkpoint was recorded: so many bytes are durable.
     case checkpoint(bytesDurable: Int64)
-    /// Something worth knowing that is no failure.
+    /// A remark that is not an error.
     case note(String)
-    /// It stands elsewhere than before. What it ended with, if it did, is the next event.
+    /// The download's state changed. If the new state is terminal, the terminal event follows.
     case state(DownloadState)
-    /// Stopped for now; everything fetched is durable.
+    /// The download is paused, and everything fetched is durable.
     case paused(DownloadProgress)
-    /// The file is in place. Nothing comes after it.
+    /// The file is in place. No event follows.
     case completed(DownloadResult)
-    /// It cannot go on, for this reason and with so much done; it may be resumed. Comes once, however many sources there were.
+    /// The download failed with this error and progress. It may be resumed. Occurs once, however many sources failed.
     case failed(DownloadError, DownloadProgress)
-    /// It was stopped for good, by its user or with its group: no failure. Nothing comes after it.
+    /// The download was cancelled by its user or because its group ended. No event follows.
     case cancelled
 
-    /// What is known once the origin has answered.
+    /// The facts known once the origin has answered.
     public struct Started: Hashable, Sendable {
-        /// The URL, safe to show.
+        /// The URL that answered, safe to show.
         public var url: String
-        /// The destination.
+        /// The destination's path.
         public var path: String
-        /// Absent if the origin does not say.
+        /// The complete length in bytes; `nil` if the origin does not state it.
         public var bytesTotal: Int64?
-        /// Bytes kept from before.
+        /// The number of bytes kept from an earlier run.
         public var resumedFrom: Int64
-        /// Whether more than one connection may fetch it: not where the origin does no ranges or does not say the length.
+        /// Whether more than one connection may fetch the file. That requires range requests and a known length.
         public var isSegmented: Bool
-        /// What identifies this version of the resource, safe to show; absent if nothing does.
+        /// The validator of this version of the resource, safe to show; `nil` if there is none.
         public var validator: String?
     }
 
-    /// What happened to a segment.
+    /// A change of a segment.
     public struct SegmentChange: Hashable, Sendable {
-        /// A connection has begun with it; it now ends where another begins; all of it is there; its connection broke.
+        /// A connection began to fetch the segment (`opened`); its end moved down to where another begins (`split`);
+        /// all of it is written (`done`); its connection failed and it will be fetched again (`retry`).
         public enum State: String, Hashable, Sendable {
             case opened, split, done, retry
         }
 
-        /// Its number within the download.
+        /// The segment's number within the download.
         public var segment: Int
-        /// Offsets in bytes; the end is past the last one, absent if unknown.
+        /// The offset of the segment's first byte.
         public var start: Int64
+        /// The offset past the segment's last byte; `nil` if unknown.
         public var end: Int64?
         /// What happened.
         public var state: State
-        /// The source it is fetched from, safe to show; absent where none is concerned.
+        /// The source that the segment is fetched from, safe to show; `nil` for `split`.
         public var source: String?
     }
 
-    /// Whether the sequence of events ends with this one, until the download is resumed.
+    /// Whether the sequence of events ends with this event, until the download is resumed.
     public var isTerminal: Bool {
         switch self {
         case .paused, .completed, .failed, .cancelled: true
@@ -67,7 +70,7 @@ public enum DownloadEvent: Hashable, Sendable {
 }
 
 extension DownloadEvent {
-    /// Whether it is the last there will ever be.
+    /// Whether no event can follow, not even after a resume.
     var isOver: Bool {
         switch self {
         case .completed, .cancelled: true
@@ -76,93 +79,94 @@ extension DownloadEvent {
     }
 }
 
-/// How far a download has come.
+/// The progress of a download.
 public struct DownloadProgress: Hashable, Sendable {
-    /// Bytes of the file that are there, those of earlier runs included.
+    /// Bytes of the file that are present, including those of earlier runs.
     public var bytesDone: Int64 = 0
-    /// Absent while unknown; never a number that stands for it.
+    /// The complete length in bytes; `nil` while it is unknown.
     public var bytesTotal: Int64?
-    /// Bytes per second over the last moments, absent while too little is known.
+    /// The current rate in bytes per second; `nil` while too little has been measured.
     public var rate: Double?
-    /// Connections in use.
+    /// The number of connections in use.
     public var connections: Int = 0
 
     public init() {}
 
-    /// From 0 to 1, absent while the total is unknown.
+    /// The fraction done, from 0 to 1; `nil` while the total is unknown.
     public var fraction: Double? {
         self.bytesTotal.map { $0 == 0 ? 1 : Double(self.bytesDone) / Double($0) }
     }
 
-    /// The time left at the present rate, absent while unknown.
+    /// The estimated time left at the current rate; `nil` while it is unknown.
     public var timeLeft: Duration? {
         guard let total = self.bytesTotal, let rate = self.rate, rate >= 1 else { return nil }
         return .seconds(Double(max(total - self.bytesDone, 0)) / rate)
     }
 }
 
-/// A file in place.
+/// The result of a completed download.
 public struct DownloadResult: Hashable, Sendable {
-    /// What the file was held against.
+    /// What the file's bytes were verified against.
     public enum Verification: String, Hashable, Sendable {
-        /// A digest the user gave.
+        /// A digest that the user gave or the server stated.
         case digest
         /// The same strong entity tag on every response.
         case etag
-        /// The same Last-Modified on every response.
+        /// The same `Last-Modified` on every response.
         case lastModified = "last_modified"
-        /// Parts of it were kept from another resource or without a validator, or came from a mirror: bytes at their ends and at
-        /// random places agreed with those of the origin.
+        /// A comparison of bytes with the origin. Parts of the file came from a mirror, or were kept from another
+        /// resource or without a validator; samples at their ends and at random places agreed.
         case comparison
-        /// Nothing but the length, if even that.
+        /// Nothing but the length, if the origin stated one.
         case none
     }
 
-    /// Where it is.
+    /// The file's path.
     public var path: String
-    /// The file's length.
+    /// The file's length in bytes.
     public var bytes: Int64
     /// Body bytes received in this run.
     public var bytesFetched: Int64
-    /// Requests made in this run.
+    /// The number of requests sent in this run.
     public var requests: Int
-    /// The most connections in use at once.
+    /// The largest number of connections in use at the same time.
     public var connectionsPeak: Int
-    /// From the first look at the destination in this run, or since it was resumed, until the file was in place.
+    /// The time from the first look at the destination until the file was in place, counted from the last resume.
     public var duration: Duration
-    /// Eight hexadecimal digits, absent if the destination was there already.
+    /// The file's CRC-32 in eight hexadecimal digits; `nil` if the destination was already complete.
     public var crc32: String?
-    /// Those it was held against, and those that were to be computed.
+    /// The digests that the file was verified against, and those that were requested in
+    /// ``DownloadRequest/computedDigests``.
     public var digests: [ExpectedDigest]
-    /// What the file was held against.
+    /// What the file's bytes were verified against.
     public var verifiedBy: Verification
-    /// Whether the destination was there already, and nothing was fetched.
+    /// Whether the destination was already complete, so that nothing was fetched.
     public var wasAlreadyComplete: Bool
 }
 
-/// Where a download stands.
+/// The state of a download.
 public enum DownloadState: String, Hashable, Sendable, CaseIterable {
-    /// Waits for its turn.
+    /// Waiting for its turn.
     case queued
-    /// Looks at the disk and asks the origin what there is.
+    /// Examining the destination and sending the first request.
     case probing
-    /// Bytes are being fetched.
+    /// Fetching bytes.
     case running
-    /// Every connection has failed, and the next attempt is not due yet: ``DownloadEvent/retrying(_:attempt:delay:)`` says
-    /// when it is.
+    /// Waiting for the next attempt after every connection has failed. ``DownloadEvent/retrying(_:attempt:delay:)``
+    /// gives the delay.
     case retrying
-    /// All bytes are there and are being checked.
+    /// All bytes are present and are being verified.
     case verifying
-    /// Stopped for now.
+    /// Paused.
     case paused
     /// The file is in place.
     case completed
-    /// It cannot go on; it may be resumed.
+    /// Failed. The download may be resumed.
     case failed
-    /// Stopped for good.
+    /// Cancelled for good.
     case cancelled
 
-    /// Whether it rests: nothing happens until someone asks for it, if it ever does.
+    /// Whether the download is at rest: nothing happens until it is resumed, if that is possible.
     public var isAtRest: Bool {
         switch self {
         case .paused, .completed, .failed, .cancelled: true
@@ -170,7 +174,7 @@ public enum DownloadState: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Whether it is over: it cannot be resumed, and adding its request again begins a new download.
+    /// Whether the download is over: it cannot be resumed, and adding its request again begins a new download.
     public var isOver: Bool {
         switch self {
         case .completed, .cancelled: true

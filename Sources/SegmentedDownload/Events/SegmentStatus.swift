@@ -1,32 +1,32 @@
-/// Where one segment of a file stood when ``Download/segments`` was asked for.
+/// The status of one segment, as ``Download/segments`` reports it.
 public struct SegmentStatus: Hashable, Sendable {
-    /// What is being done about a segment.
+    /// The state of a segment.
     public enum State: String, Hashable, Sendable, CaseIterable {
         /// All of it is written, by this run or an earlier one.
         case done
-        /// A connection is at it, or has asked for it.
+        /// A connection is fetching it, or has sent the request.
         case fetching
-        /// Nobody is at it: it waits for a connection that is free.
+        /// No connection is fetching it. It waits for a free one.
         case waiting
-        /// Nobody is at it, for it was tried and failed: it waits until it may be asked for again.
+        /// An attempt failed. It waits until it may be requested again.
         case retrying
     }
 
-    /// Its number within the download, as in ``DownloadEvent/SegmentChange/segment``.
+    /// The segment's number within the download, as in ``DownloadEvent/SegmentChange/segment``.
     public var segment: Int
     /// The offset of its first byte.
     public var start: Int64
-    /// The offset of the first byte of it that is not written yet; its end if all are.
+    /// The offset of its first byte that is not written yet; equal to the end if all are.
     public var position: Int64
-    /// The offset past its last byte, absent while the file's length is unknown.
+    /// The offset past its last byte; `nil` while the complete length is unknown.
     public var end: Int64?
-    /// What is being done about it.
+    /// The segment's state.
     public var state: State
-    /// The source that it is fetched from: 0 is ``DownloadRequest/source``, and from 1 on come the
-    /// ``DownloadRequest/mirrors``, of which repeated ones do not count. Absent where nobody is at it.
+    /// The index of the source that it is fetched from: 0 is ``DownloadRequest/source``, 1 and up are
+    /// ``DownloadRequest/mirrors`` without duplicates. `nil` unless the state is `fetching`.
     public var source: Int?
 
-    /// A segment that stands so.
+    /// Creates a segment status.
     public init(segment: Int, start: Int64, position: Int64, end: Int64?, state: State, source: Int? = nil) {
         self.segment = segment
         self.start = start

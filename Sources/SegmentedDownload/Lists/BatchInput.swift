@@ -1,39 +1,40 @@
 import SegmentedDownloadCore
 
-/// The items of a list that is JSON, such as a server's catalogue, as what is to be downloaded.
+/// The files of a JSON list, such as a server's catalogue.
 ///
 /// ```swift
 /// let catalogue = try BatchInput(json: bytes, at: ".data.list[]", urlKey: "path", nameKey: "title")
 /// for request in catalogue.requests(in: "videos") { try group.add(request) }
 /// ```
 ///
-/// All of it is read before anything is begun: one bad item refuses the list, and says which it is.
+/// The whole list is read before anything is downloaded. A single malformed item rejects the list, and the error names
+/// the item.
 public struct BatchInput: Hashable, Sendable {
     /// One file of the list.
     public struct Item: Hashable, Sendable {
-        /// Where the bytes come from.
+        /// The URL of the file.
         public var source: SourceURL
-        /// The file's name, one component without a path, if the list says one.
+        /// The file's name, a single path component; `nil` if the list has none.
         public var name: String?
         /// The path to the item in the document, such as `.data.list[7]`.
         public var place: String
     }
 
-    /// In the order of the document.
+    /// The items in the order of the document.
     public let items: [Item]
 
-    /// Reads the list.
+    /// Parses a list.
     ///
     /// - Parameters:
-    ///   - bytes: The document in UTF-8, at most 64 MiB, nested 32 levels at most.
-    ///   - path: Where the items are: `.key`, `."a key"`, `[3]` for one element and `[]` for each; absent for a document that is
-    ///     an array. An item is a URL, or an object that has one.
-    ///   - urlKey: Which member of an object has the URL.
-    ///   - nameKey: Which member has the file's name. It is held to what a server may suggest: one component that neither hides
-    ///     the file nor leaves the directory.
-    ///   - base: What relative URLs are relative to, with user name and password.
-    /// - Throws: ``DownloadError`` with code `usage` that names the item, where the document is no such list, a URL is none, or the
-    ///   path is malformed; with code `policy` for a URL that would not be fetched.
+    ///   - bytes: The document in UTF-8, at most 64 MiB and nested at most 32 levels deep.
+    ///   - path: The path to the items: `.key`, `."a key"`, `[3]` for one element, `[]` for each; `nil` if the document
+    ///     is an array. An item is a URL, or an object that contains one.
+    ///   - urlKey: The object member that holds the URL.
+    ///   - nameKey: The object member that holds the file's name. The name is sanitised like one that a server
+    ///     suggests.
+    ///   - base: The URL that relative URLs are resolved against, with its user name and password.
+    /// - Throws: ``DownloadError`` with code `usage` if the document, an item's URL or the path is malformed, `policy`
+    ///   if a URL's scheme is not allowed. The message names the item.
     public init(
         json bytes: some Sequence<UInt8>, at path: String? = nil, urlKey: String = "url", nameKey: String? = nil,
         relativeTo base: String? = nil
@@ -42,7 +43,7 @@ public struct BatchInput: Hashable, Sendable {
         var steps: JSONPath?
         if let path {
             guard let parsed = JSONPath(path) else {
-                throw DownloadError(.usage, "\"\(path.printable)\" is no path such as .list[]")
+                throw DownloadError(.usage, "\"\(path.printable)\" is not a path such as .list[]")
             }
             steps = parsed
         }
@@ -61,7 +62,7 @@ public struct BatchInput: Hashable, Sendable {
 
     /// A request for every item, in order.
     ///
-    /// - Parameter directory: Where the files go; those without a name are named by their responses.
+    /// - Parameter directory: The directory for the files. Files without a name are named by their responses.
     public func requests(in directory: String) -> [DownloadRequest] {
         self.items.map { item in
             guard let name = item.name else { return DownloadRequest(item.source, to: .directory(directory)) }

@@ -6,20 +6,20 @@ import Synchronization
     import Foundation
 #endif
 
-/// What the values of a document were so far, by where they stand.
+/// Remembers the kinds of a document's values by their location, as hints for the decoder.
 ///
-/// A decoder tells what a value is only by failing to read it as something else, which takes as long as reading a hundred
-/// values. The elements of a list are mostly like the one before.
+/// A decoder finds the kind of a value only by failing to decode it as another, which takes as long as decoding a
+/// hundred values. The elements of a list mostly have the same kinds.
 final class JSONHabits: Sendable {
     private struct Place: Hashable {
         var depth: Int
-        /// Absent for an element of an array.
+        /// `nil` for an element of an array.
         var key: String?
     }
 
     static let key = CodingUserInfoKey(rawValue: "segdl.habits")
 
-    /// More places than a list has; a document with more is none, and slow.
+    /// 1024: a list has fewer locations. Beyond that, hints are not stored.
     private static let placesMax = 1024
 
     private let kinds = Mutex<[Place: JSONValue.Kind]>([:])

@@ -1,13 +1,13 @@
 import SegmentedDownloadCore
 
-/// A list of files as JSON: which elements of a document are files, and which of their members say what.
+/// Describes which elements of a JSON document are files, and which of their members hold URL and name.
 package struct JSONList {
-    /// One file of a list.
+    /// A file of a list.
     package struct Entry: Hashable {
-        /// The path to it.
+        /// The path to the element.
         package var place: String
         package var url: String
-        /// One component.
+        /// A single path component; `nil` if there is no name.
         package var name: String?
     }
 
@@ -21,10 +21,10 @@ package struct JSONList {
         self.nameKey = nameKey
     }
 
-    /// 64 MiB: a document is held whole, and several times its size while it is read.
+    /// 64 MiB: the document is held in memory, and takes several times its size while it is parsed.
     private static let lengthMax = 64 << 20
 
-    /// Whether a text is JSON rather than a list of URLs, none of which begins so.
+    /// Whether a text is JSON. A list of URLs never begins with a bracket or brace.
     package static func isJSON(_ bytes: [UInt8]) -> Bool {
         let blanks: [UInt8] = [0x20, 0x09, 0x0A, 0x0D]
         let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
@@ -39,7 +39,7 @@ package struct JSONList {
         }
         let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         guard let document = try? JSONValue(parsing: Array(bytes[start...])) else {
-            throw ListProblem(whole, "it is no JSON in UTF-8, or nested more than \(JSONValue.depthMax) levels deep")
+            throw ListProblem(whole, "it is not JSON in UTF-8, or nested more than \(JSONValue.depthMax) levels deep")
         }
         var entries: [Entry] = []
         for (place, value) in try self.elements(of: document) {
@@ -51,7 +51,7 @@ package struct JSONList {
     private func elements(of document: JSONValue) throws(ListProblem) -> [(place: String, value: JSONValue)] {
         if let path { return try path.values(in: document) }
         guard case .array(let array) = document else {
-            throw ListProblem(.element(""), "it is no array. Say where the files are, such as .list[]")
+            throw ListProblem(.element(""), "it is not an array. Give the path to the files, such as .list[]")
         }
         return array.enumerated().map { ("[\($0)]", $1) }
     }
@@ -64,23 +64,23 @@ package struct JSONList {
             guard case .string(let url) = members[self.urlKey] else {
                 throw ListProblem(
                     .element(place),
-                    "it has no text under \"\(self.urlKey.printable)\". Say which key has the URL")
+                    "it has no string under \"\(self.urlKey.printable)\". Name the key that has the URL")
             }
             return Entry(place: place, url: url, name: try self.name(in: members, at: place))
         case .array:
             throw ListProblem(.element(place), "it is an array. For its elements write [] at the path's end")
         case .other:
-            throw ListProblem(.element(place), "it is neither a URL nor an object that has one")
+            throw ListProblem(.element(place), "it is neither a URL nor an object that contains one")
         }
     }
 
-    /// A document often comes from a server, so that a name in it is held to what a server's may be: one component.
+    /// The item's name, sanitised to a single path component, because the document may come from a server.
     private func name(
         in members: [String: JSONValue], at place: String
     ) throws(ListProblem) -> String? {
         guard let nameKey, let member = members[nameKey] else { return nil }
         guard case .string(let text) = member, let name = SafeFilename(untrusted: text) else {
-            throw ListProblem(.element(place), "what it has under \"\(nameKey.printable)\" is no file name")
+            throw ListProblem(.element(place), "the value of \"\(nameKey.printable)\" is not a file name")
         }
         return name.value
     }

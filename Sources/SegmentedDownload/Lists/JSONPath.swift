@@ -1,6 +1,6 @@
-/// Where in a JSON document something is: `.list[]`, `.a."b c"[3].files[]`.
+/// A path to values in a JSON document, such as `.list[]` or `.a."b c"[3].files[]`.
 ///
-/// A small part of jq's language: keys, quoted where they are no plain word, one element, or every element.
+/// The syntax is a subset of jq's: keys, quoted if they are not plain words, one element, or every element.
 package struct JSONPath: Hashable, Sendable {
     package enum Step: Hashable, Sendable {
         case key(String)
@@ -10,11 +10,11 @@ package struct JSONPath: Hashable, Sendable {
 
     package let steps: [Step]
 
-    /// Absent if the text is no path.
+    /// Parses a path; `nil` if the text is malformed.
     package init?(_ text: String) {
         var steps: [Step] = []
         var rest = text.unicodeScalars[...]
-        // `.` alone is the whole document; `.[]` is the same as `[]`.
+        // `.` alone is the whole document; `.[]` equals `[]`.
         if text == "." { rest.removeFirst() }
         if rest.starts(with: ".[".unicodeScalars) { rest = rest.dropFirst() }
         while let first = rest.popFirst() {
@@ -40,7 +40,7 @@ package struct JSONPath: Hashable, Sendable {
         var key = String.UnicodeScalarView()
         while let scalar = rest.popFirst() {
             if scalar == "\"" { return String(key) }
-            // A backslash takes the next one literally.
+            // A backslash escapes the next character.
             guard let taken = scalar == "\\" ? rest.popFirst() : scalar else { return nil }
             key.append(taken)
         }
@@ -58,7 +58,7 @@ package struct JSONPath: Hashable, Sendable {
         return .index(index)
     }
 
-    /// Every value that the path leads to, in order, each with the path to it alone.
+    /// The values that the path leads to, in order, each with its own path.
     func values(in document: JSONValue) throws(ListProblem) -> [(place: String, value: JSONValue)] {
         var found: [(place: String, value: JSONValue)] = [("", document)]
         for step in self.steps {
@@ -76,26 +76,26 @@ package struct JSONPath: Hashable, Sendable {
         switch (step, value) {
         case (.key(let key), .object(let object)):
             let target = "\(place).\(key.quotedIfNeeded)"
-            guard let member = object[key] else { throw ListProblem(.element(target), "there is no such thing") }
+            guard let member = object[key] else { throw ListProblem(.element(target), "there is no such value") }
             return [(target, member)]
         case (.index(let index), .array(let array)):
             guard index < array.count else {
-                throw problem("it has \(array.count) elements, and the first is [0]: there is no [\(index)]")
+                throw problem("it has \(array.count) elements, counted from [0]: there is no [\(index)]")
             }
             return [("\(place)[\(index)]", array[index])]
         case (.each, .array(let array)):
             return array.enumerated().map { ("\(place)[\($0)]", $1) }
         case (.key(let key), .string), (.key(let key), .array), (.key(let key), .other):
-            throw problem("it is no object, and has no .\(key.quotedIfNeeded)")
+            throw problem("it is not an object and has no .\(key.quotedIfNeeded)")
         case (.index, .string), (.index, .object), (.index, .other), (.each, .string), (.each, .object),
             (.each, .other):
-            throw problem("it is no array, and has no elements")
+            throw problem("it is not an array and has no elements")
         }
     }
 }
 
 extension String {
-    /// As it stands in a path.
+    /// The key as it is written in a path.
     fileprivate var quotedIfNeeded: String {
         let isPlain = !self.isEmpty && self.unicodeScalars.allSatisfy { !".[]\"\\ ".unicodeScalars.contains($0) }
         guard !isPlain else { return self }

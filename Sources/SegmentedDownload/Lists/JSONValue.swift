@@ -4,18 +4,20 @@
     import Foundation
 #endif
 
-/// Any JSON, as far as a list of files needs it.
+/// A JSON value, reduced to what a list of files needs.
 package enum JSONValue: Hashable {
     case string(String)
     case array([JSONValue])
     case object([String: JSONValue])
-    /// A number, true, false or null: nothing a file is named by.
+    /// A number, a Boolean or null.
     case other
 
-    /// Lists are a few levels deep; more is an attack on the stack.
+    /// 32: lists have a few levels. A deeper document could exhaust the stack.
     package static let depthMax = 32
 
-    /// - Throws: what the decoder says of bytes that are not JSON.
+    /// Parses a document.
+    ///
+    /// - Throws: The decoder's error if the bytes are not JSON.
     init(parsing bytes: [UInt8]) throws {
         let decoder = JSONDecoder()
         if let key = JSONHabits.key { decoder.userInfo[key] = JSONHabits() }
@@ -24,7 +26,7 @@ package enum JSONValue: Hashable {
 }
 
 extension JSONValue: Decodable {
-    /// What a value may be read as.
+    /// The kind of a value.
     enum Kind: Hashable, CaseIterable {
         case string, object, array, other
     }
@@ -50,7 +52,7 @@ extension JSONValue: Decodable {
         self = .other
     }
 
-    /// Nil if the value is of another kind.
+    /// Decodes a value of a kind; `nil` if it is of another kind.
     private static func read(_ kind: Kind, from decoder: any Decoder) throws -> JSONValue? {
         switch kind {
         case .string: return (try? decoder.singleValueContainer().decode(String.self)).map { .string($0) }

@@ -1,12 +1,12 @@
 import SegmentedDownloadCore
 
-/// A place in a list: a line of a text, or an element of a JSON document by the path to it.
+/// A location in a list: a line of a text, or the path to an element of a JSON document.
 package enum ListPlace: Hashable, Sendable {
     case line(Int)
     case element(String)
 }
 
-/// Why a list cannot be used, and where.
+/// An error in a list, with its location.
 package struct ListProblem: Error, Hashable {
     package let place: ListPlace
     package let message: String
@@ -18,7 +18,7 @@ package struct ListProblem: Error, Hashable {
         self.code = code
     }
 
-    /// The same of a list with a name: `list.txt:3: …`, `list.json: .files[7]: …`
+    /// The error with the list's name: `list.txt:3: …`, `list.json: .files[7]: …`
     package func failure(in list: String) -> DownloadError {
         let place =
             switch self.place {
@@ -27,6 +27,6 @@ package struct ListProblem: Error, Hashable {
             case .element(let path): ": \(path.printable(limit: .max)): "
             }
         return DownloadError(
-            self.code, "\(list)\(place)\(self.message)", hint: "Nothing was begun; put the list right")
+            self.code, "\(list)\(place)\(self.message)", hint: "Nothing was downloaded; correct the list")
     }
 }

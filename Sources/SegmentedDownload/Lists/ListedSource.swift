@@ -4,12 +4,14 @@
     import Foundation
 #endif
 
-/// What relative URLs of a list are relative to: a URL that is checked as a source, and kept as it was written, so that they
-/// inherit its user name and password.
+/// The URL that a list's relative URLs are resolved against. It keeps its user name and password, so that they inherit
+/// them.
 package struct ListBase: Sendable {
     private let url: URL?
 
-    /// - Throws: ``DownloadError`` with code `usage` or `policy`, as ``SourceURL``.
+    /// Parses a base URL.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` or `policy`, as ``SourceURL/init(_:)`` does.
     package init(_ text: String) throws(DownloadError) {
         _ = try SourceURL(text)
         self.url = URL(string: text)
@@ -21,19 +23,19 @@ package struct ListBase: Sendable {
 }
 
 extension SourceURL {
-    /// A source as a list has it.
+    /// Parses a URL of a list.
     package init(_ text: String, at place: ListPlace, relativeTo base: ListBase?) throws(ListProblem) {
         let isRelative = Self.scheme(of: text) == nil
         do throws(DownloadError) {
             try self.init(isRelative ? base?.resolve(text) ?? text : text)
         } catch {
             throw ListProblem(
-                place, error.message + (isRelative && base == nil ? ", or say what it is relative to" : ""),
+                place, error.message + (isRelative && base == nil ? ", or give a base for relative URLs" : ""),
                 code: error.code)
         }
     }
 
-    /// The scheme of an absolute URL in lower case; absent if it is relative (RFC 3986 §3.1).
+    /// The scheme of an absolute URL in lower case; `nil` if the URL is relative (RFC 3986, section 3.1).
     static func scheme(of text: String) -> String? {
         let scheme = text.utf8.prefix { byte in
             byte.isASCIILetter || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "+-.".utf8.contains(byte)

@@ -1,7 +1,8 @@
 extension Metalink {
-    /// A request for every file, in order: its sources as mirrors of each other, held to its length and its strongest digest.
+    /// A request for every file, in order. The file's sources become mirrors of each other; its length and strongest
+    /// digest are verified.
     ///
-    /// - Parameter directory: Where the files go, each with its path below it.
+    /// - Parameter directory: The directory that the files' paths are relative to.
     public func requests(in directory: String) -> [DownloadRequest] {
         let slash = directory.isEmpty || directory.hasSuffix("/") ? "" : "/"
         return self.files.map { file in

@@ -1,61 +1,64 @@
 import SegmentedDownloadCore
 
-/// What a metalink says of files: names, lengths, digests, and where they are to be had.
+/// A parsed metalink: names, lengths, digests and sources of files.
 ///
-/// Metalink 4 (RFC 5854, `.meta4`) and Metalink 3 (the namespace `http://www.metalinker.org/`, `.metalink`) are read.
+/// Metalink 4 (RFC 5854, `.meta4`) and Metalink 3 (namespace `http://www.metalinker.org/`, `.metalink`) are supported.
 ///
 /// ```swift
 /// let metalink = try Metalink(bytes)
 /// for request in metalink.requests(in: "isos") { try group.add(request) }
 /// ```
 ///
-/// A metalink often comes from a server, so that nothing in it is believed: names are held to what a server may suggest, component
-/// by component, a document type or an entity refuses it, and everything that it could have too much of is bounded. All of it is
-/// read before anything is begun.
+/// A metalink often comes from a server, so it is not trusted: each component of a name is sanitised like a name that a
+/// server suggests, a document type is rejected, and all quantities are limited. The whole document is read before
+/// anything is downloaded.
 public struct Metalink: Hashable, Sendable {
     /// One file of a metalink.
     public struct File: Hashable, Sendable {
-        /// Where it goes below a directory: components with `/` between them, none of which leads out of it or hides the file.
+        /// The path below a directory: components separated by `/`, none of which is hidden or leads out of the
+        /// directory.
         public let path: String
-        /// Bytes that it has, if the metalink says so.
+        /// The length in bytes; `nil` if the metalink does not state it.
         public let length: Int64?
-        /// Its digests, one of each algorithm that is known here, in the order of the document.
+        /// The digests, one of each supported algorithm, in the order of the document.
         public let digests: [ExpectedDigest]
-        /// The digests of its pieces, if there are some of an algorithm that is known here.
+        /// The digests of the pieces; `nil` if there are none of a supported algorithm.
         public let pieces: PieceDigests?
-        /// Where it is to be had over HTTP, the best one first; at least one, and none twice.
+        /// The HTTP sources, best first; at least one, without duplicates.
         public let sources: [SourceURL]
-        /// How many URLs are left out because they are neither `http` nor `https`, such as those of FTP and BitTorrent.
+        /// The number of URLs that were skipped because they are neither `http` nor `https`, such as FTP and BitTorrent
+        /// ones.
         public let sourcesLeftOut: Int
-        /// The line on which it begins in the document.
+        /// The line on which the file's element begins.
         package let line: Int
 
-        /// The strongest of its digests: what a request for it is held to.
+        /// The strongest digest, which a request uses.
         public var digest: ExpectedDigest? { self.digests.max { $0.algorithm.length < $1.algorithm.length } }
     }
 
-    /// Digests of a file's pieces: they tell where it is damaged.
+    /// Digests of a file's pieces, which locate damage.
     public struct PieceDigests: Hashable, Sendable {
-        /// Bytes in each piece but the last one.
+        /// The length of each piece but the last, in bytes.
         public let length: Int64
         public let algorithm: ExpectedDigest.Algorithm
-        /// The pieces' digests in their order, as lower-case hexadecimal digits.
+        /// The pieces' digests in order, in lower-case hexadecimal.
         public let hexes: [String]
     }
 
-    /// How many bytes of XML are read, 64 MiB.
+    /// The maximum length of a document: 64 MiB.
     package static var lengthMax: Int { MetalinkScanner.lengthMax }
 
-    /// In the order of the document; at least one, and no two of one path.
+    /// The files in the order of the document; at least one, with distinct paths.
     public let files: [File]
 
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// - Parameters:
-    ///   - bytes: At most 64 MiB of XML, in UTF-8 or what its declaration says.
-    ///   - base: What relative URLs are relative to, with user name and password. RFC 5854 has absolute ones only.
-    /// - Throws: ``DownloadError`` with code `usage` that names the line, where the document is no metalink, or says what cannot be
-    ///   true.
+    ///   - bytes: At most 64 MiB of XML, in UTF-8 or in the declared encoding.
+    ///   - base: The URL that relative URLs are resolved against, with its user name and password. RFC 5854 allows
+    ///     absolute URLs only.
+    /// - Throws: ``DownloadError`` with code `usage` if the document is not a metalink or is inconsistent. The message
+    ///   names the line.
     public init(_ bytes: some Sequence<UInt8>, relativeTo base: String? = nil) throws(DownloadError) {
         let base = if let base { try ListBase(base) } else { ListBase?.none }
         do throws(ListProblem) {
@@ -69,13 +72,13 @@ public struct Metalink: Hashable, Sendable {
         self.files = try MetalinkScanner.files(in: bytes, relativeTo: base)
     }
 
-    /// What it says of the file at a path: of the one whose own path is the end of that, or of the only one there is.
+    /// The file for a path: the one whose path is the longest suffix of it, else the only file of the document.
     public func file(at path: String) -> File? {
         let named = self.files.filter { path == $0.path || path.hasSuffix("/" + $0.path) }
         return named.max { $0.path.utf8.count < $1.path.utf8.count } ?? (self.files.count == 1 ? self.files[0] : nil)
     }
 
-    /// Whether a text is XML rather than a list of URLs or JSON, none of which begins so.
+    /// Whether a text is XML. A list of URLs and a JSON document never begin with `<`.
     package static func isXML(_ bytes: [UInt8]) -> Bool {
         let blanks: [UInt8] = [0x20, 0x09, 0x0A, 0x0D]
         let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0

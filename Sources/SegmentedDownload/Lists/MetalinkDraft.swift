@@ -1,6 +1,6 @@
 import SegmentedDownloadCore
 
-/// A metalink's file in the making: what its elements said so far.
+/// A metalink's file while its elements are being read.
 struct MetalinkDraft {
     let path: String
     let line: Int
@@ -9,9 +9,9 @@ struct MetalinkDraft {
     var sourcesLeftOut = 0
     private var length: Int64?
     private var digests: [ExpectedDigest] = []
-    /// Of all that were said the strongest.
+    /// The strongest piece digests so far.
     private var pieces: Metalink.PieceDigests?
-    /// Those that are being read.
+    /// The piece digests being read.
     private var open: (length: Int64, algorithm: ExpectedDigest.Algorithm, hexes: [String])?
 
     init(path: String, line: Int) {
@@ -58,10 +58,10 @@ struct MetalinkDraft {
         self.open = (length, algorithm, [])
     }
 
-    /// - Parameter number: Which piece it is, from 0, as version 3 says it.
+    /// - Parameter number: The piece's number from 0, which version 3 states.
     func beginPiece(number: String?, _ line: Int) throws(ListProblem) {
         guard let number, let next = self.open?.hexes.count, Int64(digits: number) != Int64(next) else { return }
-        throw ListProblem(.line(line), "piece \(next) is expected, and piece \"\(number.printable)\" follows")
+        throw ListProblem(.line(line), "expected piece \(next), found piece \"\(number.printable)\"")
     }
 
     mutating func take(pieceDigest text: String, _ line: Int) throws(ListProblem) {
@@ -79,7 +79,7 @@ struct MetalinkDraft {
 
     // MARK: The whole
 
-    /// The file, once all is said of it.
+    /// The file, after its element has ended.
     var file: Metalink.File {
         get throws(ListProblem) {
             var known: Set<SourceURL> = []
@@ -105,7 +105,7 @@ struct MetalinkDraft {
 }
 
 extension Metalink.PieceDigests {
-    /// How many pieces a file of so many bytes has.
+    /// The number of pieces of a file.
     fileprivate func count(for length: Int64) -> Int {
         length == 0 ? 0 : Int((length - 1) / self.length) + 1
     }

@@ -1,23 +1,23 @@
 import SegmentedDownloadCore
 
-/// Where a metalink's file goes below the directory for files (RFC 5854 §4.1.2.1).
+/// The path of a metalink's file below the download directory (RFC 5854, section 4.1.2.1).
 ///
-/// What could lead out of the directory refuses the document: no honest one has it. What is only unwise in a name, such as a
-/// leading dot or a character that nobody sees, is changed as in any name that a server suggests.
+/// A path that leads out of the directory rejects the document. A name that is only unwise, such as one with a leading
+/// dot or an invisible character, is sanitised like a name that a server suggests.
 struct MetalinkPath: Hashable, Sendable {
-    /// Why a text is none, as what follows "it".
+    /// The reason for a rejection, as a clause that follows "it".
     struct Refusal: Error, Hashable {
         let reason: String
 
         init(_ reason: String) { self.reason = reason }
     }
 
-    /// Components with `/` between them, each of them safe.
+    /// The sanitised components, separated by `/`.
     let text: String
 
-    /// 1 KiB: with a directory before it a path still fits into the 4096 bytes that Linux takes.
+    /// 1 KiB: together with a directory, the path fits into Linux's 4096 bytes.
     static let lengthMax = 1 << 10
-    /// More levels than a tree of files for people has.
+    /// 32: deeper than any reasonable directory tree.
     static let componentsMax = 32
 
     init(_ name: String) throws(Refusal) {
@@ -25,13 +25,13 @@ struct MetalinkPath: Hashable, Sendable {
         guard name.utf8.count <= Self.lengthMax else {
             throw Refusal("has \(name.utf8.count) bytes; \(Self.lengthMax) are allowed")
         }
-        guard !name.utf8.contains(UInt8(ascii: "\\")) else { throw Refusal("holds a backslash") }
+        guard !name.utf8.contains(UInt8(ascii: "\\")) else { throw Refusal("contains a backslash") }
         let start = Array(name.utf8.prefix(2))
         guard start[0] != UInt8(ascii: "/") else { throw Refusal("is absolute") }
         guard !(start.count == 2 && start[1] == UInt8(ascii: ":") && start[0].isLetter) else {
-            throw Refusal("begins with a drive's letter")
+            throw Refusal("begins with a drive letter")
         }
-        // By bytes: a slash with an accent on it is another `Character`.
+        // Split by bytes: a slash with a combining accent is another `Character`.
         let components = name.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard components.count <= Self.componentsMax else {
             throw Refusal("has \(components.count) components; \(Self.componentsMax) are allowed")
@@ -41,7 +41,7 @@ struct MetalinkPath: Hashable, Sendable {
             guard !component.isEmpty else { throw Refusal("has an empty component") }
             guard component != ".", component != ".." else { throw Refusal("has the component \"\(component)\"") }
             guard let name = SafeFilename(untrusted: component) else {
-                throw Refusal("has a component that is no name")
+                throw Refusal("has a component that is not a valid file name")
             }
             safe.append(name.value)
         }

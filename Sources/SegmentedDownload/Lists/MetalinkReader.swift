@@ -1,8 +1,8 @@
 import SegmentedDownloadCore
 
-/// What a metalink's elements mean: takes them as they begin and end, and gathers the files.
+/// Interprets a metalink's elements and collects its files.
 struct MetalinkReader {
-    /// An element's name.
+    /// A qualified element name.
     struct Name: Hashable {
         let namespace: String
         let local: String
@@ -12,30 +12,30 @@ struct MetalinkReader {
         case three, four
     }
 
-    /// An element that is open, as far as it says what those within it mean.
+    /// An open element, which determines the meaning of the elements within it.
     private enum Place: Hashable {
         case metalink, file, pieces
-        /// Of version 3 only.
+        /// Elements of version 3 only.
         case files, verification, resources
         case text(Text)
-        /// What is not ours, with all that is in it.
+        /// An element that is not part of the format, and everything within it.
         case foreign
     }
 
-    /// What an element's text says.
+    /// The meaning of an element's text.
     private enum Text: Hashable {
         case length
         case digest(ExpectedDigest.Algorithm)
         case pieceDigest
-        /// The less the rank the better.
+        /// A lower rank is better.
         case url(rank: Int)
     }
 
-    /// Each is a request; a list of more is rather an attack.
+    /// 100,000: each file becomes a request.
     static let filesMax = 100_000
-    /// For one file: of these a download uses 200.
+    /// 1000 for each file, of which a download uses 200.
     static let urlsPerFileMax = 1000
-    /// For all files together: half a gigabyte of them.
+    /// 500,000 for all files together, about half a gigabyte.
     static let urlsMax = 500_000
 
     private let base: ListBase?
@@ -50,9 +50,9 @@ struct MetalinkReader {
         self.base = base
     }
 
-    /// An element begins.
+    /// Handles the beginning of an element.
     ///
-    /// - Returns: Whether its text is wanted when it ends.
+    /// - Returns: Whether the element's text is needed when it ends.
     mutating func began(
         _ name: Name, line: Int, attribute: (String) -> String?
     ) throws(ListProblem) -> Bool {
@@ -62,7 +62,7 @@ struct MetalinkReader {
         return false
     }
 
-    /// The innermost element ends.
+    /// Handles the end of the innermost element.
     mutating func ended(text: String, line: Int) throws(ListProblem) {
         switch self.places.popLast() {
         case .text(let meaning)?: try self.take(text.trimmed, meaning, line)
@@ -72,7 +72,7 @@ struct MetalinkReader {
         }
     }
 
-    /// All files, once the document has ended.
+    /// The files, after the document has ended.
     func finished() throws(ListProblem) -> [Metalink.File] {
         guard !self.files.isEmpty else { throw ListProblem(.element(""), "it is a metalink without a file") }
         return self.files
@@ -119,7 +119,8 @@ struct MetalinkReader {
         }
     }
 
-    /// IANA's names in version 4, such as `sha-256`, and `sha256` in version 3; absent for one that is not known here.
+    /// The algorithm of a hash type: an IANA name such as `sha-256` in version 4, `sha256` in version 3; `nil` if it is
+    /// not supported.
     private static func algorithm(_ type: String) -> ExpectedDigest.Algorithm? {
         ExpectedDigest.Algorithm(rawValue: type.lowercased().filter { $0 != "-" })
     }
@@ -162,7 +163,7 @@ struct MetalinkReader {
                 .line(line), "there are more than \(Self.urlsPerFileMax) URLs of a file, or \(Self.urlsMax) in all")
         }
         let rank = try Self.rank(version, line, attribute)
-        // The URL of a torrent is often one of http.
+        // The URL of a torrent often has the scheme `http`.
         if version == .three, let type = attribute("type")?.lowercased(), type != "http", type != "https" {
             self.draft?.sourcesLeftOut += 1
             return .foreign
@@ -170,8 +171,8 @@ struct MetalinkReader {
         return .text(.url(rank: rank))
     }
 
-    /// How good a source is, 0 the best: `priority` from 1 to 999999 in version 4 (RFC 5854 §4.2.16.1), `preference` from 100 down to
-    /// 0 in version 3. Those that do not say come last.
+    /// The rank of a source, lowest first: `priority` from 1 to 999999 in version 4 (RFC 5854, section 4.2.16.1),
+    /// `preference` from 100 down to 0 in version 3. Sources without one come last.
     private static func rank(
         _ version: Version, _ line: Int, _ attribute: (String) -> String?
     ) throws(ListProblem) -> Int {
@@ -212,7 +213,7 @@ struct MetalinkReader {
         do throws(ListProblem) {
             return try SourceURL(text.percentEncodingOthers, at: .line(line), relativeTo: self.base)
         } catch {
-            // What has no scheme that could be left out is malformed, such as "://a".
+            // A URL without a valid scheme, such as "://a", is malformed rather than of an unsupported scheme.
             throw ListProblem(error.place, error.message)
         }
     }
@@ -225,7 +226,7 @@ struct MetalinkReader {
 }
 
 extension Int64 {
-    /// A number of decimal digits and nothing else; nil also for one that is too large.
+    /// Parses decimal digits; `nil` if the text has other characters or the number is too large.
     init?(digits text: String) {
         guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int64(text) else { return nil }
         self = number
@@ -233,7 +234,7 @@ extension Int64 {
 }
 
 extension String {
-    /// Without what XML takes for blank at both ends: documents are often indented.
+    /// The text without XML white space at both ends.
     fileprivate var trimmed: String {
         let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
         let start = self.utf8.drop(while: isBlank)
@@ -241,7 +242,7 @@ extension String {
         return String(Substring(start[...last]))
     }
 
-    /// The URL of an IRI, which is what a metalink has (RFC 3987 §3.1).
+    /// The URL of an IRI, by percent-encoding all bytes that are not ASCII (RFC 3987, section 3.1).
     fileprivate var percentEncodingOthers: String {
         guard !self.utf8.allSatisfy({ $0 < 0x80 }) else { return self }
         var bytes: [UInt8] = []

@@ -1,27 +1,27 @@
 import CExpat
 
-/// Hands a document's elements to a ``MetalinkReader``, as expat finds them.
+/// Parses a document with expat and passes its elements to a ``MetalinkReader``.
 ///
-/// Nothing that XML can do to a reader is possible: a document type ends it before any entity is declared, so that nothing expands
-/// and nothing is fetched; depth and text have limits; and the document is taken in one piece, for in small ones a long token is
-/// looked at again and again (CVE-2023-52425).
+/// XML attacks are excluded: parsing stops at a document type, before any entity is declared, so nothing is expanded or
+/// fetched. Depth and text length are limited. The document is passed in one piece, because expat rescans a long token
+/// for every small piece (CVE-2023-52425).
 final class MetalinkScanner {
-    /// 64 MiB: the pieces of some hundred gigabytes. What is read of them takes some times that.
+    /// 64 MiB: the piece digests of some hundred gigabytes. The parsed form takes several times that.
     static let lengthMax = 64 << 20
-    /// A metalink has six levels, and what others add to it some more.
+    /// 32: a metalink has six levels, and extensions add a few.
     static let depthMax = 32
-    /// 64 KiB, as a line of a list has at most.
+    /// 64 KiB, the maximum line length of a text list.
     static let textLengthMax = 1 << 16
 
-    /// Between a namespace and a name within it: no name holds one.
+    /// The separator between namespace and local name. Neither contains a line feed.
     private static let separator: CChar = 0x0A
 
     private let parser: XML_Parser
     private var reader: MetalinkReader
     private var depth = 0
-    /// Of the element that is open, if its text is of interest.
+    /// The text of the open element; `nil` if it is not needed.
     private var text: [UInt8]?
-    /// After the first one nothing is read any more.
+    /// The first error. Nothing is read after it.
     private var problem: ListProblem?
 
     private init(_ parser: XML_Parser, _ reader: MetalinkReader) {
@@ -34,7 +34,7 @@ final class MetalinkScanner {
             throw ListProblem(.element(""), "it has \(bytes.count) bytes; metalinks are read up to \(Self.lengthMax)")
         }
         guard let parser = XML_ParserCreateNS(nil, Self.separator) else {
-            throw ListProblem(.element(""), "there is no memory to read it", code: .internal)
+            throw ListProblem(.element(""), "there is not enough memory to read it", code: .internal)
         }
         defer { XML_ParserFree(parser) }
         let scanner = MetalinkScanner(parser, MetalinkReader(relativeTo: base))
@@ -55,7 +55,7 @@ final class MetalinkScanner {
         if let problem { throw problem }
         guard status == XML_STATUS_OK else {
             let words = XML_ErrorString(XML_GetErrorCode(self.parser)).map { String(cString: $0) } ?? "unknown error"
-            throw ListProblem(.line(self.line), "it is no well-formed XML: \(words)")
+            throw ListProblem(.line(self.line), "it is not well-formed XML: \(words)")
         }
         return try self.reader.finished()
     }
@@ -64,7 +64,7 @@ final class MetalinkScanner {
 
     // MARK: What expat calls
 
-    /// The scanner whose document is being read; absent once that is refused, for a few calls may still come.
+    /// The scanner for a callback; `nil` after an error, because expat may make a few more calls.
     private static func at(_ data: UnsafeMutableRawPointer?) -> MetalinkScanner? {
         guard let data else { return nil }
         let scanner = Unmanaged<MetalinkScanner>.fromOpaque(data).takeUnretainedValue()
@@ -127,7 +127,8 @@ final class MetalinkScanner {
             namespace: String(qualified[..<end]), local: String(qualified[text.index(after: end)...]))
     }
 
-    /// An attribute without a namespace: names and values by turns, with nothing behind the last one.
+    /// The value of an attribute without a namespace. The array alternates names and values and ends with a null
+    /// pointer.
     private static func value(
         of name: String, in attributes: UnsafeMutablePointer<UnsafePointer<CChar>?>?
     ) -> String? {

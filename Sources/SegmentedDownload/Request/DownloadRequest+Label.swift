@@ -42,7 +42,7 @@ extension DownloadOptions {
 }
 
 extension DownloadRequest.Destination {
-    /// A relative one begins in a directory.
+    /// The destination with a relative path resolved against a directory.
     func resolved(in base: String) -> Self {
         guard base != "." else { return self }
         switch self {
@@ -58,7 +58,8 @@ extension DownloadRequest.Destination {
         return base.utf8.last == UInt8(ascii: "/") ? base + path : base + "/" + path
     }
 
-    /// The same for spellings of a path that differ in slashes at the end and `./` at the beginning.
+    /// The destination without `./` at the beginning and `/` at the end of its path, so that such spellings compare
+    /// equal.
     var normalized: Self {
         switch self {
         case .file(let path): return .file(Self.trimmed(path))

@@ -1,12 +1,15 @@
 extension DownloadRequest {
-    /// 8: samples are asked of each before it helps, and who names hundreds may name them to nobody's good.
+    /// 8: each mirror is sampled before it is used, and a server may link to hundreds.
     static let linkedMirrorsMax = 8
 
-    /// Adds the mirrors that a server names in `Link` fields (RFC 6249), the best 8 of them, and holds the file to the digest that it says:
-    /// what they bring is judged by it. Without a SHA-256 or SHA-512, the server's or the request's, nothing is added; neither are `http`
-    /// mirrors to a source over `https`. They are not told who asks.
+    /// Adds mirrors that the server names in `Link` fields (RFC 6249), the best 8, together with the digest that the
+    /// server states.
     ///
-    /// - Parameter remote: what the request's source has, as ``DownloadClient/probe(_:)`` found it.
+    /// Nothing is added unless the request or the server has a SHA-256 or SHA-512, because the digest is what verifies
+    /// the bytes of such mirrors. If the source uses `https`, mirrors that use `http` are ignored. Fields and
+    /// credentials are not sent to mirrors of another origin.
+    ///
+    /// - Parameter remote: The result of ``DownloadClient/probe(_:)`` for the request.
     public mutating func addMirrors(named remote: RemoteFile) {
         let known = self.digests.contains { $0.isOfContent }
         guard known || remote.digest?.isOfContent == true else { return }

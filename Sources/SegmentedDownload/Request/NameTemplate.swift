@@ -1,21 +1,25 @@
 import SegmentedDownloadCore
 
-/// How a file in a directory is named.
+/// A template for the name of a file in a directory.
 ///
-/// Text with placeholders: `{name}`, the name the response or the URL suggests; `{ext}`, that name's extension with its dot, or
-/// nothing; `{md5url}`, the MD5 of the URL in hexadecimal digits; `{host}`; `{id}`, the download's. What comes of it is made safe
-/// as every suggested name is: it cannot leave the directory, hide or deceive.
+/// A template is text with placeholders: `{name}` is the name that the response or the URL suggests; `{ext}` is that
+/// name's extension with its dot, or nothing; `{md5url}` is the MD5 of the URL in hexadecimal; `{host}` is the host;
+/// `{id}` is the download's id. The result is sanitised like any suggested name: it is one visible file name in the
+/// directory.
 public struct NameTemplate: Hashable, Sendable {
     private enum Piece: Hashable {
         case text(String)
         case name, `extension`, digest, host, id
     }
 
-    /// As it was given.
+    /// The template's text.
     public let text: String
     private let pieces: [Piece]
 
-    /// - Throws: ``DownloadError`` with code `usage` for an unknown placeholder, an open brace or a slash.
+    /// Parses a template.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if the text is empty, or has an unknown placeholder, an unclosed
+    ///   brace or a slash.
     public init(_ text: String) throws(DownloadError) {
         self.text = text
         var pieces: [Piece] = []
@@ -35,25 +39,25 @@ public struct NameTemplate: Hashable, Sendable {
             default:
                 throw DownloadError(
                     .usage,
-                    "the name template \"\(text.printable)\" has {\(String(word).printable)}, which means nothing",
-                    hint: "There are {name}, {ext}, {md5url}, {host} and {id}")
+                    "the name template \"\(text.printable)\" has the unknown placeholder {\(String(word).printable)}",
+                    hint: "Use {name}, {ext}, {md5url}, {host} or {id}")
             }
             rest = rest[rest.index(after: end)...]
         }
         if !rest.isEmpty { pieces.append(.text(String(rest))) }
         guard !text.utf8.contains(UInt8(ascii: "/")) else {
             throw DownloadError(
-                .usage, "the name template \"\(text.printable)\" has a slash, and a name has none",
-                hint: "Name the directory apart")
+                .usage, "the name template \"\(text.printable)\" contains a slash",
+                hint: "Give the directory as the destination and only a file name as the template")
         }
         guard !pieces.isEmpty else { throw DownloadError(.usage, "the name template is empty") }
         self.pieces = pieces
     }
 
-    /// Whether two downloads of one URL have two names.
+    /// Whether the template contains `{id}`, so that downloads of one URL get different names.
     var usesID: Bool { self.pieces.contains(.id) }
 
-    /// The file's name; absent where nothing is left of it that may be one.
+    /// The file's name; `nil` if no valid file name remains.
     func filename(suggested: SafeFilename, source: SourceURL, id: Download.ID) -> SafeFilename? {
         let name = self.pieces.map { piece in
             switch piece {
@@ -62,7 +66,7 @@ public struct NameTemplate: Hashable, Sendable {
             case .extension: Self.pathExtension(of: suggested.value)
             case .digest: Self.digest(of: source)
             case .host: source.origin.host
-            // A slash would have all before it taken for a directory and dropped.
+            // `SafeFilename` drops everything before a slash as a directory.
             case .id: id.rawValue.replacing("/", with: "_")
             }
         }.joined()
@@ -75,7 +79,7 @@ public struct NameTemplate: Hashable, Sendable {
         return found.utf8.count > 1 ? String(found) : ""
     }
 
-    /// Of the URL as it is stored, without user name, password and fragment.
+    /// The MD5 of the stored URL, which has no user name, password or fragment.
     private static func digest(of source: SourceURL) -> String {
         var digest = RunningDigest(.md5)
         Array(source.string.utf8).withUnsafeBytes { digest.update($0) }

@@ -1,15 +1,15 @@
-/// Finds the query items that sign a URL or limit its time. Two URLs that differ in nothing else name one resource.
+/// Removes the query items that sign a URL or limit its validity. Two URLs that differ only in these name one resource.
 ///
-/// Only complete signatures of known schemes count: elsewhere an item called `expires` may select the content. A signature
-/// that is not known costs a comparison of bytes, not a wrong file.
+/// Only complete signatures of known schemes are removed: in another URL an item such as `expires` may select the
+/// content. An unknown signature costs a comparison of bytes and never leads to a wrong file.
 enum QuerySignature {
     private struct Scheme {
-        /// The items that show the scheme is used, in lower case.
+        /// The items that identify the scheme, in lower case.
         let required: Set<String>
-        /// The others that it adds.
+        /// Other items that belong to the scheme, in lower case.
         var optional: Set<String> = []
 
-        /// The scheme of Amazon S3, and of those that have it under another prefix.
+        /// Signature version 4 of Amazon S3, and of services that use it with another prefix.
         static func v4(_ prefix: String) -> Scheme {
             let names = { (names: [String]) in Set(names.map { prefix + $0 }) }
             return Scheme(
@@ -18,7 +18,7 @@ enum QuerySignature {
         }
     }
 
-    /// After the documentation of Amazon S3 and CloudFront, Google Cloud Storage, Azure Storage and Akamai.
+    /// Source: the documentation of Amazon S3 and CloudFront, Google Cloud Storage, Azure Storage and Akamai.
     private static let schemes: [Scheme] = [
         .v4("x-amz-"), .v4("x-goog-"),
         Scheme(required: ["awsaccesskeyid", "signature", "expires"], optional: ["x-amz-security-token"]),
@@ -33,7 +33,7 @@ enum QuerySignature {
         Scheme(required: ["hdnea"]), Scheme(required: ["hdnts"]), Scheme(required: ["hdntl"]),
     ]
 
-    /// A query without its signature.
+    /// The query without the items of its signatures.
     static func removed(from query: String) -> String {
         let items = query.split(separator: "&", omittingEmptySubsequences: false)
         let names = Set(items.map { Self.name(of: $0) })

@@ -8,16 +8,17 @@ import SegmentedDownloadCore
 
 /// An `http` or `https` URL that a file can be fetched from.
 ///
-/// Parsed once, strictly (RFC 3986), and by the parser the HTTP client uses too, so that what was checked is what is
-/// connected to. User name and password are kept apart: no description, log or manifest shows them.
+/// The URL is parsed once, strictly (RFC 3986), with the parser that the HTTP client uses, so that the host that was
+/// checked is the host that is connected to. User name and password are stored separately: no description, log or
+/// manifest contains them.
 public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
-    /// Scheme, host and port: what credentials are bound to (RFC 6454).
+    /// Scheme, host and port, which credentials are bound to (RFC 6454).
     package struct Origin: Hashable, Sendable {
         package let scheme: String
         package let host: String
         package let port: Int
 
-        /// Whether it is this machine, as far as its name tells (RFC 6761, section 6.3).
+        /// Whether the host's name or address is a loopback one (RFC 6761, section 6.3). Names are not resolved.
         var isLoopback: Bool {
             self.host == "localhost" || self.host.hasSuffix(".localhost") || self.host.hasPrefix("127.")
                 || self.host == "[::1]" || self.host == "::1"
@@ -26,16 +27,19 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         var text: String { "\(self.scheme)://\(self.host):\(self.port)" }
     }
 
-    /// The URL without user name, password and fragment, as it is requested and stored.
+    /// The URL as it is requested and stored, without user name, password and fragment.
     public let string: String
     package let origin: Origin
-    /// The percent-encoded path, for naming the file.
+    /// The percent-encoded path, from which the file's name is derived.
     package let path: String
-    /// User and password, percent-decoded, if the URL has them.
+    /// The URL's user name and password, percent-decoded; `nil` if there is no user name.
     package let credentials: Credentials?
     private let query: String?
 
-    /// - Throws: ``DownloadError`` with code `usage`, saying what is wrong with the text.
+    /// Parses a URL.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if the URL is malformed, `policy` if its scheme is neither `http`
+    ///   nor `https`.
     public init(_ text: String) throws(DownloadError) {
         guard !text.unicodeScalars.contains(where: { $0.value <= 0x20 || $0.value == 0x7F }) else {
             throw Self.malformed(text, "it holds a space or a control character; write %20 for a space")
@@ -63,7 +67,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         let port = components.port ?? (scheme == "https" ? 443 : 80)
         guard (1...65535).contains(port) else { throw Self.malformed(text, "its port is not from 1 to 65535") }
         let (user, password) = (components.user, components.password)
-        // Left out, they would be missed: the server is asked without them.
+        // Otherwise the request would be sent without the credentials.
         guard components.percentEncodedUser == nil || user != nil,
             components.percentEncodedPassword == nil || password != nil
         else { throw Self.malformed(text, "its user name or password, percent-decoded, is not UTF-8") }
@@ -75,9 +79,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             components.percentEncodedPath = "/"
         }
         guard let string = components.string else { throw Self.malformed(text, "it is not a URL") }
-        // The HTTP client would ask for "/" instead, and another file come under this one's name.
+        // The HTTP client would request "/" instead, and store another file under this URL's name.
         guard URL(string: string)?.path.isEmpty == false else {
-            throw Self.malformed(text, "its path, percent-decoded, is not UTF-8, which cannot be asked for yet")
+            throw Self.malformed(text, "its path, percent-decoded, is not UTF-8, which is not supported")
         }
         self.string = string
         self.origin = Origin(scheme: scheme, host: host, port: port)
@@ -85,8 +89,10 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         self.query = components.percentEncodedQuery
     }
 
-    /// Whether a host is a name or an address in its usual form. The system also reads `0177.0.0.1`, `0x7f.1` and `2130706433`
-    /// as addresses, each program in its own way: what is checked must be what is connected to (curl's CVE-2022-27780).
+    /// Whether the host is a name or an address in its canonical form.
+    ///
+    /// Programs differ in how they read `0177.0.0.1`, `0x7f.1` and `2130706433`. The host that is checked must be the
+    /// host that is connected to (curl's CVE-2022-27780).
     private static func isUnambiguous(_ host: String) -> Bool {
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
         guard let last = labels.last(where: { !$0.isEmpty }) else { return true }
@@ -95,7 +101,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         return labels.count == 4 && labels.allSatisfy { label in UInt8(label).map { "\($0)" == label } ?? false }
     }
 
-    /// The URL a `Location` field leads to from here (RFC 9110 §10.2.2).
+    /// Resolves a `Location` field against this URL (RFC 9110, section 10.2.2).
     package func resolve(location: String) throws(DownloadError) -> SourceURL {
         guard !location.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
             throw DownloadError(.protocol, "\(self.host) redirects to a URL with control characters")
@@ -104,31 +110,31 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             let target = URL(string: location, relativeTo: base)?.absoluteURL
         else {
             let shown = Self.withoutPassword(location)
-            throw DownloadError(.protocol, "\(self.host) redirects to \"\(shown)\", which is no URL")
+            throw DownloadError(.protocol, "\(self.host) redirects to \"\(shown)\", which is not a valid URL")
         }
         do throws(DownloadError) {
             return try SourceURL(target, text: location)
         } catch  where error.code == .usage {
-            throw DownloadError(.protocol, "\(self.host) redirects badly: \(error.message)")
+            throw DownloadError(.protocol, "\(self.host) redirects to an invalid URL: \(error.message)")
         }
     }
 
-    /// Path and query, as they are asked for (RFC 9112 §3.2.1).
+    /// Path and query, the origin-form of the request target (RFC 9112, section 3.2.1).
     var target: String { self.path + (self.query.map { "?\($0)" } ?? "") }
 
-    /// What names the resource: the URL without the query items that only sign it or limit its time.
+    /// The text that identifies the resource: the URL without query items that only sign it or limit its validity.
     package var resourceText: String {
         let query = self.query.map { "?" + QuerySignature.removed(from: $0) } ?? ""
         return self.origin.text + self.path + query
     }
 
-    /// The host as it is named in messages, with its port where that is not the scheme's own.
+    /// The host for messages, with the port unless it is the scheme's default.
     package var host: String {
         let isDefault = self.origin.port == (self.origin.scheme == "https" ? 443 : 80)
         return isDefault ? self.origin.host : "\(self.origin.host):\(self.origin.port)"
     }
 
-    /// The URL as it may be shown: without credentials, and without the query, which is often a signature.
+    /// The URL for display, without credentials and without the query, which is often a signature.
     public var description: String {
         guard self.query != nil, let mark = self.string.firstIndex(of: "?") else {
             return self.string.printable(limit: 500)
@@ -140,9 +146,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         DownloadError(.usage, "\"\(Self.withoutPassword(text))\" cannot be fetched: \(why)")
     }
 
-    /// What could not be parsed may hold a password anywhere before its last @: that is not shown.
+    /// The text after the last @. A URL that cannot be parsed may have a password anywhere before it.
     private static func withoutPassword(_ text: String) -> String {
-        // Scalars: an @ with an accent on it is another `Character`.
+        // Unicode scalars, because an @ with a combining accent is another `Character`.
         let scalars = text.unicodeScalars
         let start = scalars.lastIndex(of: "@").map { scalars.index(after: $0) } ?? scalars.startIndex
         return String(scalars[start...]).printable

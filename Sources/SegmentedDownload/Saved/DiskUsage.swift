@@ -6,26 +6,26 @@ import SegmentedDownloadCore
     import Foundation
 #endif
 
-/// Bytes on disk that are provably downloads of this program's.
+/// The disk space used by files that this program has demonstrably downloaded.
 public struct DiskUsage: Hashable, Sendable {
-    /// Of finished files that know themselves by their extended attribute and are unaltered.
+    /// The length of finished files, in bytes. A file counts if its extended attribute matches it and it is unaltered.
     public var finished: Int64 = 0
-    /// Reserved for parts that a manifest is of.
+    /// The space reserved for parts that have a manifest, in bytes.
     public var parts: Int64 = 0
-    /// Of the manifests beside the parts.
+    /// The length of the manifests beside the parts, in bytes.
     public var manifests: Int64 = 0
-    /// Finished files and interrupted downloads.
+    /// The number of finished files and interrupted downloads.
     public var files = 0
-    /// What could not be looked at, or not be deleted: the figures are without it.
+    /// Errors of files that could not be examined or deleted. The figures do not include those files.
     public var problems: [DownloadError] = []
 
     public init() {}
 
-    /// All of it, in bytes.
+    /// The sum in bytes.
     public var total: Int64 { self.finished + self.parts + self.manifests }
 
-    /// What a directory holds, and those within it; symbolic links are not followed. What cannot be looked at is passed over, see
-    /// ``problems``.
+    /// Measures a directory and its subdirectories. Symbolic links are not followed; see ``problems`` for what was
+    /// skipped.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
     public init(of directory: String) throws(DownloadError) {
@@ -39,31 +39,34 @@ public struct DiskUsage: Hashable, Sendable {
         }
     }
 
-    /// Deletes interrupted downloads that nobody has gone on with: part and manifest of each whose last byte was written longer ago
-    /// than `age`, in a directory and those within it. What another process is at, is altered or is not provably ours stays, and so
-    /// do finished files.
+    /// Deletes the parts and manifests of interrupted downloads that were last written longer than `age` ago.
+    ///
+    /// Finished files stay, and so do parts that another process has locked, that were altered, or that are not
+    /// demonstrably a download of this program.
     ///
     /// - Parameters:
-    ///   - isTrial: Whether nothing is deleted, and what would be is only told.
-    ///   - note: Called for each, with its destination.
-    /// - Returns: What was deleted, or would be, and in ``problems`` what could not be looked at or deleted.
+    ///   - directory: The directory to search, with its subdirectories.
+    ///   - age: The minimum time since the last write.
+    ///   - isTrial: Whether nothing is deleted and the result states what would be.
+    ///   - note: Called for each interrupted download that is deleted, with its destination.
+    /// - Returns: What was deleted, or would be; ``problems`` lists what could not be examined or deleted.
     /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
     public static func deleteInterrupted(
         in directory: String, olderThan age: Duration, isTrial: Bool = false,
         _ note: (String, DiskUsage) -> Void = { _, _ in }
     ) throws(DownloadError) -> DiskUsage {
-        let belongings = OwnedFiles(storage: POSIXStorage())
-        // Nothing was written before 1970.
+        let ownedFiles = OwnedFiles(storage: POSIXStorage())
+        // Clamped: a very large age would give a time before 1970.
         let latest = Int64(max(Date().timeIntervalSince1970 - age / .seconds(1), 0) * 1e9)
         var deleted = DiskUsage()
         do throws(StorageError) {
-            let listing = try belongings.listing(of: directory)
+            let listing = try ownedFiles.listing(of: directory)
             deleted.problems = listing.problems.map { DownloadError($0.failure) }
             for case .interrupted(let paths, let part, let manifest) in listing.items {
                 let item = OwnedFiles.Item.interrupted(paths, part: part, manifest: manifest)
                 do throws(StorageError) {
-                    guard try belongings.lastWritten(paths) < latest else { continue }
-                    if !isTrial { guard try belongings.delete(item) else { continue } }
+                    guard try ownedFiles.lastWritten(paths) < latest else { continue }
+                    if !isTrial { guard try ownedFiles.delete(item) else { continue } }
                 } catch {
                     deleted.problems.append(DownloadError(error.failure))
                     continue
@@ -91,14 +94,14 @@ public struct DiskUsage: Hashable, Sendable {
 }
 
 extension DownloadGroup {
-    /// What the group's directory holds.
+    /// Measures the group's directory.
     ///
     /// - Throws: ``DownloadError`` with code `file` if it cannot be read.
     public func diskUsage() throws(DownloadError) -> DiskUsage { try DiskUsage(of: self.directory) }
 
-    /// Bytes this process may still write to the group's directory.
+    /// The number of bytes that this process may still write to the group's directory.
     ///
-    /// - Throws: ``DownloadError`` with code `file` if the system does not say.
+    /// - Throws: ``DownloadError`` with code `file` if the system call fails.
     public func freeSpace() throws(DownloadError) -> Int64 {
         do throws(StorageError) {
             return try self.storage.freeSpace(in: self.directory)
@@ -107,29 +110,31 @@ extension DownloadGroup {
         }
     }
 
-    /// Cancels and forgets every download, and deletes what they made. In a named group that is everything in its directory which
-    /// is provably ours; in others the files of the downloads listed. What is altered, locked by another process or not ours stays.
+    /// Cancels and removes every download of the group, and deletes the files they made.
+    ///
+    /// In a named group this deletes every file in the directory that is demonstrably a download of this program; in
+    /// other groups the files of the listed downloads. Altered files and parts that another process has locked stay.
     ///
     /// - Returns: What was deleted.
-    /// - Throws: ``DownloadError`` with code `file` if something could not be.
+    /// - Throws: ``DownloadError`` with code `file` if a file could not be deleted.
     @discardableResult
     public func removeAll() async throws(DownloadError) -> DiskUsage {
         let downloads = self.downloads
-        let belongings = OwnedFiles(storage: self.storage)
+        let ownedFiles = OwnedFiles(storage: self.storage)
         var deleted = DiskUsage()
         do throws(StorageError) {
-            // Before they are cancelled: that deletes the parts of those under way.
+            // Paused first: an active download holds its part's lock, and a locked part is not deleted.
             await self.pauseAll()
             var items: [OwnedFiles.Item] = []
             if self.name != nil {
-                let listing = try belongings.listing(of: self.directory)
+                let listing = try ownedFiles.listing(of: self.directory)
                 items = listing.items
                 deleted.problems = listing.problems.map { DownloadError($0.failure) }
             }
-            for download in downloads { items += try belongings.items(at: download.path) }
+            for download in downloads { items += try ownedFiles.items(at: download.path) }
             var seen: Set<OwnedFiles.Item> = []
             for item in items where seen.insert(item).inserted {
-                if try belongings.delete(item) { deleted.count(item) }
+                if try ownedFiles.delete(item) { deleted.count(item) }
             }
         } catch {
             throw DownloadError(error.failure)

@@ -7,42 +7,45 @@ package import SegmentedDownloadCore
     import Glibc
 #endif
 
-/// How many connections the process has file descriptors for.
+/// The number of connections and files that the process has file descriptors for.
 ///
-/// A connection that finds none left only waits for its turn; a file that finds none left to be put into place with has failed.
+/// A connection without a descriptor waits for its turn. A finished file without a descriptor for its directory fails.
 package enum DescriptorLimit {
-    /// What a client, its threads, a name being resolved and the program around it hold, and what is opened for a moment.
+    /// 24: descriptors of the client, its threads, name resolution and the surrounding program, and those opened
+    /// briefly.
     private static let reserve = 24
 
     /// A part, its manifest, and a directory being synced.
     private static let perFile = 3
 
-    /// As many connections as descriptors suffice for, each file having its own; at least one.
+    /// The number of connections that the descriptors allow if each file has its own descriptors; at least 1.
     ///
-    /// - Parameter files: how many are fetched at once, at most.
+    /// - Parameter files: The maximum number of files fetched at the same time.
     static func connections(files: Int, descriptors: Int = Self.current) -> Int {
         let free = max(descriptors - Self.reserve, 0)
-        // Where there are fewer connections than files may be fetched, there are no more files than that, see below.
+        // If there are fewer connections than files, only as many files are fetched; see `files(beside:)`.
         return max(free / (1 + Self.perFile), free - Self.perFile * min(files, free), 1)
     }
 
-    /// As many files as descriptors suffice for beside so many connections; at least one. Those that are only being put into place
-    /// have no connection any more, and their descriptors still.
+    /// The number of files that the descriptors allow beside a number of connections; at least 1. A file that is being
+    /// put into place has no connection left but still has descriptors.
     static func files(beside connections: Int, descriptors: Int = Self.current) -> Int {
         max((max(descriptors - Self.reserve, 0) - connections) / Self.perFile, 1)
     }
 
-    /// 6: an event loop's three, a connection, a part, and its manifest or its directory in turn. No download needs fewer.
+    /// 6: an event loop's three, a connection, a part, and its manifest or its directory in turn. No download needs
+    /// fewer.
     private static let least = 6
 
-    /// Makes sure that there are descriptors for a download. An event loop that gets none ends the process.
+    /// Checks that there are descriptors for a download. An event loop that cannot open its own traps.
     ///
-    /// - Parameter others: how many the caller is about to open besides.
-    /// - Throws: ``Failure`` with code `file`.
+    /// - Parameter others: The number of descriptors that the caller is about to open in addition.
+    /// - Throws: ``Failure`` with code `file` if there are too few.
     package static func check(others: Int = 0) throws(Failure) {
         let limit = Self.current
         guard limit >= Self.reserve else { throw Self.tooFew(Self.reserve, limit) }
-        // The limit may be high, and what the process was begun with take all of it.
+        // The limit may be high and the descriptors still be used up by those that the process inherited, so they are
+        // tried.
         var descriptors: [CInt] = []
         defer { for descriptor in descriptors { close(descriptor) } }
         while descriptors.count < Self.least + others {
@@ -61,7 +64,7 @@ package enum DescriptorLimit {
             hint: "Raise the limit with ulimit -n \(besides && limit >= 64 ? 2 * limit : 64)", errno: EMFILE)
     }
 
-    /// What `getrlimit(2)` says for `RLIMIT_NOFILE`, which a program may raise up to its hard limit.
+    /// The soft limit of `RLIMIT_NOFILE` (`getrlimit(2)`).
     private static var current: Int {
         var limit = rlimit()
         #if canImport(Musl)

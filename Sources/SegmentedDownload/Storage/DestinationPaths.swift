@@ -1,4 +1,4 @@
-/// The file a download makes, and the two that stand beside it until it is whole.
+/// The paths of a destination, and of the part and manifest that exist beside it until the download is complete.
 package struct DestinationPaths: Hashable, Sendable {
     package let directory: String
     package let name: String
@@ -10,7 +10,7 @@ package struct DestinationPaths: Hashable, Sendable {
 
     /// Splits a path at its last slash.
     package init(path: String) {
-        // The byte: a slash with an accent on it is another `Character`, and yet a slash to the system.
+        // Searched by bytes: a slash with a combining accent is another `Character`, but a separator to the system.
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else {
             self.init(directory: ".", name: path)
             return
@@ -23,10 +23,10 @@ package struct DestinationPaths: Hashable, Sendable {
     package static let manifestSuffix = ".segdl"
 
     package var destination: String { self.path("") }
-    /// The data, preallocated, until it is whole.
+    /// The part: the file's data until it is complete.
     package var part: String { self.path(Self.partSuffix) }
     package var manifest: String { self.path(Self.manifestSuffix) }
-    /// The manifest while it is written for the first time, before it is renamed into place.
+    /// The manifest while it is being written, before it is renamed into place.
     package var manifestDraft: String { self.path(".segdl-new") }
 
     private func path(_ suffix: String) -> String {

@@ -1,36 +1,37 @@
 package import SegmentedDownloadCore
 
-/// Turns a part file whose bytes are all there into the destination: verifies, syncs, renames, and only then forgets.
+/// Turns a complete part into the destination: verifies, syncs, renames, and then removes the manifest.
 ///
-/// A crash between any two steps leaves something the next run ends well: before the rename a complete part with its
-/// manifest, after it a finished file that knows itself by its attribute.
+/// After a crash between any two steps the next run can finish. Before the rename it finds a complete part with its
+/// manifest; after it, a finished file with its extended attribute.
 package struct Finisher: Sendable {
     package let storage: any Storage
     package let part: PartialFile
     package let resource: RemoteResource
     package let digests: [ExpectedDigest]
-    /// Digests that are wanted whatever they are.
+    /// Digests to compute and report, without expected values.
     var computedDigests: [ExpectedDigest.Algorithm] = []
     package let replaces: Bool
-    /// Further names for the destination, by number from 1, where its own may be taken; absent if only its own will do.
+    /// Numbered names for the destination, from 1 on, to use if its own name is taken; `nil` if only its own name will
+    /// do.
     var alternative: (@Sendable (Int) -> DestinationPaths?)?
-    /// What the destination must still be for it to be replaced, if that matters.
+    /// The existing file to replace. If the destination is no longer this file, it is not replaced.
     var replaceable: StorageStatus?
-    /// Whether the file gets the date that the server says.
+    /// Whether the file's modification time is set to the server's `Last-Modified`.
     let keepsRemoteTime: Bool
 
-    /// What was found out about the finished file.
+    /// The outcome for the finished file.
     package struct Result: Hashable, Sendable {
         package var length: Int64
         package var crc: CRC32
-        /// Where it was placed; absent if its bytes were handed on.
+        /// The paths of the placed file; `nil` if the bytes went to a descriptor.
         var paths: DestinationPaths?
-        /// What was placed there.
+        /// The status of the placed file.
         var file: StorageStatus?
-        /// The digests that were expected or wanted.
+        /// The digests that were expected or requested, in hexadecimal.
         var hexes: [ExpectedDigest.Algorithm: String] = [:]
 
-        /// Those that were not expected, in an order of their own.
+        /// The digests that were requested but not expected, in the order of the algorithms' declaration.
         func computed(besides expected: [ExpectedDigest]) -> [ExpectedDigest] {
             ExpectedDigest.Algorithm.allCases.compactMap { algorithm in
                 guard algorithm != .crc32, !expected.contains(where: { $0.algorithm == algorithm }) else { return nil }
@@ -39,7 +40,10 @@ package struct Finisher: Sendable {
         }
     }
 
-    /// - Parameter interruption: once raised, computing digests ends with a `cancelled` failure, nothing lost.
+    /// Verifies the part and moves it into place.
+    ///
+    /// - Parameter interruption: Once raised, computing digests ends with a failure of code `cancelled`. Nothing is
+    ///   lost.
     func finish(length: Int64, unless interruption: Latch) async throws -> Result {
         let (claims, crc) = try self.settle(length: length)
         try self.checkIdentity(length: length)
@@ -55,19 +59,19 @@ package struct Finisher: Sendable {
         let (paths, file) = try await self.rename()
         self.part.markPlaced()
         if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
-        // The manifest goes last: by it the next run sees that something was left to delete.
+        // The manifest is removed last: a later run that finds it looks for files left to delete.
         try self.storage.removeSetAside(of: self.part.paths)
         try self.part.removeManifest()
         self.part.close()
         return Result(length: length, crc: crc, paths: paths, file: file, hexes: hexes)
     }
 
-    /// Waits until the last byte was handed on, and verifies what was.
+    /// Waits until the last byte was written to the output, and verifies the digests.
     func handOn(length: Int64, unless interruption: Latch) async throws -> Result {
         let (_, crc) = try self.settle(length: length)
         let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
         guard self.part.reader?.isSpoiled == false else {
-            throw Failure(.integrity, "what was handed on turned out to be of another file than the rest")
+            throw Failure(.integrity, "part of what was written to the output belongs to another file")
         }
         let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
         self.part.close()
@@ -82,8 +86,10 @@ package struct Finisher: Sendable {
         return (claims, crc)
     }
 
-    /// Has the file say what it is. Not every file system has attributes, or room for long ones: then it can vouch for less of itself
-    /// later, but never says what an earlier file of that inode was.
+    /// Stores the finished file's record in an extended attribute.
+    ///
+    /// If the file system has no attributes or no room for a long one, the record is shortened or omitted. A record of
+    /// an earlier file of that inode is removed in any case.
     private func leaveRecord(_ claims: [Claim], length: Int64, crc: CRC32) throws {
         let file = self.part.file
         if !self.resource.endsWithConnection {
@@ -99,8 +105,8 @@ package struct Finisher: Sendable {
         try self.disarmRecord(length: length)
     }
 
-    /// Makes sure that an attribute which could not be removed is not taken for this file's: a record counts only for a file of its
-    /// length, last changed when it says, or with its CRC-32.
+    /// Invalidates a record that could not be removed, by changing the file's modification time. A record counts only
+    /// if the file's length and modification time, or its CRC-32, match.
     private func disarmRecord(length: Int64) throws {
         let file = self.part.file
         guard let stale = file.attribute(FinishedRecord.attribute).flatMap({ FinishedRecord(decoding: $0) }),
@@ -109,39 +115,42 @@ package struct Finisher: Sendable {
         try file.setModified(stale.modified / 1_000_000_000 + 1)
     }
 
-    /// A file somebody cut grows again under later writes, with zeros where its bytes were: those show as holes.
+    /// Checks that the part has no holes. If another program truncates the part, later writes extend it again and leave
+    /// a hole.
     private func checkHoles(_ claims: [Claim], length: Int64) throws {
         guard try self.part.file.firstHole() < length else { return }
         for claim in claims where try !self.part.file.holds(claim) {
             self.part.distrust()
             throw Failure(
-                .integrity, "byte \(claim.offset) and those behind it are not on disk as they were written",
-                hint: "Run the same command again: what is missing is fetched anew", isTransient: true)
+                .integrity, "byte \(claim.offset) and the bytes after it are not on disk as they were written",
+                hint: "Run the same command again: the missing bytes are fetched again", isTransient: true)
         }
     }
 
-    /// Gives the part its name; returns which.
+    /// Renames the part to the destination or a numbered name.
+    ///
+    /// - Returns: The paths it has now, and its status.
     private func rename() async throws -> (DestinationPaths, StorageStatus) {
         if let replaceable, let found = try self.storage.status(of: self.part.paths.destination),
             !found.isSame(as: replaceable)
         {
             throw Failure(
                 .exists,
-                "\(self.part.paths.destination.printable) was changed while the file was fetched; the part stays as it is",
+                "\(self.part.paths.destination.printable) changed during the download; the part file is kept",
                 hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
         }
         let own = try self.part.file.status()
         let paths = try await self.place()
-        // In a directory that others may write to, the part's name may have been another file's for a moment.
+        // In a directory that other users may write to, another file may have had the part's name at that moment.
         var found: StorageStatus? = own
         do throws(StorageError) {
             found = try self.storage.status(of: paths.destination)
         } catch {
-            // The file is in place: that it cannot be looked at is no failure.
+            // The file is in place. A failure to examine it is not an error.
         }
         guard found?.isSameFile(as: own) == true else {
             throw Failure(
-                .file, "\(paths.destination.printable) was replaced by another program while it was put in place")
+                .file, "\(paths.destination.printable) was replaced by another program while it was moved into place")
         }
         return (paths, own)
     }
@@ -150,16 +159,18 @@ package struct Finisher: Sendable {
         if try await self.tryRename(to: self.part.paths) { return self.part.paths }
         var number = 1
         while let paths = self.alternative?(number) {
-            // A name that another process fetches for is left to it.
+            // A name whose part another process is fetching is skipped.
             if try self.storage.status(of: paths.part) == nil, try await self.tryRename(to: paths) { return paths }
             number += 1
         }
         throw Failure(
-            .exists, "\(self.part.paths.destination.printable) has come to exist; the part file stays as it is",
+            .exists, "\(self.part.paths.destination.printable) now exists; the part file is kept",
             hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
     }
 
-    /// Whether the part has that name now; not if something else has it.
+    /// Renames the part.
+    ///
+    /// - Returns: Whether it succeeded; `false` if the name is taken.
     private func tryRename(to paths: DestinationPaths) async throws(StorageError) -> Bool {
         do throws(StorageError) {
             try self.storage.rename(self.part.paths.part, to: paths.destination, replacing: self.replaces)
@@ -188,13 +199,14 @@ package struct Finisher: Sendable {
             let failure = error.failure
             throw Failure(
                 failure.code,
-                "\(paths.destination.printable) is whole and in place, but its name may not outlive a crash: "
+                "\(paths.destination.printable) is complete and in place, but its name may be lost in a crash: "
                     + failure.message,
-                hint: "Run the same command again, which makes sure of it", errno: failure.errno)
+                hint: "Run the same command again to make the name durable", errno: failure.errno)
         }
     }
 
-    /// The path must still name the file we wrote, at its length: others may have cut, moved or deleted it.
+    /// Checks that the path still names the part with all its bytes. Another program may have truncated, moved or
+    /// deleted it.
     private func checkIdentity(length: Int64) throws {
         let status = try self.part.file.status()
         guard status.linkCount > 0,
@@ -206,20 +218,24 @@ package struct Finisher: Sendable {
             self.part.distrust()
             throw Failure(
                 .integrity,
-                "\(self.part.paths.part.printable) was cut to \(status.length) of \(length) bytes by somebody",
-                hint: "Run the same command again: what is missing is fetched anew", isTransient: true)
+                "\(self.part.paths.part.printable) was cut to \(status.length) of \(length) bytes by another program",
+                hint: "Run the same command again: the missing bytes are fetched again", isTransient: true)
         }
         if status.length > length {
             try self.part.file.truncate(to: length)
         }
     }
 
-    /// - Parameter computed: those that were computed while the file was fetched.
+    /// Verifies the expected digests.
+    ///
+    /// - Parameter computed: The digests that were computed while the file was fetched. Others are computed from the
+    ///   disk.
+    /// - Returns: All digests by algorithm.
     private func checkDigests(
         _ computed: [ExpectedDigest.Algorithm: String], length: Int64, crc: CRC32, unless interruption: Latch
     ) throws -> [ExpectedDigest.Algorithm: String] {
         var hexes = computed
-        // Nothing is read for the CRC-32: it was combined from the blocks'.
+        // The CRC-32 was combined from the claims' checksums.
         hexes[.crc32] = crc.hex
         let others = (self.digests.map(\.algorithm) + self.computedDigests).filter { hexes[$0] == nil }
         if !others.isEmpty {

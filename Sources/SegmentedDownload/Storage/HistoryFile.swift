@@ -9,18 +9,18 @@
     import Musl
 #endif
 
-/// A file with a line of JSON for each download that ended, which any number of processes may append to.
+/// A file with one line of JSON for each download that ended. Any number of processes may append to it.
 ///
-/// A line is one `write` to a descriptor opened with `O_APPEND`, under the file's lock, so that lines are whole and in order. It is not
-/// synced: a power cut may cost the last lines, and nothing depends on them.
+/// Each line is a single `write` to a descriptor opened with `O_APPEND`, under the file's lock, so lines are whole and
+/// in order. The file is not synced: a power failure may lose the last lines.
 struct HistoryFile: Sendable {
     let path: String
     let lengthMaximum: Int64
 
-    /// 64 MiB: what is read of a history at most, whoever made it that long.
+    /// 64 MiB: at most this much of a history file is read.
     private static let readMaximum = 64 << 20
 
-    /// How often to look for the file that has just been begun anew by others.
+    /// 10: how often to reopen a file that other processes keep replacing.
     private static let attemptsMax = 10
 
     var olderPath: String { self.path + ".1" }
@@ -28,7 +28,10 @@ struct HistoryFile: Sendable {
     /// Seconds since 1970.
     static var now: Int64 { Int64(time(nil)) }
 
-    /// Whether the line is written, or the file is begun anew too often to write it; not if another process holds the lock.
+    /// Appends a line.
+    ///
+    /// - Returns: `false` if another process holds the lock. `true` if the line was written, or was given up because
+    ///   the file kept being replaced.
     @discardableResult
     func append(_ entry: HistoryEntry) throws -> Bool {
         let encoder = JSONEncoder()
@@ -48,7 +51,7 @@ struct HistoryFile: Sendable {
         case written
         /// Another process holds the lock.
         case locked
-        /// The file has just been begun anew.
+        /// The file was renamed and must be opened again.
         case replaced
     }
 
@@ -62,7 +65,7 @@ struct HistoryFile: Sendable {
         } catch  where error.errno == EWOULDBLOCK {
             return .locked
         } catch  where [ENOSYS, ENOLCK, EOPNOTSUPP].contains(error.errno) {
-            // Without locks: appended lines are whole all the same.
+            // Without locks an appended line is still whole.
         }
         var status = stat()
         try POSIXStorage.check("fstat", self.path) { fstat(descriptor, &status) }
@@ -76,7 +79,7 @@ struct HistoryFile: Sendable {
             try POSIXStorage.check("rename", self.olderPath) { rename(self.path, self.olderPath) }
             return .replaced
         }
-        // A line torn by a full disk or a crash ends where the next begins.
+        // A line torn by a full disk or a crash is terminated before the new one.
         var last: UInt8 = UInt8(ascii: "\n")
         if length > 0 { _ = pread(descriptor, &last, 1, off_t(length - 1)) }
         let bytes = last == UInt8(ascii: "\n") ? line : [UInt8(ascii: "\n")] + line
@@ -84,7 +87,7 @@ struct HistoryFile: Sendable {
         return .written
     }
 
-    /// Oldest first; lines that are not entries are passed over.
+    /// All entries, oldest first. Malformed lines are skipped.
     func entries() throws(DownloadError) -> [HistoryEntry] {
         let storage = POSIXStorage()
         var entries: [HistoryEntry] = []

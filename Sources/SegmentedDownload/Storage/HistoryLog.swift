@@ -1,16 +1,17 @@
 import Synchronization
 
-/// Writes a group's history, a line after another, where neither the engine's loop nor a download waits for it.
+/// Writes a group's history line by line, without delaying the engine's loop or a download.
 ///
-/// Another process may hold the file's lock: a line waits for it a moment and is then given up.
+/// If another process holds the file's lock for more than a moment, lines are dropped.
 final class HistoryLog: Sendable {
-    /// 300 ms: a writer holds the lock for a line; a run that ends waits no longer for one that never gives it back.
+    /// 300 ms: a writer holds the lock for one line. The end of a run waits no longer for a process that never releases
+    /// it.
     private static let patience: Duration = .milliseconds(300)
     private static let pause: Duration = .milliseconds(10)
 
     private let file: HistoryFile
     private let clock: any EngineClock
-    /// What is still to be written, oldest first.
+    /// The entries still to be written, oldest first.
     private let pending = Mutex<[HistoryEntry]>([])
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
@@ -21,32 +22,34 @@ final class HistoryLog: Sendable {
         (self.signals, self.signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Has a line written soon.
+    /// Queues an entry.
     func note(_ entry: HistoryEntry) {
         self.pending.withLock { $0.append(entry) }
         self.signal.yield()
     }
 
-    /// Nothing more comes.
+    /// Ends the log: no entry follows.
     func finish() { self.signal.finish() }
 
-    /// Writes until nothing more comes and all is written or given up.
+    /// Writes entries until the log has ended and all are written or dropped.
     func run() async {
         for await _ in self.signals { await self.writePending() }
-        // A task that was cancelled is told of no signal any more.
+        // A cancelled task receives no further signals.
         await self.writePending()
     }
 
     private func writePending() async {
         var patience = Self.patience
         while let entry = self.pending.withLock({ $0.first }) {
-            // After one that waited in vain the others try once.
+            // After an entry that timed out, the others are tried once each.
             if await !self.write(entry, within: patience) { patience = .zero }
             self.pending.withLock { _ = $0.removeFirst() }
         }
     }
 
-    /// Whether the lock was free in time. A disk that fails costs the line.
+    /// Writes an entry. An I/O error drops it.
+    ///
+    /// - Returns: Whether the lock was obtained in time.
     private func write(_ entry: HistoryEntry, within limit: Duration) async -> Bool {
         let deadline = self.clock.now + limit
         while true {
@@ -57,7 +60,7 @@ final class HistoryLog: Sendable {
         }
     }
 
-    /// All entries, oldest first, those included that are still to be written.
+    /// All entries, oldest first, including those still to be written.
     func entries() throws(DownloadError) -> [HistoryEntry] {
         let pending = self.pending.withLock { $0 }
         let written = try self.file.entries()

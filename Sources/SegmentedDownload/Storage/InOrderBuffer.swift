@@ -1,53 +1,55 @@
 import SegmentedDownloadCore
 import Synchronization
 
-/// What has been written of a file and was not read in order yet, kept in memory as far as there is room.
+/// Holds bytes of a file that have been written but not yet read in order.
 ///
-/// A ring: a byte's place is its offset modulo the length. Writers put bytes in, in any order; once they are claimed they may be
-/// taken, and are taken by one reader, in the order of the file.
+/// The buffer is a ring: a byte's position is its offset modulo the length. Writers put bytes in any order. Once bytes
+/// are claimed, a single reader takes them in the file's order.
 final class InOrderBuffer: Sendable {
     private struct State {
-        /// The first byte that was to be taken.
+        /// The offset of the first byte to take.
         let start: Int64
-        /// Everything before it was taken.
+        /// The end of the bytes that were taken.
         var taken: Int64
-        /// The end of what is being taken just now.
+        /// The end of the bytes being taken now.
         var reached: Int64
-        /// What lies behind `taken` and is claimed, ordered and disjoint.
+        /// The claimed ranges behind `taken`, ordered and disjoint.
         var claimed: [Range<Int64>] = []
-        /// What of the file is in memory; each place is valid until it is taken.
+        /// The ranges held in memory. A position in the ring is valid until its byte is taken.
         var held: [Range<Int64>] = []
-        /// The file's length, once it is known that all of it is claimed.
+        /// The file's length, once all of it is claimed.
         var length: Int64?
         var isClosed = false
         var reader: CheckedContinuation<Void, Never>?
         var writers: [CheckedContinuation<Void, Never>] = []
 
-        /// Whether all of the file was taken.
+        /// Whether the whole file was taken.
         var hasEnded: Bool { self.length.map { self.taken >= $0 } ?? false }
     }
 
-    /// Bytes that come next. They stay in their place until ``finish(_:)``.
+    /// The next bytes. They stay in memory until ``finish(_:)``.
     struct Run {
         let range: Range<Int64>
-        /// Absent where they are only in the file.
+        /// `nil` if the bytes are only in the file.
         let bytes: UnsafeRawBufferPointer?
     }
 
-    /// 1 MiB: what is taken at once.
+    /// 1 MiB: the most that is taken at once.
     private static let runMax: Int64 = 1 << 20
 
-    /// Who reads and writes where is settled under the lock.
+    /// The lock's state decides which part of the memory a thread may read or write.
     nonisolated(unsafe) private let memory: UnsafeMutableRawBufferPointer
     private let state: Mutex<State>
-    /// Runs end at multiples of this, but for the last one.
+    /// Runs end at multiples of this, except for the last one.
     private let alignment: Int64
 
+    /// Creates a buffer.
+    ///
     /// - Parameters:
-    ///   - offset: the first byte that is to be taken.
-    ///   - claimed: what of the file is written already, ordered and disjoint.
+    ///   - offset: The first byte to take.
+    ///   - claimed: The ranges of the file that are written already, ordered and disjoint.
     init(length: Int, from offset: Int64, claimed: [Range<Int64>], alignment: Int64) {
-        // Untouched, it costs nothing: pages come as they are written.
+        // Costs nothing until it is written to: the system allocates pages on first use.
         self.memory = .allocate(byteCount: length, alignment: 4096)
         self.alignment = alignment
         let open = claimed.filter { $0.upperBound > offset }.map { max($0.lowerBound, offset)..<$0.upperBound }
@@ -60,12 +62,12 @@ final class InOrderBuffer: Sendable {
 
     // MARK: The writers' side
 
-    /// Keeps bytes that are being written, if there is room for them.
+    /// Copies bytes that are being written into the ring, if there is room.
     func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
         let end = offset + Int64(bytes.count)
         let hasRoom = self.state.withLock { offset >= $0.reached && end <= $0.taken + Int64(self.memory.count) }
         guard hasRoom, !bytes.isEmpty else { return }
-        // Nobody reads there: it is claimed once this has returned.
+        // The reader does not read here: the bytes are claimed only after this call.
         let start = Int(offset % Int64(self.memory.count))
         let first = min(bytes.count, self.memory.count - start)
         UnsafeMutableRawBufferPointer(rebasing: self.memory[start..<(start + first)])
@@ -77,7 +79,7 @@ final class InOrderBuffer: Sendable {
         self.state.withLock { $0.held.insert(offset..<end) }
     }
 
-    /// Waits until there is room up to an offset; also once nobody will take anything any more.
+    /// Waits until there is room up to an offset, or the buffer is closed.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     func room(upTo end: Int64) async throws {
@@ -102,7 +104,7 @@ final class InOrderBuffer: Sendable {
         }
     }
 
-    /// These bytes are written: they may be taken.
+    /// Marks written bytes as ready to be taken.
     func claim(_ range: Range<Int64>) {
         let reader = self.state.withLock { state in
             if range.upperBound > state.taken {
@@ -113,7 +115,9 @@ final class InOrderBuffer: Sendable {
         reader?.resume()
     }
 
-    /// These bytes are not believed any more, and will come again. Returns whether some of them were taken already.
+    /// Removes bytes that are no longer trusted and will be written again.
+    ///
+    /// - Returns: Whether some of them were already taken.
     func withdraw(_ ranges: [Range<Int64>]) -> Bool {
         self.state.withLock { state in
             for range in ranges {
@@ -124,7 +128,7 @@ final class InOrderBuffer: Sendable {
         }
     }
 
-    /// The whole file is claimed.
+    /// Marks the whole file as claimed.
     func end(at length: Int64) {
         let reader = self.state.withLock { state in
             state.length = length
@@ -133,7 +137,9 @@ final class InOrderBuffer: Sendable {
         reader?.resume()
     }
 
-    /// Has reader and writers go on, and the reader end. Returns whether it was given anything yet.
+    /// Closes the buffer: the reader ends and waiting writers continue.
+    ///
+    /// - Returns: Whether any bytes were taken.
     @discardableResult
     func close() -> Bool {
         let (reader, hasBegun) = self.state.withLock { state in
@@ -156,10 +162,10 @@ final class InOrderBuffer: Sendable {
 
     // MARK: The reader's side
 
-    /// The first byte that was not taken.
+    /// The offset of the first byte that was not taken.
     var position: Int64 { self.state.withLock { $0.taken } }
 
-    /// The next bytes, once they are there; none once the file has ended or nobody wants more.
+    /// Waits for the next bytes; `nil` at the end of the file or once the buffer is closed.
     func next() async -> Run? {
         while !Task.isCancelled {
             let (run, isOver) = self.state.withLock { state in
@@ -185,7 +191,7 @@ final class InOrderBuffer: Sendable {
         return nil
     }
 
-    /// What ``next()`` gave was taken, and its place is free.
+    /// Marks a run as taken, which frees its room.
     func finish(_ run: Run) {
         self.state.withLock { state in
             state.taken = run.range.upperBound
@@ -201,7 +207,7 @@ final class InOrderBuffer: Sendable {
         return state.reader
     }
 
-    /// Where the next run may end, if there is one.
+    /// Where the next run may end; `nil` if no bytes are ready.
     private func runEnd(_ state: State) -> Int64? {
         guard let first = state.claimed.first, first.lowerBound <= state.taken, first.upperBound > state.taken else {
             return nil
@@ -216,7 +222,7 @@ final class InOrderBuffer: Sendable {
         end = min(end, state.taken + Self.runMax)
         let held = state.held.first { $0.upperBound > state.taken }
         guard let held, held.lowerBound <= state.taken else {
-            // Up to where memory has them again, unless that is no place to end.
+            // The run ends where the bytes are in memory again, if that is a multiple of the alignment.
             if let held, held.lowerBound < end, held.lowerBound % self.alignment == 0 { end = held.lowerBound }
             state.reached = end
             return Run(range: state.taken..<end, bytes: nil)
@@ -234,7 +240,7 @@ final class InOrderBuffer: Sendable {
 }
 
 extension [Range<Int64>] {
-    /// Adds a range to ordered, disjoint ones.
+    /// Adds a range to ordered, disjoint ranges.
     fileprivate mutating func insert(_ range: Range<Int64>) {
         self = (self + [range]).merged()
     }

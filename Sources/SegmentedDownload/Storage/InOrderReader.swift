@@ -1,30 +1,30 @@
 import SegmentedDownloadCore
 import Synchronization
 
-/// Reads a file in order while its segments are being written in any: computes digests, and hands the bytes on where somebody
-/// wants them.
+/// Reads a file in order while its segments are written in any order, to compute digests or to write it to a
+/// descriptor.
 ///
-/// Nothing is read again once the last byte is there, and how far the digests have come goes into the manifest.
+/// The digests are complete with the last byte, without a second read. Their states are stored in the manifest.
 final class InOrderReader: Sendable {
     private struct Digests {
         var running: [RunningDigest]
-        /// What was taken turned out to be of another file: they say nothing.
+        /// Whether bytes that were taken turned out to belong to another file, so that the digests are invalid.
         var isSpoiled = false
-        /// Why the bytes could not be handed on.
+        /// Why the bytes could not be written to the output.
         var failure: (any Error)?
         var waiter: CheckedContinuation<Void, Never>?
         var isClosed = false
     }
 
-    /// 48 MiB: with what connections have in hand, 64 MiB lie between the network and who reads. Each of 16 connections is asked for
-    /// 2 MiB at a time then, which takes it long enough for the request's cost to vanish.
+    /// 48 MiB. With the bytes that connections hold, at most 64 MiB lie between the network and the reader. Each of 16
+    /// connections then requests 2 MiB at a time, long enough to make the cost of a request negligible.
     static let windowLength: Int64 = 48 << 20
 
-    /// An unread beginning this many windows long is read at the end, with all else: to catch up with it first would keep the network
-    /// waiting.
+    /// 4: if more than this many windows at the beginning are unread, the file is read at the end instead. Catching up
+    /// first would keep the network waiting.
     private static let arrearsMax: Int64 = 4
 
-    /// How many times in a window it is told how far the reading has come.
+    /// How many times per window the progress is reported.
     private static let reportsPerWindow: Int64 = 32
 
     let window: ReadingWindow
@@ -33,10 +33,12 @@ final class InOrderReader: Sendable {
     private let buffer: InOrderBuffer
     private let digests: Mutex<Digests>
 
+    /// Creates a reader.
+    ///
     /// - Parameters:
-    ///   - claims: what is written already, in order.
-    ///   - states: how far digests had come before.
-    ///   - output: where the bytes are handed on to, if anywhere. They are nowhere else then.
+    ///   - claims: The ranges that are written already, in order.
+    ///   - digests: The digests with their states at `offset`.
+    ///   - output: The descriptor to write the bytes to. If there is one, the bytes are not stored in a file.
     private init(
         _ file: any StorageFile, id: UInt64, digests: [RunningDigest], from offset: Int64, claims: [Range<Int64>],
         windowLength: Int64, length: Int64?, output: OutputDescriptor?
@@ -50,7 +52,7 @@ final class InOrderReader: Sendable {
         self.digests = Mutex(Digests(running: digests))
     }
 
-    /// Hands a file's bytes on, in order.
+    /// Creates a reader that writes the file's bytes to a descriptor in order.
     convenience init(
         to output: OutputDescriptor, _ file: any StorageFile, id: UInt64, algorithms: [ExpectedDigest.Algorithm],
         windowLength: Int64, length: Int64?
@@ -60,16 +62,16 @@ final class InOrderReader: Sendable {
             windowLength: windowLength, length: length, output: output)
     }
 
-    /// Computes a file's digests while it is fetched; absent where that is not worth it.
+    /// Creates a reader that computes digests; `nil` if it is not worthwhile.
     ///
     /// - Parameters:
-    ///   - claims: what is written already, in order.
-    ///   - states: how far digests had come over it.
+    ///   - claims: The ranges that are written already, in order.
+    ///   - states: The digest states that the manifest recorded.
     convenience init?(
         _ file: any StorageFile, id: UInt64, algorithms: [ExpectedDigest.Algorithm], states: [DigestState],
         claims: [Range<Int64>], windowLength: Int64, length: Int64
     ) {
-        // A short file is read again sooner than all this is set up.
+        // Reading a short file again is faster than this setup.
         guard !algorithms.isEmpty, length > windowLength / 8 else { return nil }
         let frontier = claims.first.map { $0.lowerBound == 0 ? $0.upperBound : 0 } ?? 0
         var digests = algorithms.map { RunningDigest($0) }
@@ -94,34 +96,36 @@ final class InOrderReader: Sendable {
 
     func claim(_ range: Range<Int64>) { self.buffer.claim(range) }
 
-    /// These bytes will be claimed: they may be handed on.
+    /// Releases bytes to the reader before they are claimed, if they go to a descriptor.
     func show(_ range: Range<Int64>) {
         if self.window.isStream { self.buffer.claim(range) }
     }
 
-    /// Waits for room, where bytes are nowhere else than here.
+    /// Waits for room, if the bytes go to a descriptor and are stored nowhere else.
     func room(upTo end: Int64) async throws {
         if self.window.isStream { try await self.buffer.room(upTo: end) }
     }
 
-    /// These bytes are not believed any more.
+    /// Removes bytes that are no longer trusted. If they were already taken, the digests become invalid.
     func withdraw(_ ranges: [Range<Int64>]) {
         if self.buffer.withdraw(ranges) { self.spoil() }
     }
 
-    /// Whether what was taken is of another file than the rest.
+    /// Whether bytes that were taken turned out to belong to another file than the rest.
     var isSpoiled: Bool { self.digests.withLock { $0.isSpoiled } }
 
-    /// How far the digests have come, as it is written down.
+    /// The digests' states, for the manifest.
     var states: [DigestState] {
         self.digests.withLock { digests in
-            // Between two runs they are where the buffer is.
+            // Between two runs the states are those at the buffer's position.
             let offset = self.buffer.position
             return digests.isSpoiled ? [] : digests.running.compactMap { $0.saved(at: offset) }
         }
     }
 
-    /// Ends it. Returns whether anything was taken to be handed on.
+    /// Ends the reader.
+    ///
+    /// - Returns: Whether any bytes were taken.
     @discardableResult
     func close() -> Bool {
         self.digests.withLock { $0.isClosed = true }
@@ -136,8 +140,8 @@ final class InOrderReader: Sendable {
 
     /// Reads until the file has ended or the reader is closed.
     ///
-    /// - Parameter report: hears now and then up to where bytes were taken.
-    /// - Throws: ``Failure`` where the bytes could not be handed on.
+    /// - Parameter report: Called at intervals with the end of the bytes taken.
+    /// - Throws: ``Failure`` if the bytes could not be written to the output.
     func run(_ report: (Int64) -> Void) async throws {
         var reported = self.window.position
         while let run = await self.buffer.next() {
@@ -148,7 +152,8 @@ final class InOrderReader: Sendable {
                 if self.window.isStream { self.digests.withLock { $0.failure = error } }
                 self.spoil()
                 self.close()
-                // A file is read again at the end, and that tells what is wrong with it. Until then nobody waits for this.
+                // A stored file is read again at the end, and an error then is reported. `.max` lets the fetches
+                // continue.
                 report(.max)
                 guard self.window.isStream, !wasClosed else { return }
                 throw error
@@ -158,7 +163,7 @@ final class InOrderReader: Sendable {
                 report(reported)
             }
         }
-        // Ended, closed or cancelled: nobody waits for more.
+        // Ended, closed or cancelled.
         self.close()
     }
 
@@ -177,7 +182,7 @@ final class InOrderReader: Sendable {
         self.finish(run, UnsafeRawBufferPointer(buffer))
     }
 
-    /// Digests and position go on together, as far as anybody sees.
+    /// Updates the digests and the position together, under one lock.
     private func finish(_ run: InOrderBuffer.Run, _ bytes: UnsafeRawBufferPointer?) {
         self.digests.withLock { digests in
             for index in digests.running.indices { bytes.map { digests.running[index].update($0) } }
@@ -192,14 +197,15 @@ final class InOrderReader: Sendable {
 
     // MARK: At the end
 
-    /// Waits until everything was read, and returns the digests by algorithm; none if they say nothing.
+    /// Waits until everything was read, and returns the digests by algorithm; empty if they are invalid.
     ///
-    /// - Throws: ``Failure`` with code `cancelled` once interrupted, and what kept the bytes from being handed on.
+    /// - Throws: ``Failure`` with code `cancelled` once interrupted, or the error that kept the bytes from being
+    ///   written to the output.
     func finish(length: Int64, unless interruption: Latch) async throws -> [ExpectedDigest.Algorithm: String] {
         self.buffer.end(at: length)
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let goesOn = self.digests.withLock { digests in
-                // Raised before whoever waits is woken.
+                // `wake()` is called after the latch is raised, so the check cannot miss it.
                 if digests.isSpoiled || digests.isClosed || interruption.isRaised || self.buffer.position >= length {
                     return true
                 }
@@ -216,7 +222,7 @@ final class InOrderReader: Sendable {
         }
     }
 
-    /// Has who waits for the end look whether he is to wait.
+    /// Resumes ``finish(length:unless:)``.
     func wake() {
         let waiter = self.digests.withLock { digests in
             defer { digests.waiter = nil }

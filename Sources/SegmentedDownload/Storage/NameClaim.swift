@@ -1,24 +1,24 @@
 import SegmentedDownloadCore
 
-/// Places a finished part without replacing anything where the file system can neither rename so nor make hard links: FAT, exFAT
-/// and many FUSE file systems.
+/// Moves a finished part into place, without replacing another file, on file systems that have neither an exclusive
+/// rename nor hard links: FAT, exFAT and many FUSE file systems.
 ///
-/// 1. A note with the destination's name is written under the name of the manifest's draft, and made durable.
-/// 2. The destination is created, empty (`O_CREAT | O_EXCL`). This fails if the name exists.
-/// 3. The part is renamed over the empty file. The note goes with the manifest.
+/// 1. A claim with the destination's name is written to the path of the manifest's draft, and made durable.
+/// 2. The destination is created empty (`O_CREAT | O_EXCL`). This fails if the name exists.
+/// 3. The part is renamed over the empty file. The claim is removed with the manifest.
 ///
-/// A crash between the steps leaves part, manifest and note, and perhaps an empty destination. ``Storage/removeAbandonedClaim(_:)``,
-/// which comes before every survey, removes that: the next run finds a complete part and places it. An empty file without a note is
-/// never taken for a claim, nor is a file with content. Between 2 and 3 another program could replace the empty file; it is looked at
-/// immediately before the rename.
+/// A crash between the steps leaves part, manifest and claim, and perhaps an empty destination.
+/// ``Storage/removeAbandonedClaim(_:)`` runs before every survey and removes the empty file, so that the next run finds
+/// a complete part and places it. An empty file without a claim is never removed, nor is a file with content. Another
+/// program could replace the empty file between steps 2 and 3; the file is checked immediately before the rename.
 struct NameClaim: Hashable, Sendable {
-    /// The name in the part's directory that is claimed.
+    /// The claimed name in the part's directory.
     let name: String
 
-    /// Behind a manifest's mark, so that whatever clears manifests away takes the note, too; no version of a manifest has this.
+    /// Begins like a manifest, so that code that removes manifests removes the claim too. No manifest has this version.
     private static let mark = ManifestCodec.magic + [0xFF, 0xFF] + Array("claims ".utf8)
 
-    /// More than the longest name with the mark.
+    /// 4096 bytes: more than the longest name with the mark.
     fileprivate static let lengthMaximum = 4096
 
     init(name: String) { self.name = name }
@@ -34,9 +34,9 @@ struct NameClaim: Hashable, Sendable {
 }
 
 extension Storage {
-    /// Renames a locked part to a destination beside it that does not exist, by claiming that name first.
+    /// Renames a locked part to a name in its directory that does not exist, by claiming that name first.
     ///
-    /// - Parameter isDurable: whether the note survives a power cut.
+    /// - Parameter isDurable: Whether the claim is synced.
     /// - Throws: ``StorageError`` with condition `exists` if the name is taken.
     func place(_ paths: DestinationPaths, claiming target: DestinationPaths, isDurable: Bool) async throws(StorageError)
     {
@@ -86,14 +86,14 @@ extension Storage {
         return named.kind == .file && named.isSameFile(as: own) && named.length == 0
     }
 
-    /// Removes the empty file by which a run that ended too early claimed a name for this part.
+    /// Removes the empty file that an interrupted run created to claim a name for this part.
     func removeAbandonedClaim(_ paths: DestinationPaths) throws(StorageError) {
         guard let claim = try self.claim(paths), let status = try self.status(of: paths.part), status.kind == .file,
             status.ownership.objection(user: self.user) == nil
         else { return }
         let part = try self.open(paths.part, .update)
         defer { part.close() }
-        // Another process may be at step 2 or 3.
+        // Another process may be between steps 2 and 3.
         guard try part.tryLock() != .busy, try self.status(of: paths.part)?.isSameFile(as: status) == true else {
             return
         }

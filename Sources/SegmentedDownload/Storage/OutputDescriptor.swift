@@ -7,22 +7,22 @@ import Synchronization
     import Musl
 #endif
 
-/// An open descriptor, such as standard output, that a file's bytes are handed on to.
+/// An open descriptor, such as standard output, that a file's bytes are written to.
 ///
-/// Whoever reads at its other end may be slow, or stop for good: nothing waits for him longer than it wants.
+/// The reader at the other end may be slow or stop reading. A write can always be interrupted.
 final class OutputDescriptor: Sendable {
     private enum Kind {
-        /// A pipe, opened once more so that it need not block us, nor whoever else writes to it.
+        /// A pipe, reopened so that `O_NONBLOCK` does not affect other processes that write to it.
         case pipe(Int32)
         case socket
-        /// A file or a terminal: these take what they get.
+        /// A file or a terminal, which accepts all bytes.
         case other
     }
 
-    /// How long a reader is waited for at once, in milliseconds: one that reads all the time takes less.
+    /// 10 ms: the longest `poll` for a reader. A reader that reads continuously takes less.
     private static let patience: Int32 = 10
 
-    /// How long one is left alone that took nothing in that time.
+    /// 50 ms: how long the task sleeps if the reader has read nothing meanwhile.
     private static let pause: Duration = .milliseconds(50)
 
     private let descriptor: Int32
@@ -49,14 +49,14 @@ final class OutputDescriptor: Sendable {
         if case .pipe(let own) = self.kind { close(own) }
     }
 
-    /// Whether anything was written.
+    /// Whether any bytes were written.
     var hasWritten: Bool { self.count.load(ordering: .relaxed) > 0 }
 
     /// Writes all of the bytes.
     ///
-    /// - Parameter isWanted: asked now and then while the reader keeps us waiting.
-    /// - Throws: ``Failure`` with code `file` if it cannot be written, `EPIPE` among others where the reader is gone; `cancelled` once
-    ///   it is not wanted any more.
+    /// - Parameter isWanted: Called at intervals while the reader is slow; the write ends once it returns `false`.
+    /// - Throws: ``Failure`` with code `file` if the descriptor cannot be written, such as `EPIPE` after the reader has
+    ///   closed it; `space` if the disk is full; `cancelled` once `isWanted` returns `false`.
     func write(_ bytes: UnsafeRawBufferPointer, while isWanted: () -> Bool) async throws {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -67,7 +67,7 @@ final class OutputDescriptor: Sendable {
                 self.count.add(Int64(written), ordering: .relaxed)
             } else if errno == EAGAIN {
                 var asked = pollfd(fd: self.descriptor, events: Int16(POLLOUT), revents: 0)
-                // A reader that takes its time is not waited for by a thread that others need.
+                // For a slow reader the task sleeps, so that the thread is free for others.
                 if poll(&asked, 1, Self.patience) == 0 { try? await Task.sleep(for: Self.pause) }
             } else if errno != EINTR {
                 throw Self.failure(errno)
@@ -84,7 +84,7 @@ final class OutputDescriptor: Sendable {
     }
 
     private static func failure(_ code: Int32) -> Failure {
-        let text = code == EPIPE ? "nobody reads it any more" : String(cString: strerror(code))
+        let text = code == EPIPE ? "the reader has closed it" : String(cString: strerror(code))
         let isFull = [ENOSPC, EDQUOT, EFBIG].contains(code)
         return Failure(isFull ? .space : .file, "the output cannot be written: \(text)", errno: code)
     }

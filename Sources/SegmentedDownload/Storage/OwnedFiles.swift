@@ -1,15 +1,15 @@
 import SegmentedDownloadCore
 
-/// Finds what is provably this program's among other people's files, and deletes no more than that.
+/// Finds files that are demonstrably downloads of this program, and deletes no others.
 struct OwnedFiles: Sendable {
     enum Item: Hashable, Sendable {
-        /// A file with our attribute, as long and as old as that says.
+        /// A file with this program's attribute, whose length and modification time match it.
         case finished(path: String, length: Int64)
-        /// A manifest that reads as one, and the part it is of; lengths as on disk.
+        /// A valid manifest and its part; lengths as on disk.
         case interrupted(DestinationPaths, part: Int64, manifest: Int64)
     }
 
-    /// What was found, and what kept more from being found.
+    /// The items found, and the errors of what could not be examined.
     struct Listing: Sendable {
         var items: [Item] = []
         var problems: [StorageError] = []
@@ -17,12 +17,13 @@ struct OwnedFiles: Sendable {
 
     let storage: any Storage
 
-    /// Deeper directories than any download makes by itself are somebody's own affair.
+    /// 32: deeper directories are not searched.
     private static let depthMaximum = 32
 
-    /// Everything in a directory and those within it, by name. What cannot be looked at is passed over and said.
+    /// The items in a directory and its subdirectories, in order of name. What cannot be examined is skipped and
+    /// listed.
     ///
-    /// - Throws: if the directory itself cannot be read.
+    /// - Throws: ``StorageError`` if the directory itself cannot be read.
     func listing(of directory: String) throws(StorageError) -> Listing {
         var listing = Listing()
         try self.list(directory, depth: 0, into: &listing)
@@ -57,7 +58,7 @@ struct OwnedFiles: Sendable {
         }
     }
 
-    /// What stands at a destination and beside it.
+    /// The finished file and the interrupted download of a destination.
     func items(at path: String) throws(StorageError) -> [Item] {
         [try self.finished(path), try self.interrupted(DestinationPaths(path: path))].compactMap { $0 }
     }
@@ -70,7 +71,7 @@ struct OwnedFiles: Sendable {
         do throws(StorageError) {
             file = try self.storage.open(path, .read)
         } catch {
-            // What may not be read is not ours, or cannot be proved to be.
+            // A file that this user may not read is not a download of this user.
             guard error.condition == .permission || error.condition == .notFound else { throw error }
             return nil
         }
@@ -88,14 +89,15 @@ struct OwnedFiles: Sendable {
         guard let part = try self.storage.status(of: paths.part) else {
             return .interrupted(paths, part: 0, manifest: status.length)
         }
-        // A part that is not the file the manifest was made for may be anybody's: then neither is touched.
+        // A part with another identity than the manifest records may belong to another program. Neither file is
+        // touched.
         guard part.kind == .file, part.linkCount == 1, part.identity == header.partIdentity else {
             return nil
         }
         return .interrupted(paths, part: part.allocated, manifest: status.length)
     }
 
-    /// When part or manifest was last written, in nanoseconds since 1970.
+    /// When the part or the manifest was last written, in nanoseconds since 1970.
     func lastWritten(_ paths: DestinationPaths) throws(StorageError) -> Int64 {
         max(
             try self.storage.status(of: paths.part)?.modified ?? 0,
@@ -105,11 +107,14 @@ struct OwnedFiles: Sendable {
     private func header(_ path: String) throws(StorageError) -> Manifest.Header? {
         let file = try self.storage.open(path, .read)
         defer { file.close() }
-        // The header is enough; what claims there are makes no difference.
+        // Only the header is needed, not the claims.
         return try? ManifestCodec.decode(try file.contents(limit: 1 << 20)).header
     }
 
-    /// Whether it is gone now; not if another process is at it, or it has changed since it was found.
+    /// Deletes an item.
+    ///
+    /// - Returns: Whether it was deleted; `false` if another process has locked it or it has changed since it was
+    ///   found.
     func delete(_ item: Item) throws(StorageError) -> Bool {
         switch item {
         case .finished(let path, _):
@@ -125,22 +130,23 @@ struct OwnedFiles: Sendable {
             case .unsupported:
                 throw StorageError(
                     call: "flock", path: paths.part, errno: 0, condition: .unsupported,
-                    text: "the file system has no locks, so another process may be at it")
+                    text: "the file system has no locks, so another process may be using it")
             }
-            // Under the lock: another process may have finished the part, and begun another of that name, since it was found.
+            // Checked under the lock: another process may meanwhile have finished the part and begun another of that
+            // name.
             guard try self.interrupted(paths) != nil, try self.storage.status(of: paths.part, isOf: part) else {
                 return false
             }
             let manifest = try self.storage.open(paths.manifest, .read)
             defer { manifest.close() }
             try self.storage.remove(paths.part)
-            // From here on another process may write a manifest of its own.
+            // From here on another process may write its own manifest.
             if try self.storage.status(of: paths.manifest, isOf: manifest) { try self.storage.remove(paths.manifest) }
         }
         return true
     }
 
-    /// A manifest whose part is gone.
+    /// Deletes a manifest whose part is gone.
     private func deleteManifest(of paths: DestinationPaths) throws(StorageError) -> Bool {
         guard try self.interrupted(paths) != nil else { return false }
         let manifest = try self.storage.open(paths.manifest, .read)
@@ -154,7 +160,7 @@ struct OwnedFiles: Sendable {
 }
 
 extension Storage {
-    /// Whether a path names the file that is open.
+    /// Whether a path names the open file.
     fileprivate func status(of path: String, isOf file: any StorageFile) throws(StorageError) -> Bool {
         let own = try file.status()
         return try self.status(of: path)?.isSameFile(as: own) == true
@@ -162,7 +168,7 @@ extension Storage {
 }
 
 extension String {
-    /// The text before a suffix that it has; absent if it has not, or is nothing else.
+    /// The text before a suffix; `nil` if the text lacks the suffix or consists of it.
     fileprivate func stem(before suffix: String) -> String? {
         guard self.hasSuffix(suffix), self.utf8.count > suffix.utf8.count else { return nil }
         return String(self.dropLast(suffix.count))

@@ -7,7 +7,7 @@ import SegmentedDownloadCore
     import Musl
 #endif
 
-/// The real disk.
+/// The storage implementation that makes Linux system calls.
 package struct POSIXStorage: Storage {
     package let bootID: String
     private let directorySyncs = SharedSync()
@@ -60,7 +60,7 @@ package struct POSIXStorage: Storage {
         do throws(StorageError) {
             _ = try Self.check("mkdir", path) { mkdir(path, 0o777) }
         } catch  where error.errno == EEXIST && (try? self.target(of: path))??.kind == .directory {
-            // Another process was faster.
+            // Another process created it first.
         }
     }
 
@@ -95,17 +95,18 @@ package struct POSIXStorage: Storage {
         }
         do throws(StorageError) {
             _ = try Self.check("rename", target) {
-                // 1 is RENAME_NOREPLACE.
+                // 1 is `RENAME_NOREPLACE`.
                 renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
             }
         } catch  where error.errno == EINVAL || error.errno == ENOSYS {
-            // A file system without it: a hard link does not replace either.
+            // The file system does not support `RENAME_NOREPLACE`. `link` does not replace a file either.
             try self.link(path, to: target)
             try self.remove(path)
         }
     }
 
-    /// FAT, exFAT and many FUSE file systems have no hard links: `EPERM` says so, also where links need a privilege.
+    /// Makes a hard link. FAT, exFAT and many FUSE file systems have none and report `EPERM`, among others; so does a
+    /// system that requires a privilege for links.
     private func link(_ path: String, to target: String) throws(StorageError) {
         do throws(StorageError) {
             _ = try Self.check("link", target) { Glibc.link(path, target) }
@@ -119,7 +120,7 @@ package struct POSIXStorage: Storage {
         do throws(StorageError) {
             _ = try Self.check("unlink", path) { unlink(path) }
         } catch  where error.errno == ENOENT {
-            // Gone already.
+            // Already removed.
         }
     }
 
@@ -136,7 +137,7 @@ package struct POSIXStorage: Storage {
                 Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             }
         } catch  where error.errno == EACCES {
-            // Files may be created in a directory that may not be read, but nothing can sync it.
+            // A directory may be writable but not readable; it cannot be opened and so cannot be synced.
             return
         }
         let file = POSIXFile(descriptor: descriptor, path: directory)
@@ -144,14 +145,14 @@ package struct POSIXStorage: Storage {
         do throws(StorageError) {
             try await file.synchronize(metadata: true)
         } catch  where [EINVAL, EOPNOTSUPP, ENOSYS, ENOTTY].contains(error.errno) {
-            // A file system whose directories cannot be synced.
+            // The file system cannot sync directories.
         }
     }
 
     package var user: UInt32 { geteuid() }
 
     package func lockHolder(of status: StorageStatus) -> Int32? {
-        // The list is read page by page, and loses lines to locks that come and go in between.
+        // Retried, because the kernel returns the list in pages and lines may be missed when other locks come and go.
         for _ in 0..<Self.lockListReadsMax {
             if let holder = Self.lockHolder(inode: status.inode) { return holder }
         }
@@ -173,7 +174,7 @@ package struct POSIXStorage: Storage {
         return nil
     }
 
-    /// A file of the kernel's, which has no length to ask for.
+    /// Reads a `/proc` file, whose reported length is zero.
     private static func readSmallFile(_ path: String) -> [UInt8]? {
         guard let descriptor = try? Self.check("open", path, { Glibc.open(path, O_RDONLY | O_CLOEXEC) }) else {
             return nil
@@ -187,7 +188,7 @@ package struct POSIXStorage: Storage {
         return bytes
     }
 
-    /// Makes a call that answers −1 for an error, again while a signal interrupts it.
+    /// Makes a system call that returns −1 on error, and repeats it if a signal interrupts it.
     @discardableResult
     static func check<Answer: SignedInteger>(
         _ call: String, _ path: String, _ body: () -> Answer
@@ -202,7 +203,7 @@ package struct POSIXStorage: Storage {
     }
 }
 
-/// An open descriptor. Reads and writes go to explicit offsets, so any number of tasks may use it at once.
+/// An open file descriptor. Reads and writes use explicit offsets, so any number of tasks may use it at the same time.
 final class POSIXFile: StorageFile {
     private let path: String
     private let descriptor: Int32
@@ -221,7 +222,7 @@ final class POSIXFile: StorageFile {
         let count = try POSIXStorage.check("pwrite", self.path) {
             pwrite(self.descriptor, bytes.baseAddress, bytes.count, off_t(offset))
         }
-        // POSIX leaves a zero answer open; to go round for ever would be worse than to call it full.
+        // POSIX allows a result of zero. Reporting a full disk avoids an endless loop.
         guard count > 0 || bytes.isEmpty else { throw StorageError(call: "pwrite", path: self.path, errno: ENOSPC) }
         return count
     }
@@ -246,7 +247,7 @@ final class POSIXFile: StorageFile {
     }
 
     func firstHole() throws(StorageError) -> Int64 {
-        // 4 is SEEK_HOLE. The offset it moves is used by nobody: reads and writes name theirs.
+        // 4 is `SEEK_HOLE`. The file offset that `lseek` moves is not used otherwise.
         let offset = lseek(self.descriptor, 0, 4)
         return offset < 0 ? try self.status().length : Int64(offset)
     }
@@ -281,7 +282,7 @@ final class POSIXFile: StorageFile {
     }
 
     func setAttribute(_ name: String, _ value: [UInt8]) -> Bool {
-        // A signal is the only reason to try again.
+        // The call is repeated only if a signal interrupts it.
         (try? POSIXStorage.check("fsetxattr", self.path) {
             fsetxattr(self.descriptor, name, value, value.count, 0)
         }) != nil
@@ -296,7 +297,7 @@ final class POSIXFile: StorageFile {
     }
 
     func setModified(_ seconds: Int64) throws(StorageError) {
-        // UTIME_OMIT, a macro that is not imported: the time of the last access stays.
+        // `UTIME_OMIT`, a macro that is not imported: the access time is unchanged.
         let times = [
             timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2), timespec(tv_sec: Int(seconds), tv_nsec: 0),
         ]
@@ -305,7 +306,7 @@ final class POSIXFile: StorageFile {
 
     func close() {
         guard self.isClosed.raise() else { return }
-        // Data was synced before anyone relied on it, so what close says adds nothing.
+        // An error of `close` is ignored: data that matters was synced before.
         _ = Glibc.close(self.descriptor)
     }
 }

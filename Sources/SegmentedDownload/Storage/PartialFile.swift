@@ -1,50 +1,50 @@
 package import SegmentedDownloadCore
 import Synchronization
 
-/// The part file of one download and the manifest that says what of it is written.
+/// The part file of a download, together with its manifest.
 ///
-/// The order of its steps is what keeps a crash from costing more than progress: bytes are claimed after they were written,
-/// and a claim is called durable only in a record written after the data was synced. Everything here may be called from
-/// any number of tasks; one process at a time holds the part's lock.
+/// The order of the steps ensures that a crash costs only progress: bytes are claimed after they were written, and
+/// claims are recorded as durable after the data was synced. All methods may be called from any task. One process at a
+/// time holds the part's lock.
 package final class PartialFile: Sendable {
-    /// What the manifest log holds, in memory and on disk.
+    /// The content of the manifest's log.
     private struct Journal {
         var header: Manifest.Header
-        /// Every claim in the order recorded.
+        /// All claims in the order they were recorded.
         var claims: [Claim]
-        /// How many of them were synced before that was recorded.
+        /// The number of claims that were synced before a checkpoint was recorded.
         var durableCount: Int
-        /// Absent until the manifest exists.
+        /// The open manifest; `nil` until it exists.
         var file: (any StorageFile)?
         var sequence: UInt32 = 0
         var offset: Int64 = 0
-        /// How often claims were withdrawn: what was counted before then holds no more.
+        /// Incremented when claims are withdrawn. A claim count from an earlier generation is invalid.
         var generation = 0
-        /// Whether a sync failed: nothing written before it can be trusted to reach the disk, so nothing more is claimed.
+        /// Whether a sync failed. Earlier writes may not reach the disk then, so nothing more is claimed.
         var syncHasFailed = false
-        /// Whether others were seen to have changed the part: then the next run reads everything back.
+        /// Whether another program was seen to change the part. The next run then reads every claim back.
         var isDistrusted = false
-        /// Whether the whole had another digest than it should.
+        /// Whether the complete file had the wrong digest.
         var isRejected: Bool
-        /// A stream without a known length cannot be resumed, an empty file need not be: they keep no manifest. Nor does what is the
-        /// destination by now.
+        /// Whether there is a manifest. A stream of unknown length cannot be resumed and an empty file need not be, so
+        /// they have none; nor has a part that has become the destination.
         var isRecorded: Bool
         /// When bytes and claims are made durable.
         var syncPolicy = SyncPolicy.checkpoint
-        /// Who reads the bytes in their order, if somebody does.
+        /// The reader that takes the bytes in order; `nil` if there is none.
         var reader: InOrderReader?
-        /// How far digests had come when that was last recorded.
+        /// The digest states that were last recorded.
         var digestStates: [DigestState]
 
-        /// These bytes are not believed any more, nor what was computed over them.
+        /// Removes ranges from the reader, and the digest states that were computed over them.
         mutating func withdrawDigests(of ranges: [Range<Int64>]) {
             self.reader?.withdraw(ranges)
             self.digestStates.removeAll { state in ranges.contains { $0.lowerBound < state.offset } }
         }
     }
 
-    /// A manifest is written at once for files longer than this, in bytes; shorter ones get it with their first checkpoint.
-    /// Below it, a crash costs less than a directory sync.
+    /// 8 MiB: longer files get their manifest at once, others with their first checkpoint. For a shorter file a crash
+    /// costs less than a directory sync.
     package static let immediateManifestLength: Int64 = 8 << 20
 
     package let paths: DestinationPaths
@@ -74,15 +74,15 @@ package final class PartialFile: Sendable {
         self.file.close()
     }
 
-    /// How far digests had come over what is claimed, when that was last recorded.
+    /// The digest states that were last recorded.
     var digestStates: [DigestState] { self.journal.withLock { $0.digestStates } }
 
-    /// Who reads the bytes in their order, if somebody does.
+    /// The reader that takes the bytes in order; `nil` if there is none.
     var reader: InOrderReader? { self.journal.withLock { $0.reader } }
 
-    /// Has the bytes read in their order from now on.
+    /// Replaces the reader.
     ///
-    /// - Parameter make: gets the ranges that are claimed already, and how far digests had come over them.
+    /// - Parameter make: Receives the claimed ranges and the digest states computed over them.
     func read(with make: ([Range<Int64>], [DigestState]) -> InOrderReader?) {
         let before = self.journal.withLock { journal in
             defer { journal.reader = make(journal.claims.map(\.range).merged(), journal.digestStates) }
@@ -93,8 +93,8 @@ package final class PartialFile: Sendable {
 
     package var header: Manifest.Header { self.journal.withLock { $0.header } }
 
-    /// Whether what came before was handed on, and a response proves itself by its tag to be of the same file: then there is nothing to
-    /// compare with, and no need to.
+    /// Whether the part is a stream whose earlier bytes were written to the output, and a response has the same strong
+    /// entity tag. The overlap then cannot be compared and need not be.
     package func isSame(asProvedBy response: RangeResponse) -> Bool {
         guard !self.storage.keepsFiles, let resource = response.resource,
             case .same(.etag) = self.header.resource.verdict(on: resource)
@@ -102,7 +102,7 @@ package final class PartialFile: Sendable {
         return true
     }
 
-    /// Bytes claimed so far.
+    /// The number of bytes claimed so far.
     package var claimedLength: Int64 {
         self.journal.withLock { $0.claims.reduce(0) { $0 + $1.length } }
     }
@@ -111,21 +111,21 @@ package final class PartialFile: Sendable {
 
     var syncPolicy: SyncPolicy { self.journal.withLock { $0.syncPolicy } }
 
-    /// Makes what is written durable when the caller wants it.
+    /// Sets when written bytes are made durable.
     func keep(_ policy: SyncPolicy) {
         self.journal.withLock { $0.syncPolicy = policy }
     }
 
-    /// Keeps what the caller said; to be called before ``begin(_:id:sources:digests:allocates:)`` or
-    /// ``adopt(id:resource:limit:sources:digests:)``, which write it.
+    /// Sets the label. It is written by the next call of ``begin(_:id:sources:digests:allocates:)`` or
+    /// ``adopt(id:resource:limit:sources:digests:)``.
     func describe(_ label: Manifest.Label) {
         self.journal.withLock { $0.header.label = label }
     }
 
-    /// Begins anew in this part file: what it held is given up.
+    /// Starts over in this part file and discards its content.
     ///
-    /// - Parameter hasSetAside: whether another part was set aside for it. The manifest is then written at once, also for a short
-    ///   file: a crash between the last steps leaves it, and by it the next run sees that there is something to delete.
+    /// - Parameter hasSetAside: Whether another part was set aside for this one. If so, the manifest is written at once
+    ///   even for a short file, so that a run after a crash finds it and deletes the other part.
     package func begin(
         _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool,
         hasSetAside: Bool = false
@@ -141,8 +141,8 @@ package final class PartialFile: Sendable {
             journal.isRecorded = resource.completeLength ?? 0 > 0 && self.storage.keepsFiles
             journal.digestStates = []
         }
-        // The manifest goes first: bytes without claims are harmless, claims without bytes are not.
-        // With a part beside it, a manifest is ours however damaged it is.
+        // The manifest is removed first: bytes without claims are harmless, claims without bytes are not. A damaged
+        // manifest beside a part is removed too.
         if try self.storage.status(of: self.paths.manifest) != nil { try self.storage.remove(self.paths.manifest) }
         try self.storage.removeManifest(self.paths.manifestDraft)
         try self.file.truncate(to: 0)
@@ -167,9 +167,11 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Goes on with what the part file holds; of its claims only those before `limit` stay, if there is one.
+    /// Resumes the part.
     ///
-    /// - Parameter keepsRecord: whether resource and sources stay as the manifest has them.
+    /// - Parameters:
+    ///   - limit: The offset from which claims are withdrawn; `nil` to keep all.
+    ///   - keepsRecord: Whether the manifest keeps its resource, sources and digests.
     package func adopt(
         id: UInt64, resource: RemoteResource, limit: Int64?, sources: [String], digests: [String],
         keepsRecord: Bool = false
@@ -195,20 +197,23 @@ package final class PartialFile: Sendable {
         guard self.syncPolicy == .checkpoint else {
             return try await self.writeManifest(durableCount: self.journal.withLock { $0.durableCount })
         }
-        // Some of these claims were read back from the page cache only. Where that fails the manifest stays as it is.
+        // Some of these claims were read back only from the page cache. If writing or syncing them fails, the manifest
+        // stays as it is.
         try self.rewriteUnsynced()
         do throws(StorageError) {
             try await self.synchronize(metadata: false)
         } catch {
-            // What is left of the claims was durable before.
+            // The remaining claims were durable before.
             try? await self.writeManifest(durableCount: .max)
             throw error
         }
         try await self.writeManifest(durableCount: count)
     }
 
-    /// Writes anew what is not known to be durable. An earlier sync may have failed with nobody left to record it: then the
-    /// pages are taken for clean, though they never reached the disk, and only what is written again is synced again.
+    /// Writes the claims again that are not known to be durable.
+    ///
+    /// An earlier sync may have failed in a process that could not record it. The kernel then regards the pages as
+    /// clean although they never reached the disk, and syncs them only if they are written again.
     private func rewriteUnsynced() throws(StorageError) {
         for claim in self.journal.withLock({ $0.claims[$0.durableCount...] }) {
             let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(claim.length), alignment: 4096)
@@ -218,10 +223,12 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Withdraws the claims to these bytes, and records who defines the resource now.
+    /// Withdraws the claims to ranges of bytes, and records the resource and its reference source.
     ///
-    /// - Parameter remarks: whether what was claimed without a mark is of another source than that, of which only samples
-    ///   were compared.
+    /// - Parameters:
+    ///   - ranges: The bytes to withdraw.
+    ///   - record: The new resource, sources and digests; `nil` to keep those in the manifest.
+    ///   - remarks: Whether unmarked claims get a mark, because they come from another source than the new reference.
     func revise(
         withdrawing ranges: [Range<Int64>], record: (resource: RemoteResource, sources: [String], digests: [String])?,
         remarks: Bool
@@ -238,14 +245,14 @@ package final class PartialFile: Sendable {
             }
             return (journal.file != nil, journal.durableCount)
         }
-        // Without a manifest a crash leaves nothing that would have to be withdrawn.
+        // Without a manifest a crash leaves no claims that would have to be withdrawn.
         if isRecorded { try await self.writeManifest(durableCount: durableCount) }
     }
 
-    /// Writes header and claims aside, syncs them, renames them into place and goes on appending there.
+    /// Writes header and claims to a draft, syncs it, renames it into place, and appends to it from then on.
     private func writeManifest(durableCount: Int) async throws(StorageError) {
         while try await !self.tryWriteManifest(durableCount: durableCount) {
-            // Claims were withdrawn meanwhile, which happens once in a download: what was written holds no more.
+            // Claims were withdrawn meanwhile, so the draft is obsolete. This is rare.
         }
     }
 
@@ -258,7 +265,7 @@ package final class PartialFile: Sendable {
         try self.storage.removeManifest(self.paths.manifestDraft)
         let draft = try self.storage.open(self.paths.manifestDraft, .createPrivate)
         try draft.writeFully(bytes, at: 0)
-        // What replaces a record of durable bytes is as durable as that.
+        // A manifest with durable claims is replaced only by one that is durable too.
         let isSynced = self.syncPolicy == .checkpoint || durableCount > 0
         if isSynced { try await draft.synchronize(metadata: true) }
         try self.storage.rename(self.paths.manifestDraft, to: self.paths.manifest, replacing: true)
@@ -270,13 +277,13 @@ package final class PartialFile: Sendable {
             journal.sequence = UInt32(truncatingIfNeeded: records)
             journal.offset = Int64(bytes.count)
             journal.durableCount = durableCount
-            // Claims that came while the manifest was being written.
+            // Claims that were added while the manifest was being written.
             do throws(StorageError) {
                 for claim in journal.claims[claims.count...] {
                     try Self.append(.claim(claim), to: &journal)
                 }
             } catch {
-                // It lacks some of what is claimed: the next checkpoint writes it anew.
+                // Claims are missing from this manifest; the next checkpoint writes it again.
                 journal.file = nil
                 draft.close()
                 throw error
@@ -285,7 +292,7 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// A manifest's bytes, and how many records they are.
+    /// The encoded manifest and its number of records.
     private static func encode(
         _ header: Manifest.Header, _ claims: [Claim], _ states: [DigestState], durableCount: Int, isRejected: Bool
     ) -> (bytes: [UInt8], records: Int) {
@@ -302,20 +309,21 @@ package final class PartialFile: Sendable {
 
     // MARK: While fetching
 
-    /// 64 MiB: what a stream that may never end leaves of a disk to everybody else.
+    /// 64 MiB: a stream without a known end leaves this much of the disk free.
     static let reserveLength: Int64 = 64 << 20
 
-    /// Fails once a file whose length nobody knows has filled the disk up to the reserve. For others space was reserved.
+    /// Throws if a file of unknown length has filled the disk up to the reserve. For other files space was reserved.
     func keepReserve() throws(StorageError) {
         guard !self.journal.withLock({ $0.isRecorded }),
             try self.storage.freeSpace(in: self.paths.directory) < Self.reserveLength
         else { return }
         throw StorageError(
             call: "write", path: self.paths.part, errno: 0, condition: .noSpace,
-            text: "the server does not say how long the file is, and the last 64 MiB of a disk are left free")
+            text: "the server does not state the file's length, and 64 MiB of the disk are kept free")
     }
 
-    /// Whether the bytes of a response may be kept back until its end: not where somebody waits for them who has no room for more.
+    /// Whether the claims of a response may be held back until its end. Not if the bytes go to a descriptor and exceed
+    /// half of the window.
     func mayHold(_ response: RangeResponse) -> Bool {
         guard let window = self.reader?.window, window.isStream else { return true }
         return response.bodyEnd.map { $0 - response.bodyStart <= window.length / 2 } ?? false
@@ -327,18 +335,20 @@ package final class PartialFile: Sendable {
         self.reader?.put(bytes, at: offset)
     }
 
-    /// Records that bytes are written. They survive the process at once, a power cut after the next checkpoint.
+    /// Records that bytes were written. The claim survives a crash of the process at once, and a power failure after
+    /// the next checkpoint.
     package func claim(_ claim: Claim) throws(StorageError) {
         try self.withJournal { (journal) throws(StorageError) in
             guard !journal.syncHasFailed else { return }
-            // The manifest first: a checkpoint counts its records, and one that could not be written is none of them.
+            // The manifest first: a checkpoint counts the manifest's claims, so a claim that could not be written must
+            // not be counted.
             try Self.append(.claim(claim), to: &journal)
             journal.claims.append(claim)
             journal.reader?.claim(claim.range)
         }
     }
 
-    /// Withdraws the claims that reach behind an offset, before those bytes are written anew.
+    /// Withdraws the claims that extend beyond an offset, before those bytes are written again.
     package func forget(from offset: Int64) throws(StorageError) {
         try self.withJournal { (journal) throws(StorageError) in
             journal.durableCount = journal.claims.forget(from: offset, durableCount: journal.durableCount)
@@ -348,9 +358,11 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Syncs the part. After a failure the claims since the last good sync are withdrawn, for good: the system may have
-    /// dropped those pages, and reading them back from its cache proves nothing ("Can applications recover from fsync
-    /// failures?", ATC 2020).
+    /// Syncs the part. If that fails, the claims since the last successful sync are withdrawn and nothing more is
+    /// claimed.
+    ///
+    /// The kernel may have dropped those pages, and reading them back from its cache proves nothing. Source: "Can
+    /// applications recover from fsync failures?", USENIX ATC 2020.
     func synchronize(metadata: Bool) async throws(StorageError) {
         do throws(StorageError) {
             try await self.file.synchronize(metadata: metadata)
@@ -360,17 +372,19 @@ package final class PartialFile: Sendable {
                 journal.digestStates = []
                 journal.generation += 1
                 journal.syncHasFailed = true
-                // Should the manifest be as lost as the data, there is nothing more to be done.
+                // If the manifest cannot be written either, nothing more can be done.
                 if journal.file != nil { try? Self.append(.syncFailed, to: &journal) }
             }
             throw error
         }
     }
 
-    /// Syncs what is claimed, then records it as durable. Returns the durable bytes.
+    /// Syncs the claimed bytes and records them as durable.
+    ///
+    /// - Returns: The number of durable bytes.
     package func checkpoint(isPause: Bool) async throws(StorageError) -> Int64 {
         let (claimed, hasManifest, isRecorded, generation, states, policy, durable) = self.journal.withLock {
-            // Of what is claimed by now, so that no state is recorded before the bytes that it is of.
+            // Read together with the number of claims, so that no digest state is recorded before the bytes it covers.
             (
                 $0.claims.count, $0.file != nil, $0.isRecorded, $0.generation, $0.reader?.states, $0.syncPolicy,
                 $0.durableCount
@@ -400,12 +414,12 @@ package final class PartialFile: Sendable {
             return journal.file
         }
         if isSynced { try await file?.synchronize(metadata: false) }
-        // Under the other policy that was done when the names came to be.
+        // With policy `checkpoint` the directory was synced when the manifest was renamed into place.
         if isSynced, policy == .end { try await self.storage.synchronize(directory: self.paths.directory) }
         return self.journal.withLock { $0.claims[..<$0.durableCount].reduce(0) { $0 + $1.length } }
     }
 
-    /// Records that the whole had another digest than it should: no later run believes it without a digest.
+    /// Records that the complete file had the wrong digest. A later run then fetches it again unless it has a digest.
     func reject() throws(StorageError) {
         try self.withJournal { (journal) throws(StorageError) in
             journal.isRejected = true
@@ -413,38 +427,39 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Somebody else has changed the part: no claim is believed by the next run without being read back.
+    /// Records that another program has changed the part. The next run reads every claim back.
     func distrust() {
         self.journal.withLock { $0.isDistrusted = true }
     }
 
     // MARK: Permissions
 
-    /// Takes the permission to write from all but the owner, whatever the umask: part and finished file are believed because only
-    /// their owner can have written them.
+    /// Removes write permission for group and others. A part or finished file is trusted only if no other user can have
+    /// written it.
     func protect() throws(StorageError) {
         let permissions = try self.file.status().ownership.permissions
         guard permissions & Ownership.foreignWrite != 0 else { return }
         do throws(StorageError) {
             try self.file.setPermissions(permissions & ~Ownership.foreignWrite)
         } catch  where error.condition != .readOnly {
-            // On FAT and some network file systems the mount decides: the file can be fetched, and not resumed.
+            // On FAT and some network file systems permissions depend on the mount. The file can be fetched but not
+            // resumed.
         }
     }
 
     // MARK: At the end
 
-    /// The part has its destination's name: no manifest is begun beside it any more, whatever fails from here on.
+    /// Marks the part as renamed to the destination. No manifest is created after that, even if a later step fails.
     func markPlaced() {
         self.journal.withLock { $0.isRecorded = $0.isRecorded && $0.file != nil }
     }
 
-    /// The claims in order, neighbours joined.
+    /// The claims in order, with adjacent ones joined.
     package var settledClaims: [Claim] {
         self.journal.withLock { $0.claims }.settled().joined()
     }
 
-    /// Removes the manifest this run wrote, if it is still the one in place, and a draft that never got there.
+    /// Removes the manifest that this run wrote, if it is still in place, and a leftover draft.
     func removeManifest() throws(StorageError) {
         if try self.storage.isManifest(self.paths.manifestDraft) == true {
             try self.storage.remove(self.paths.manifestDraft)
@@ -454,7 +469,7 @@ package final class PartialFile: Sendable {
         try self.storage.remove(self.paths.manifest)
     }
 
-    /// Deletes part and manifest, and a manifest that was being drafted.
+    /// Deletes the part, its manifest and a draft of the manifest.
     package func discard() throws(StorageError) {
         try self.storage.removeManifests(self.paths)
         try self.storage.remove(self.paths.part)

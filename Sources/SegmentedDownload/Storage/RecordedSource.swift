@@ -1,11 +1,11 @@
 import SegmentedDownloadCore
 
-/// A source as a manifest has it: in the order of the request, so that whoever goes on names the same one first.
+/// A source as a manifest records it, in the order of the request.
 struct RecordedSource: Hashable {
     let url: String
-    /// Whether its validators are the manifest's; where none is said to be, they are the first one's.
+    /// Whether the manifest's validators come from this source. If no source is marked, they come from the first.
     var isReference = false
-    /// Whether it is not the user's choice, but that of a server's list.
+    /// Whether the source was named by a server's list and not by the user.
     var isForeign = false
 
     init(_ url: String, isReference: Bool = false, isForeign: Bool = false) {
@@ -14,7 +14,7 @@ struct RecordedSource: Hashable {
         self.isForeign = isForeign
     }
 
-    /// No URL begins with the marks.
+    /// Parses a recorded source. A URL cannot begin with the marks `*` and `~`.
     init(recorded text: String) {
         var rest = text[...]
         if rest.hasPrefix("*") {
@@ -28,7 +28,7 @@ struct RecordedSource: Hashable {
         self.url = String(rest)
     }
 
-    /// What names the resource of a recorded URL, see ``SourceURL/resourceText``.
+    /// The resource text of a recorded URL; see ``SourceURL/resourceText``.
     static func resourceText(of url: String) -> String? { (try? SourceURL(url))?.resourceText }
 
     var text: String { (self.isReference ? "*" : "") + (self.isForeign ? "~" : "") + self.url }

@@ -1,22 +1,24 @@
 import SegmentedDownloadCore
 
-/// Writes one lease's bytes in order and claims them piece by piece, no piece reaching over a block's end.
+/// Writes the bytes of one lease in order, and claims them in pieces that do not cross the end of a block.
 package struct SegmentWriter {
-    /// 512 KiB: what a killed process has to fetch again per segment, at most; 64 bytes of manifest for each MiB.
+    /// 512 KiB: at most this much of a segment is fetched again after a crash. The manifest grows by 64 bytes per MiB.
     static let claimLength = BlockLayout.blockLength / 2
 
     private let part: PartialFile
     private let mark: UInt8
-    /// Claims not made yet, where they wait for the end.
+    /// Claims that are held back until the end; `nil` if they are made at once.
     private var held: [Claim]?
-    /// Where the bytes begin that belong to no claim yet.
+    /// The end of the bytes that belong to a claim.
     private var claimedUpTo: Int64
     package private(set) var position: Int64
     private var crc = CRC32()
 
+    /// Creates a writer.
+    ///
     /// - Parameters:
-    ///   - mark: of the source the bytes are from, see ``Claim/mark``.
-    ///   - holdsClaims: whether nothing is claimed before ``finish()``.
+    ///   - mark: The mark of the source that the bytes come from; see ``Claim/mark``.
+    ///   - holdsClaims: Whether claims are held back until ``finish()``.
     package init(part: PartialFile, from offset: Int64, mark: UInt8 = 0, holdsClaims: Bool = false) {
         self.part = part
         self.mark = mark
@@ -25,7 +27,7 @@ package struct SegmentWriter {
         self.position = offset
     }
 
-    /// Writes all of the bytes, then claims the pieces they complete.
+    /// Writes all of the bytes, then claims the pieces that are complete.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) throws(StorageError) {
         try self.part.write(bytes, at: self.position)
         let start = self.position
@@ -41,16 +43,16 @@ package struct SegmentWriter {
                 try self.flush()
             }
         }
-        // Who has the bytes handed on need not wait for a piece to be whole.
+        // A reader that writes to a descriptor gets the bytes before the piece is complete.
         if self.held == nil { self.part.reader?.show(start..<self.position) }
     }
 
-    /// Waits for room for so many bytes, where they are handed on to somebody who may be slow.
+    /// Waits until the in-order reader has room for `count` bytes, if they go to a descriptor.
     func room(for count: Int) async throws {
         try await self.part.reader?.room(upTo: self.position + Int64(count))
     }
 
-    /// Claims what is written and not claimed yet, or notes it to be claimed at the end.
+    /// Claims the bytes that were written but not claimed, or adds the claim to those held back.
     private mutating func flush() throws(StorageError) {
         guard self.position > self.claimedUpTo else { return }
         let claim = Claim(
@@ -60,14 +62,14 @@ package struct SegmentWriter {
         self.crc = CRC32()
     }
 
-    /// Claims all that is written.
+    /// Claims all bytes that were written.
     package mutating func finish() throws(StorageError) {
         try self.flush()
         for claim in self.held ?? [] { try self.part.claim(claim) }
         self.held = nil
     }
 
-    /// Whether bytes agree with those on disk at an offset; the first that does not, if any.
+    /// The offset of the first byte that differs from the disk; `nil` if all agree.
     package func firstDifference(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int64? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
         defer { buffer.deallocate() }

@@ -7,23 +7,23 @@ import Synchronization
     import Foundation
 #endif
 
-/// What a ``ServerMemory`` holds, read when it is first asked.
+/// The content of a ``ServerMemory``, read on first use.
 final class ServerRecords: Sendable {
     private struct Record: Codable {
         var connections: Int
-        /// When it was found, in seconds since 1970.
+        /// When the number was measured, in seconds since 1970.
         var time: Int64
     }
 
-    /// The oldest ones are forgotten.
+    /// 256: the oldest records beyond this are dropped.
     static let recordsMax = 256
-    /// 1 MiB: more is not ours.
+    /// 1 MiB: at most this much is read of the file.
     private static let readMaximum = 1 << 20
 
     private struct State {
-        /// What was found before, by whomever; absent until it is asked for.
+        /// The records read from the file; `nil` until first use.
         var known: [String: Record]?
-        /// What was found since.
+        /// The records measured since.
         var observed: [String: Record] = [:]
     }
 
@@ -51,17 +51,17 @@ final class ServerRecords: Sendable {
         }
     }
 
-    /// Writes what was found, to be called where nobody is kept waiting. What goes wrong with it is nobody's loss.
+    /// Writes the measured records to the file. Errors are ignored. Call it where the delay does not matter.
     func save() {
         let observed = self.state.withLock { $0.observed }
         guard !observed.isEmpty else { return }
-        // Others may have written since.
+        // Read again: another process may have written since.
         let records = self.read().merging(observed) { $0.time > $1.time ? $0 : $1 }
         let newest = records.sorted { $0.value.time > $1.value.time }.prefix(Self.recordsMax)
         try? self.write(Dictionary(uniqueKeysWithValues: newest.map { ($0.key, $0.value) }))
     }
 
-    /// What is not too old. What cannot be read is not there.
+    /// The records that have not expired. An unreadable or malformed file counts as empty.
     private func read() -> [String: Record] {
         let storage = POSIXStorage()
         guard let file = try? storage.open(self.memory.path, .read) else { return [:] }
@@ -73,18 +73,18 @@ final class ServerRecords: Sendable {
     }
 
     private func isFresh(_ record: Record) -> Bool {
-        // Whoever wrote the file may have written any number.
+        // The file may hold any number, so the difference is computed in floating point.
         let age = Double(HistoryFile.now) - Double(record.time)
         return age >= 0 && age <= self.memory.lifetime.inSeconds
     }
 
-    /// Another process reads the old file or the new one, whole.
+    /// Replaces the file atomically, so that other processes read either version as a whole.
     private func write(_ records: [String: Record]) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let bytes = try encoder.encode(records)
         if let slash = self.memory.path.lastIndex(of: "/"), slash > self.memory.path.startIndex {
-            // Where somebody fetched from is nobody else's business.
+            // Private, because the records show which servers the user has fetched from.
             try FileManager.default.createDirectory(
                 atPath: String(self.memory.path[..<slash]), withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])

@@ -1,9 +1,9 @@
 import SegmentedDownloadCore
 
-/// The part of another file that was found where a download's own part belongs.
+/// The paths of a part that belongs to another file and was moved out of the way.
 ///
-/// It is kept under a name of its own until the download is complete, as an interrupted download that `segdl status` and
-/// `segdl resume` find: `NAME.segdl-old.segdl-part` and its manifest. No destination has such a name.
+/// It is kept as `NAME.segdl-old.segdl-part` with its manifest until the new download is complete. `segdl status` and
+/// `segdl resume` find it as an interrupted download. No destination has such a name.
 extension DestinationPaths {
     package static let setAsideSuffix = ".segdl-old"
 
@@ -13,9 +13,10 @@ extension DestinationPaths {
 }
 
 extension Storage {
-    /// Keeps part and manifest under other names. One that was set aside before stays, and this one is given up instead.
+    /// Moves part and manifest to the names for a part set aside. An earlier part with these names stays, and this one
+    /// is not moved.
     ///
-    /// - Returns: Whether they have the other names now.
+    /// - Returns: Whether they were moved.
     func setAside(_ paths: DestinationPaths) async throws(StorageError) -> Bool {
         let aside = paths.setAside
         do throws(StorageError) {
@@ -23,25 +24,26 @@ extension Storage {
             try await self.move(both: paths, to: aside)
             return true
         } catch  where error.condition == .nameTooLong {
-            // There is no longer name.
+            // The file system does not allow the longer name.
             return false
         }
     }
 
-    /// Takes back what was just set aside: the new download could not be begun.
+    /// Moves back what was set aside, because the new download could not begin.
     func bringBack(_ paths: DestinationPaths) async throws(StorageError) {
         guard try self.isFree(paths) else { return }
         try await self.move(both: paths.setAside, to: paths)
     }
 
-    /// Whether no part has these names. A manifest alone is what a crash left of a move.
+    /// Whether no part has these names. A manifest alone is left over from an interrupted move and is removed.
     private func isFree(_ paths: DestinationPaths) throws(StorageError) -> Bool {
         guard try self.status(of: paths.part) == nil, try self.isManifest(paths.manifest) != false else { return false }
         try self.removeManifests(paths)
         return true
     }
 
-    /// The manifest is copied, not renamed: at every moment the part has one beside it, whatever name it has by then.
+    /// Moves part and manifest. The manifest is copied before the part is renamed, so that the part has a manifest
+    /// beside it at every moment.
     private func move(both paths: DestinationPaths, to target: DestinationPaths) async throws(StorageError) {
         do throws(StorageError) {
             try await self.copy(manifest: paths.manifest, to: target.manifest)
@@ -71,7 +73,7 @@ extension Storage {
         try await copy.synchronize(metadata: true)
     }
 
-    /// The new name is known to be free, and the part is locked.
+    /// Renames a locked part to a name that was found to be free.
     private func renameExclusively(_ old: String, to new: String) throws(StorageError) {
         do throws(StorageError) {
             try self.rename(old, to: new, replacing: false)
@@ -80,7 +82,7 @@ extension Storage {
         }
     }
 
-    /// Deletes what was set aside; leaves files of these names that are not the user's own.
+    /// Deletes the part that was set aside. Files of these names that are not the user's own stay.
     func removeSetAside(of paths: DestinationPaths) throws(StorageError) {
         let aside = paths.setAside
         do throws(StorageError) {
@@ -92,11 +94,11 @@ extension Storage {
         guard part.kind == .file, part.ownership.objection(user: self.user) == nil else { return }
         let file = try self.open(aside.part, .update)
         defer { file.close() }
-        // Another process may be at it: it is an interrupted download like others.
+        // Another process may have resumed it as an interrupted download.
         guard try file.tryLock() != .busy, try self.status(of: aside.part)?.isSameFile(as: file.status()) == true else {
             return
         }
-        // The manifest last: it is what the next completion looks for.
+        // The manifest is removed last: the next completed download looks for it.
         try self.remove(aside.part)
         try self.removeManifests(aside)
     }

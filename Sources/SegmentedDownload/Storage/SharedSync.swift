@@ -1,20 +1,21 @@
 import Synchronization
 
-/// Has those who ask for the same thing to be synced at the same time share one sync.
+/// Lets concurrent callers share one sync of the same key.
 ///
-/// Whoever asks while a sync runs waits for the next one, which begins after he has asked and so covers what he did before.
-/// Of files that end together each would otherwise have its directory synced for itself.
+/// A caller that arrives while a sync is running waits for the next one, which begins after the call and so covers
+/// everything the caller did before. Without it, each of several files that finish together would sync the directory
+/// again.
 package final class SharedSync: Sendable {
     private struct State {
-        /// Those who asked since the sync that runs was begun, by what they asked for.
+        /// Callers waiting for the next sync, by key. An entry exists while a sync of the key is running.
         var waiting: [String: [CheckedContinuation<Turn, Never>]] = [:]
     }
 
-    /// What somebody who waited does next.
+    /// What a waiting caller does next.
     private enum Turn: Sendable {
-        /// Sync for himself and the others that waited.
+        /// Sync on behalf of itself and the other waiting callers.
         case leads([CheckedContinuation<Turn, Never>])
-        /// Somebody else has synced for him.
+        /// Return: another caller has synced.
         case isDone(StorageError?)
     }
 
@@ -22,12 +23,12 @@ package final class SharedSync: Sendable {
 
     package init() {}
 
-    /// How many wait for the next sync of a key.
+    /// The number of callers that wait for the next sync of a key.
     package func waitingCount(_ key: String) -> Int { self.state.withLock { $0.waiting[key]?.count ?? 0 } }
 
-    /// Returns once `sync` was called for this key after this was, and has ended; by whomever.
+    /// Returns when a sync of the key that began after this call has ended, whether or not this caller ran it.
     ///
-    /// - Throws: what that sync threw, to all who shared it.
+    /// - Throws: The error of that sync, for every caller that shared it.
     package func run(_ key: String, _ sync: () async throws(StorageError) -> Void) async throws(StorageError) {
         let turn = await withCheckedContinuation { (continuation: CheckedContinuation<Turn, Never>) in
             let isFree = self.state.withLock { state in
@@ -57,7 +58,7 @@ package final class SharedSync: Sendable {
         if let failure { throw failure }
     }
 
-    /// The first of those who have come meanwhile syncs next, for all of them.
+    /// Lets the first waiting caller run the next sync on behalf of all.
     private func passOn(_ key: String) {
         let next: (CheckedContinuation<Turn, Never>, [CheckedContinuation<Turn, Never>])? = self.state.withLock {
             state in

@@ -1,72 +1,75 @@
 package import SegmentedDownloadCore
 
-/// The door to the disk: the file system calls the library makes, no more and no cleverer.
+/// The file system calls that the library makes, one method for each.
 ///
-/// Everything that orders these calls so that nothing is lost stands above, in ``PartialFile``. Calls block; that syncs are
-/// `async` is for disks that only pretend, and pass the time otherwise.
+/// The order of calls that prevents data loss is decided in ``PartialFile``. Calls block the thread. Syncs are `async`
+/// for the simulated disk, which advances a simulated clock.
 package protocol Storage: Sendable {
-    /// Opens a regular file, never through a symbolic link at its last component (`O_NOFOLLOW`).
+    /// Opens a regular file. A symbolic link as the last component is an error (`O_NOFOLLOW`).
     func open(_ path: String, _ mode: StorageOpenMode) throws(StorageError) -> any StorageFile
 
-    /// What a path names, itself if it is a symbolic link; absent if nothing (`lstat`).
+    /// The status of a path, of the link itself if it is a symbolic link; `nil` if nothing exists (`lstat`).
     func status(of path: String) throws(StorageError) -> StorageStatus?
 
-    /// What a path names, links followed; absent if nothing (`stat`).
+    /// The status of a path with symbolic links followed; `nil` if nothing exists (`stat`).
     func target(of path: String) throws(StorageError) -> StorageStatus?
 
-    /// Creates a directory and those above it that are missing.
+    /// Creates a directory and its missing parents (`mkdir`).
     func makeDirectory(_ path: String) throws(StorageError)
 
-    /// The names in a directory, in no order.
+    /// The names in a directory, unordered (`readdir`).
     func names(in directory: String) throws(StorageError) -> [String]
 
-    /// Fails if files cannot be created in the directory (`access`).
+    /// Throws if files cannot be created in the directory (`access`).
     func checkWritable(directory: String) throws(StorageError)
 
-    /// Bytes this process may still write to the file system of a directory (`statvfs`).
+    /// The number of bytes that this process may still write to a directory's file system (`statvfs`).
     func freeSpace(in directory: String) throws(StorageError) -> Int64
 
-    /// Renames; without `replacing` an existing target is an error (`renameat2` with `RENAME_NOREPLACE`, or `link`). Fails as
-    /// `unsupported` where the file system has no call that does not replace.
+    /// Renames a file. Without `replacing` an existing target is an error (`renameat2` with `RENAME_NOREPLACE`, or
+    /// `link`); the condition is `unsupported` if the file system supports neither.
     func rename(_ path: String, to target: String, replacing: Bool) throws(StorageError)
 
-    /// Removes a file; one that is not there is no error (`unlink`).
+    /// Removes a file. A missing file is not an error (`unlink`).
     func remove(_ path: String) throws(StorageError)
 
-    /// Makes renames and removals in a directory durable (`fsync` on it).
+    /// Makes renames and removals in a directory durable (`fsync`).
     func synchronize(directory: String) async throws(StorageError)
 
-    /// Whether anything is there afterwards: else no manifest is kept.
+    /// Whether the storage keeps files. If not, there is no manifest.
     var keepsFiles: Bool { get }
 
-    /// Names the current boot, as far as the system does.
+    /// An identifier of the current boot; empty if the system provides none.
     var bootID: String { get }
 
-    /// The user as whom this process makes files (`geteuid`).
+    /// The effective user (`geteuid`).
     var user: UInt32 { get }
 
-    /// The process that holds a file's lock, where the system tells (`/proc/locks`).
+    /// The process that holds a file's lock, if the system reports it (`/proc/locks`).
     func lockHolder(of status: StorageStatus) -> Int32?
 }
 
 /// An open file. Offsets and counts are bytes.
 package protocol StorageFile: Sendable {
-    /// Writes at an offset and returns how many bytes were taken, at least one (`pwrite`).
+    /// Writes at an offset and returns the number of bytes written, at least one (`pwrite`).
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int
 
-    /// Reads at an offset and returns how many bytes there were, zero at the end (`pread`).
+    /// Reads at an offset and returns the number of bytes read, zero at the end (`pread`).
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int
 
     /// Sets the file's length (`ftruncate`).
     func truncate(to length: Int64) throws(StorageError)
 
-    /// Reserves space for `0..<length`; false where the file system cannot (`fallocate`, never its emulation, which writes zeros).
+    /// Reserves space for `0..<length` (`fallocate`, never its emulation, which writes zeros).
+    ///
+    /// - Returns: Whether the file system supports it.
     func allocate(_ length: Int64) throws(StorageError) -> Bool
 
-    /// Where the first hole is, or the file's length; where the file system does not say, the length (`lseek`).
+    /// The offset of the first hole; the file's length if there is none or the file system does not report holes
+    /// (`lseek`).
     func firstHole() throws(StorageError) -> Int64
 
-    /// Makes written data durable; with `metadata` times and attributes too (`fdatasync`, `fsync`).
+    /// Makes written data durable (`fdatasync`); with `metadata`, also times and attributes (`fsync`).
     func synchronize(metadata: Bool) async throws(StorageError)
 
     func status() throws(StorageError) -> StorageStatus
@@ -74,26 +77,28 @@ package protocol StorageFile: Sendable {
     /// Takes the file's exclusive lock if it is free (`flock`).
     func tryLock() throws(StorageError) -> StorageLock
 
-    /// An extended attribute's value, absent if there is none or the file system has none.
+    /// The value of an extended attribute; `nil` if it does not exist or is not supported (`fgetxattr`).
     func attribute(_ name: String) -> [UInt8]?
 
-    /// Sets an extended attribute; false where that fails, for whatever reason: no file depends on its attributes.
+    /// Sets an extended attribute (`fsetxattr`).
+    ///
+    /// - Returns: Whether it was set. Attributes are optional, so a failure is not an error.
     func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool
 
-    /// Takes an extended attribute away, as far as the file system does that.
+    /// Removes an extended attribute if possible (`fremovexattr`).
     func removeAttribute(_ name: String) throws(StorageError)
 
-    /// Sets who may read and write it (`fchmod`).
+    /// Sets the permission bits (`fchmod`).
     func setPermissions(_ permissions: UInt32) throws(StorageError)
 
-    /// Has the content last changed so many seconds after 1970 (`futimens`).
+    /// Sets the modification time in seconds since 1970 (`futimens`).
     func setModified(_ seconds: Int64) throws(StorageError)
 
-    /// Closes the file. Closing twice is no error.
+    /// Closes the file. Closing it twice is allowed.
     func close()
 }
 
-/// What came of trying to lock a file.
+/// The result of trying to lock a file.
 package enum StorageLock: Hashable, Sendable {
     /// This process holds the lock.
     case taken
@@ -104,13 +109,13 @@ package enum StorageLock: Hashable, Sendable {
 }
 
 package enum StorageOpenMode: Hashable, Sendable {
-    /// Reading only.
+    /// For reading only.
     case read
-    /// Reading and writing an existing file.
+    /// For reading and writing an existing file.
     case update
-    /// A file that must not exist yet, readable as the user's mask says.
+    /// For reading and writing a new file; fails if it exists. The umask applies.
     case create
-    /// As `create`, readable by its owner only.
+    /// Like `create`, accessible to the owner only.
     case createPrivate
 }
 
@@ -122,9 +127,9 @@ package struct StorageStatus: Hashable, Sendable {
     package var device: UInt64
     package var inode: UInt64
     package var linkCount: UInt64
-    /// Bytes of the disk that are reserved for it already.
+    /// The space reserved on disk, in bytes.
     package var allocated: Int64
-    /// When the content was last changed, in nanoseconds since 1970.
+    /// The modification time in nanoseconds since 1970.
     package var modified: Int64
     package var ownership: Ownership
 
@@ -142,25 +147,25 @@ package struct StorageStatus: Hashable, Sendable {
         self.modified = modified
     }
 
-    /// Whether it is the same file with the same content. Where its blocks are may be decided later.
+    /// Whether both are one file with the same length and modification time. The allocation may differ.
     package func isSame(as other: StorageStatus) -> Bool {
         self.isSameFile(as: other) && self.length == other.length && self.modified == other.modified
     }
 
-    /// Whether both were found out about one file, by any of its names.
+    /// Whether both have the same identity, under any name.
     package func isSameFile(as other: StorageStatus) -> Bool { self.identity == other.identity }
 
     package var identity: FileIdentity { FileIdentity(device: self.device, inode: self.inode) }
 }
 
-/// Which file it is among all that exist at one moment (`stat(2)`): a number that is free again once the file is deleted.
+/// The device and inode number of a file (`stat(2)`). The number may be reused once the file is deleted.
 package struct FileIdentity: Hashable, Sendable {
     package let device: UInt64
     package let inode: UInt64
 }
 
 extension Manifest.Header {
-    /// The part file that the manifest was written for.
+    /// The identity of the part that the manifest was written for.
     var partIdentity: FileIdentity { FileIdentity(device: self.device, inode: self.inode) }
 }
 
@@ -168,7 +173,7 @@ extension Manifest.Header {
 package struct StorageError: Error, Hashable, Sendable {
     package enum Condition: Hashable, Sendable {
         case notFound, exists, permission, readOnly, noSpace, isLink, isDirectory, nameTooLong, tooManyFiles
-        /// The file system has no such call.
+        /// The file system does not support the call.
         case unsupported
         case other
     }
@@ -177,7 +182,7 @@ package struct StorageError: Error, Hashable, Sendable {
     package let path: String
     package let errno: Int32
     package let condition: Condition
-    /// The system's words for the number.
+    /// The system's message for the error number.
     package let text: String
 
     package init(call: String, path: String, errno: Int32, condition: Condition, text: String) {
@@ -188,7 +193,7 @@ package struct StorageError: Error, Hashable, Sendable {
         self.text = text
     }
 
-    /// The same as a failure to report.
+    /// The error in the form that the engine reports.
     package var failure: Failure {
         let code: Failure.Code =
             switch self.condition {
@@ -212,14 +217,14 @@ package struct StorageError: Error, Hashable, Sendable {
 extension Storage {
     package var keepsFiles: Bool { true }
 
-    /// Fails unless the file is the user's own and nobody else may write to it.
+    /// Throws unless the file belongs to the user and no other user may write to it.
     func checkTrust(_ status: StorageStatus, _ path: String) throws(Failure) {
         if let failure = status.ownership.failure(user: self.user, path: path) { throw failure }
     }
 }
 
 extension StorageFile {
-    /// Writes all of it, however often the system takes less.
+    /// Writes all of the bytes, in several calls if necessary.
     package func writeFully(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
         var written = 0
         while written < bytes.count {
@@ -227,7 +232,7 @@ extension StorageFile {
         }
     }
 
-    /// Reads until the buffer is full or the file ends; returns the count.
+    /// Reads until the buffer is full or the file ends, and returns the number of bytes read.
     package func readFully(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(StorageError) -> Int {
@@ -252,7 +257,7 @@ extension StorageFile {
         try result.get()
     }
 
-    /// The whole file, up to a limit.
+    /// The file's content, up to a number of bytes.
     package func contents(limit: Int) throws(StorageError) -> [UInt8] {
         let length = min(Int(clamping: try self.status().length), limit)
         var bytes = [UInt8](repeating: 0, count: length)

@@ -1,6 +1,6 @@
 import SegmentedDownloadCore
 
-/// A disk that keeps nothing: for a file that is handed on while it is fetched, and is nowhere else.
+/// A storage that keeps nothing, for a file that is written to a descriptor.
 struct StreamStorage: Storage {
     func open(_ path: String, _ mode: StorageOpenMode) throws(StorageError) -> any StorageFile {
         guard case .create = mode else { throw Self.nothing("open", path) }
@@ -36,7 +36,7 @@ private struct StreamFile: StorageFile {
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
         throw StorageError(
             call: "read", path: self.path, errno: 0, condition: .other,
-            text: "what was handed on cannot be compared with what comes again; save to a file to go on from there")
+            text: "bytes already written to the output cannot be compared; save to a file to be able to resume")
     }
 
     func truncate(to length: Int64) {}

@@ -1,10 +1,10 @@
 package import SegmentedDownloadCore
 
-/// Looks at a destination and at what an earlier run left beside it. Changes nothing, but takes the part's lock.
+/// Examines a destination and the part and manifest beside it. It changes nothing, but takes the part's lock.
 package struct Surveyor: Sendable {
     package let storage: any Storage
     package let digests: [ExpectedDigest]
-    /// The request's sources, to find the one again that a manifest's validators are from.
+    /// The request's sources, among which the manifest's reference source is looked up.
     package let sources: [SourceURL]
 
     package init(storage: any Storage, digests: [ExpectedDigest] = [], sources: [SourceURL] = []) {
@@ -13,17 +13,19 @@ package struct Surveyor: Sendable {
         self.sources = sources
     }
 
-    /// What was found, with the locked part if there is one.
+    /// The result of a survey, with the locked part if there is one.
     package struct Finding: Sendable {
         package var survey: Survey
         package var part: PartialFile?
-        /// What the user should know of it.
+        /// A remark for the user.
         package var note: String?
-        /// Whether the part could not be locked, because its file system has no locks.
+        /// Whether the part is not locked, because the file system has no locks.
         package var isUnlocked = false
     }
 
-    /// - Throws: ``Failure`` where the destination cannot be used, ``StorageError`` where the disk fails.
+    /// Examines a destination.
+    ///
+    /// - Throws: ``Failure`` if the destination cannot be used, ``StorageError`` if a system call fails.
     package func survey(_ paths: DestinationPaths, policy: DownloadOptions.ExistingFilePolicy) throws -> Finding {
         try self.storage.checkWritable(directory: paths.directory)
         let found = try self.storage.status(of: paths.destination)
@@ -56,7 +58,7 @@ package struct Surveyor: Sendable {
         if let known = record, try known.length != status.length || !self.isUnchanged(file, status, known) {
             record = nil
         }
-        // What others may have written proves nothing; a digest proves the bytes, whoever wrote them.
+        // A file that another user may have written proves nothing. If its digest matches, its owner does not matter.
         if record != nil, agrees == nil, policy == .verify {
             try self.storage.checkTrust(file.status(), paths.destination)
         }
@@ -74,10 +76,10 @@ package struct Surveyor: Sendable {
 
     private func part(_ paths: DestinationPaths) throws -> Finding {
         guard let status = try self.storage.status(of: paths.part) else {
-            // A manifest without a part is of no use; a file of that name that is no manifest is somebody's.
+            // A manifest without a part is useless. A file with its name that is not a manifest belongs to the user.
             guard try self.storage.isManifest(paths.manifest) != false else {
                 throw Failure(
-                    .exists, "\(paths.manifest.printable) stands where the manifest would be, and is none",
+                    .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
                     hint: "Move it away, or choose another name with -o")
             }
             try self.checkManifest(paths)
@@ -85,9 +87,9 @@ package struct Surveyor: Sendable {
         }
         guard status.kind == .file, status.linkCount == 1 else {
             throw Failure(
-                .exists, "\(paths.part.printable) is not a part file of ours", hint: "Move it away, or choose -o")
+                .exists, "\(paths.part.printable) is not a part file of segdl", hint: "Move it away, or choose -o")
         }
-        // Before it is opened: that takes permissions which a file of another user may not grant.
+        // Checked before opening, which would fail with a less helpful error for a file of another user.
         try self.storage.checkTrust(status, paths.part)
         let file = try self.storage.open(paths.part, .update)
         do {
@@ -97,7 +99,8 @@ package struct Surveyor: Sendable {
                 let holder = self.storage.lockHolder(of: status).map { "process \($0)" } ?? "another process"
                 throw Failure(.exists, "\(holder) is fetching \(paths.destination.printable) already")
             }
-            // Whoever held the lock may have finished in between: then this name is another file's, or nobody's.
+            // The process that held the lock may have finished meanwhile; then the name is free or belongs to another
+            // file.
             guard try self.storage.status(of: paths.part)?.isSameFile(as: status) == true else {
                 throw Failure(.exists, "another process has just finished \(paths.destination.printable)")
             }
@@ -116,28 +119,28 @@ package struct Surveyor: Sendable {
             if let manifest = try self.manifest(paths) {
                 return try self.resumable(file, manifest, paths)
             }
-            note = "a part file without a manifest is begun anew"
+            note = "the part file has no manifest; starting over"
         } catch let damage as ManifestCodec.Damage {
             switch damage {
             case .versionUnknown(let version): throw Self.laterVersion(version, paths)
-            case .notAManifest, .headerDamaged: note = "the manifest is damaged; begun anew"
+            case .notAManifest, .headerDamaged: note = "the manifest is damaged; starting over"
             }
         }
         return Finding(survey: .nothing, part: self.emptyPart(file, paths), note: note)
     }
 
-    /// Fails for a manifest without a part that must stay as it is: another user's, or one of a later version.
+    /// Throws if a manifest without a part must not be replaced: it is another user's, or of a later version.
     private func checkManifest(_ paths: DestinationPaths) throws {
         do {
             _ = try self.manifest(paths)
         } catch ManifestCodec.Damage.versionUnknown(let version) {
             throw Self.laterVersion(version, paths)
         } catch is ManifestCodec.Damage {
-            // It is replaced.
+            // A damaged manifest is replaced.
         }
     }
 
-    /// A manifest of a later version of segdl is neither read nor replaced.
+    /// The failure for a manifest that a later version of segdl wrote. It is neither read nor replaced.
     static func laterVersion(_ version: UInt16, _ paths: DestinationPaths) -> Failure {
         Failure(
             .state,
@@ -149,7 +152,7 @@ package struct Surveyor: Sendable {
     private func manifest(_ paths: DestinationPaths) throws -> Manifest? {
         guard let status = try self.storage.status(of: paths.manifest) else { return nil }
         guard status.kind == .file else {
-            throw Failure(.exists, "\(paths.manifest.printable) is not a manifest of ours", hint: "Move it away")
+            throw Failure(.exists, "\(paths.manifest.printable) is not a manifest of segdl", hint: "Move it away")
         }
         try self.storage.checkTrust(status, paths.manifest)
         let file = try self.storage.open(paths.manifest, .read)
@@ -168,15 +171,17 @@ package struct Surveyor: Sendable {
         return PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
     }
 
-    /// Which of the request's sources the resource was learnt from, if it is one of them.
+    /// The request's source that the manifest's resource was learnt from; `nil` if the request does not have it.
     private func reference(of header: Manifest.Header) -> SourceID? {
         guard let reference = header.recordedSources.reference else { return nil }
         let text = RecordedSource.resourceText(of: reference)
         return self.sources.firstIndex { $0.resourceText == text }.map { SourceID($0) }
     }
 
-    /// Believes durable claims if the part is the file they were made of and was left alone since a clean pause; reads
-    /// everything else back. That costs a second for some gigabytes, and is what finds a disk or a person at fault.
+    /// Determines which claims of a part are valid.
+    ///
+    /// Durable claims are trusted if the part is the recorded file and is unchanged since a clean pause. All other
+    /// claims are read back and checked, which takes about a second for some gigabytes.
     private func resumable(_ file: any StorageFile, _ manifest: Manifest, _ paths: DestinationPaths) throws -> Finding {
         let status = try file.status()
         let header = manifest.header
@@ -193,9 +198,9 @@ package struct Surveyor: Sendable {
         let claimed = (manifest.durable + manifest.pending).reduce(0) { $0 + $1.length }
         let kept = claims.reduce(0) { $0 + $1.length }
         let note =
-            kept < claimed ? "\(claimed - kept) bytes on disk were not what was written; they are fetched again" : nil
+            kept < claimed ? "\(claimed - kept) bytes on disk fail their checksum; they are fetched again" : nil
         let missing = claims.missing(of: header.completeLength)
-        // What was lost may come again as other bytes, and no state is of those.
+        // Bytes that were lost may come again with other content, so states beyond the first gap are dropped.
         let frontier = missing.first?.lowerBound ?? header.completeLength
         let states = manifest.digestStates.filter { $0.offset <= frontier }
         var saved = SavedPartial(
@@ -212,7 +217,7 @@ package struct Surveyor: Sendable {
 }
 
 extension StorageFile {
-    /// Whether the claimed bytes are on disk, by their CRC-32.
+    /// Whether the bytes on disk have the claim's CRC-32.
     func holds(_ claim: Claim) throws(StorageError) -> Bool {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(claim.length), alignment: 4096)
         defer { buffer.deallocate() }
@@ -224,8 +229,10 @@ extension StorageFile {
 }
 
 extension Storage {
-    /// Whether what a path names may be a manifest of ours: begun by its mark, or emptied by a crash. Absent if it names
-    /// nothing; to remove that would be no error, but would wait for the directory's lock.
+    /// Whether a path names a manifest: a file that begins with a manifest's mark, or an empty one left by a crash.
+    /// `nil` if nothing exists.
+    ///
+    /// The result `nil` lets callers skip `unlink`, which would wait for the directory's lock.
     func isManifest(_ path: String) throws(StorageError) -> Bool? {
         guard let status = try self.status(of: path) else { return nil }
         guard status.kind == .file else { return false }
@@ -234,25 +241,27 @@ extension Storage {
         return ManifestCodec.isBegun(try file.contents(limit: 64))
     }
 
-    /// Whether something is left of a destination's manifest, drafted or in place.
+    /// Whether a manifest or a draft of it exists for a destination.
     func hasManifest(_ paths: DestinationPaths) throws(StorageError) -> Bool {
         for path in [paths.manifestDraft, paths.manifest] where try self.isManifest(path) == true { return true }
         return false
     }
 
-    /// Removes what is left of a destination's manifest, drafted or in place; leaves a file of that name that is none.
+    /// Removes a destination's manifest and its draft. Other files with these names stay.
     func removeManifests(_ paths: DestinationPaths) throws(StorageError) {
         for path in [paths.manifestDraft, paths.manifest] where try self.isManifest(path) == true {
             try self.remove(path)
         }
     }
 
-    /// Removes a manifest, or nothing; never a file that is none.
+    /// Removes a manifest if it exists.
+    ///
+    /// - Throws: ``StorageError`` with condition `exists` if the file is not a manifest.
     func removeManifest(_ path: String) throws(StorageError) {
         guard let isOurs = try self.isManifest(path) else { return }
         guard isOurs else {
             throw StorageError(
-                call: "unlink", path: path, errno: 0, condition: .exists, text: "it is no manifest of ours")
+                call: "unlink", path: path, errno: 0, condition: .exists, text: "it is not a manifest of segdl")
         }
         try self.remove(path)
     }

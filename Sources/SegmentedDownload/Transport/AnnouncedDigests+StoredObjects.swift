@@ -1,18 +1,19 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// What object stores say of the objects they have. That is of the file where the object is sent as it is stored.
+/// Digests that object stores report for stored objects. They apply to the response only if the object is sent as it is
+/// stored.
 extension AnnouncedDigests {
     private static let googleHash = HTTPField.Name("x-goog-hash")
     private static let googleEncoding = HTTPField.Name("x-goog-stored-content-encoding")
     private static let googleLength = HTTPField.Name("x-goog-stored-content-length")
 
-    /// Google Cloud Storage: `crc32c` and `md5` in base64, of the stored object, whatever part of it is sent; composite objects have no
-    /// MD5 (its documentation, "Hashes and ETags").
+    /// The digests that Google Cloud Storage reports: `crc32c` and `md5` in base64, for the whole stored object.
     ///
-    /// An object stored with gzip is sent without it to whoever does not accept it ("Transcoding of gzip-compressed files"). The
-    /// store says how an object is stored, `identity` for no coding ("HTTP headers for the XML API"); where that is not
-    /// what is sent, or is not said, so by somebody in between, the digest says nothing.
+    /// Composite objects have no MD5. An object stored with gzip is decompressed for clients that do not accept gzip;
+    /// its digest then does not apply to the response. It is therefore used only if `x-goog-stored-content-encoding` is
+    /// present and equals the response's coding (`identity` for none). Source: Google Cloud Storage documentation,
+    /// "Hashes and ETags", "Transcoding of gzip-compressed files", "HTTP headers for the XML API".
     static func googleCloud(_ fields: HTTPFields, of resource: RemoteResource) -> [ExpectedDigest] {
         guard fields.value(Self.googleEncoding)?.lowercased() == resource.contentEncoding ?? "identity" else {
             return []
@@ -28,12 +29,14 @@ extension AnnouncedDigests {
         (algorithm: algorithm, name: HTTPField.Name("x-amz-checksum-\(algorithm.rawValue)"))
     }
 
-    /// Amazon S3, where the request has `x-amz-checksum-mode: ENABLED`: base64 of what was computed when the object was stored ("Checking
-    /// object integrity in Amazon S3").
+    /// The digests that Amazon S3 reports in base64 if the request has `x-amz-checksum-mode: ENABLED`.
     ///
-    /// - Of an object that came in parts it may be computed from theirs: of type `COMPOSITE`, with a hyphen and their number behind it.
-    /// - With a 206 it may be a part's, and for `bytes=0-`, though that is everything, the composite one comes without its
-    ///   number (boto/botocore#3346). So there the type must say that it is of the full object.
+    /// - An object uploaded in parts may have a digest of the parts' digests: type `COMPOSITE`, a value with a hyphen
+    ///   and the number of parts.
+    /// - A 206 may have the digest of a part. For `bytes=0-` the composite digest comes without the number of parts
+    ///   (boto/botocore#3346). So in a 206 the type must be `FULL_OBJECT`.
+    ///
+    /// Source: "Checking object integrity in Amazon S3".
     static func amazonS3(_ fields: HTTPFields, of response: RangeResponse) -> [ExpectedDigest] {
         guard response.hasAllBytes, response.resource?.contentEncoding == nil else { return [] }
         let isRange = if case .partial = response { true } else { false }

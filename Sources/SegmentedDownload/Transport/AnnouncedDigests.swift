@@ -8,20 +8,23 @@ import SegmentedDownloadCore
     import Foundation
 #endif
 
-/// What a response says the digests of its bytes are. What is malformed, or of an unknown algorithm, says nothing.
+/// The digests that a response states for its bytes. Malformed values and unknown algorithms are ignored.
 ///
-/// Whoever believes a digest that is of something else refuses a right file. So each field counts only where its definition leaves no
-/// other reading; what speaks of stored objects is in `AnnouncedDigests+StoredObjects.swift`, what a redirect says in ``LinkedFile``.
+/// A digest applied to the wrong bytes would reject a correct file, so a field is used only where its definition is
+/// unambiguous. Digests of stored objects are in `AnnouncedDigests+StoredObjects.swift`, those of redirects in
+/// ``LinkedFile``.
 package struct AnnouncedDigests: Hashable, Sendable {
-    /// Of the whole file, also where only a part of it is sent: the one that is trusted most.
+    /// The strongest digest of the whole file, even if only a part of it is sent.
     let representation: ExpectedDigest?
-    /// Of the bytes of this response: `Content-Digest`.
+    /// The digest of this response's body (`Content-Digest`).
     let content: ExpectedDigest?
 
-    /// - Parameter linked: what the redirect that led to the response says of the file.
+    /// Reads a response head.
+    ///
+    /// - Parameter linked: The file that the preceding redirect described.
     init(_ head: ResponseHead, of response: RangeResponse, linked: LinkedFile? = nil) {
         let fields = head.fields
-        // What comes with a refusal is about the text that explains it.
+        // The digest in an error response is that of the error text.
         guard let resource = response.resource else {
             self.representation = nil
             self.content = nil
@@ -39,26 +42,26 @@ package struct AnnouncedDigests: Hashable, Sendable {
         self.representation = Self.mostTrusted(said)
     }
 
-    /// RFC 9530 §3: of the selected representation, whatever part of it is sent.
+    /// RFC 9530, section 3: of the selected representation, regardless of the part that is sent.
     private static let reprDigest = HTTPField.Name("Repr-Digest")
-    /// RFC 9530 §2: of the bytes that are sent.
+    /// RFC 9530, section 2: of the bytes that are sent.
     private static let contentDigest = HTTPField.Name("Content-Digest")
-    /// RFC 3230 §4.3.2, obsoleted by RFC 9530: of the whole instance, which is what `Repr-Digest` calls the representation.
+    /// RFC 3230, section 4.3.2, obsoleted by RFC 9530: of the whole instance, which corresponds to `Repr-Digest`.
     private static let digest = HTTPField.Name("Digest")
-    /// RFC 2616 §14.15: of the entity-body. On a 206 some servers give the part's and some the file's; where the part is all
-    /// of the file these are the same.
+    /// RFC 2616, section 14.15: of the entity body. In a 206 some servers state the part's digest and some the file's,
+    /// so it is used only if the response has all bytes.
     private static let contentMD5 = HTTPField.Name("Content-MD5")
 
-    /// The algorithms registered for RFC 9530 that are not broken (§5).
+    /// The algorithms registered for RFC 9530 that are not broken (section 5).
     private static let dictionaryAlgorithms: [(key: String, algorithm: ExpectedDigest.Algorithm)] = [
         ("sha-256", .sha256), ("sha-512", .sha512),
     ]
-    /// RFC 3230 §4.1.1 and RFC 5843 §2, in lower case.
+    /// The algorithms of RFC 3230, section 4.1.1, and RFC 5843, section 2, in lower case.
     private static let digestAlgorithms: [String: ExpectedDigest.Algorithm] = [
         "sha-256": .sha256, "sha-512": .sha512, "sha": .sha1, "md5": .md5,
     ]
 
-    /// One is enough. Those of one algorithm that contradict each other are none.
+    /// The strongest digest. Contradictory digests of one algorithm are ignored.
     private static func mostTrusted(_ said: [ExpectedDigest]) -> ExpectedDigest? {
         for algorithm in ExpectedDigest.Algorithm.byTrust {
             let digests = said.filter { $0.algorithm == algorithm }
@@ -67,7 +70,7 @@ package struct AnnouncedDigests: Hashable, Sendable {
         return nil
     }
 
-    /// The members of a dictionary of byte sequences (RFC 9651 §3.2).
+    /// Parses a structured dictionary of byte sequences (RFC 9651, section 3.2).
     private static func dictionary(_ field: String?) -> [ExpectedDigest] {
         guard let field else { return [] }
         var parser = StructuredFieldValueParser(Array(field.utf8))
@@ -79,7 +82,7 @@ package struct AnnouncedDigests: Hashable, Sendable {
         }
     }
 
-    /// The members of a list of `name=base64`, whose names may be in either case.
+    /// Parses a list of `name=base64`. Names are case-insensitive.
     static func list(_ field: String?, _ algorithms: [String: ExpectedDigest.Algorithm]) -> [ExpectedDigest] {
         (field ?? "").split(separator: ",").compactMap { member in
             let blanks: Set<Character> = [" ", "\t"]
@@ -94,7 +97,7 @@ package struct AnnouncedDigests: Hashable, Sendable {
 }
 
 extension ExpectedDigest {
-    /// Absent if the text is not base64 (RFC 4648 §4) of as many bytes as the algorithm has.
+    /// Creates a digest from base64 (RFC 4648, section 4); `nil` if the text is malformed or has the wrong length.
     init?(_ algorithm: Algorithm, base64 text: String?) {
         guard let text, let bytes = Data(base64Encoded: text) else { return nil }
         self.init(algorithm, hex: bytes.hex)
@@ -102,17 +105,17 @@ extension ExpectedDigest {
 }
 
 extension ExpectedDigest.Algorithm {
-    /// The one that tells most first; of two that tell the same the one that costs less. SHA-1 and MD5 are broken against whoever
-    /// makes a file on purpose, but not by accident; the CRCs miss one accident in 2^64 and 2^32, and CRC-32 is computed anyway.
+    /// The algorithms, strongest first; of two that are equally strong the cheaper one first. SHA-1 and MD5 are broken
+    /// against deliberate collisions, but not against accidents. The CRCs miss one accident in 2^64 or 2^32.
     static let byTrust: [Self] = [.sha256, .sha512, .sha1, .md5, .crc64nvme, .crc32, .crc32c]
 
-    /// Whether a digest by this algorithm leaves nothing for one by another to tell.
+    /// Whether the algorithm is at least as strong as another.
     func isTrusted(asMuchAs other: Self) -> Bool {
         Self.byTrust.prefix { $0 != other }.contains(self) || self == other
     }
 }
 
 extension HTTPFields {
-    /// A field's values, joined by commas; a name that is none has none.
+    /// A field's values joined by commas; `nil` if the field is absent or its name is invalid.
     func value(_ name: HTTPField.Name?) -> String? { name.flatMap { self[$0] } }
 }

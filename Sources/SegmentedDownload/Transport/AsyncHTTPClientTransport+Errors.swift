@@ -11,9 +11,9 @@ import SegmentedDownloadCore
     import Musl
 #endif
 
-/// What the errors of client, TLS and system mean.
+/// Maps errors of the HTTP client, TLS and the system to failures.
 extension AsyncHTTPClientTransport {
-    /// What the command and its user are told of an error.
+    /// The failure for an error. A cancellation stays a `CancellationError`.
     static func failure(_ error: any Error, host: String) -> any Error {
         switch error {
         case is CancellationError, is Failure: return error
@@ -51,10 +51,10 @@ extension AsyncHTTPClientTransport {
         case .connectTimeout: Failure(.network, "\(host): no connection in time", isTransient: true)
         case .proxyAuthenticationRequired:
             Failure(
-                .auth, "\(host) wants credentials", hint: "Give the proxy's with --proxy-user NAME:PASSWORD",
+                .auth, "\(host) requires credentials", hint: "Give the proxy's with --proxy-user NAME:PASSWORD",
                 status: 407)
         case .invalidProxyResponse:
-            Failure(.network, "\(host): the proxy does not connect there", isTransient: true)
+            Failure(.network, "\(host): the proxy did not connect", isTransient: true)
         case .tlsHandshakeTimeout: Failure(.tls, "\(host): no TLS handshake in time", isTransient: true)
         case .remoteConnectionClosed:
             Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
@@ -76,7 +76,7 @@ extension AsyncHTTPClientTransport {
             errno: (error.connectionErrors.first?.error as? IOError)?.errnoCode)
     }
 
-    /// The system's words within `connect(descriptor:addr:size:): Connection refused (errno: 111)`.
+    /// The system's message within `connect(descriptor:addr:size:): Connection refused (errno: 111)`.
     private static func reason(_ error: IOError) -> String {
         let words = error.description.split(separator: ": ").first { $0.contains(" (errno") || $0.contains(") (errno") }
         guard let words, let end = words.firstRange(of: " (errno") else { return error.description.printable }

@@ -12,21 +12,21 @@ package import SegmentedDownloadCore
     import Musl
 #endif
 
-/// The real network: AsyncHTTPClient over HTTP/1.1, tuned for large bodies.
+/// The transport over real sockets: AsyncHTTPClient with HTTP/1.1, tuned for large bodies.
 ///
-/// One event loop and a large receive buffer reach the speed of a plain `recv` loop; the figures are in `Design.md`.
+/// One event loop with a large receive buffer is as fast as a plain `recv` loop; `Design.md` has the measurements.
 package struct AsyncHTTPClientTransport: HTTPTransport {
     package struct Configuration: Hashable, Sendable {
         package var connectTimeout: Duration = .seconds(15)
-        /// Who is trusted, and who we are.
+        /// The trusted authorities and the client certificate.
         package var trust = TrustPolicy()
-        /// Which connections go through a proxy.
+        /// The proxies to use.
         package var proxies = ProxyPolicy()
-        /// Where hosts are to be found, instead of what name servers say.
+        /// Fixed addresses of hosts, used instead of name resolution.
         package var addresses: [HostAddress] = []
-        /// Connections kept per host: more than any budget, which alone decides and may be raised while all runs.
+        /// 65,536: never the limit, because the engine's budget decides and may be raised at any time.
         package var connectionsPerHost = 1 << 16
-        /// Which interfaces may be used.
+        /// The network interfaces that connections may use.
         package var network = NetworkPolicy()
 
         package init() {}
@@ -39,7 +39,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     private let connections: ConnectionRegister
     private let relay: TLSRelay
 
-    /// Hands a transport to `body` and shuts it down when that returns.
+    /// Runs `body` with a transport, and shuts the transport down when `body` returns.
     package static func withTransport<Answer: Sendable>(
         _ configuration: Configuration = Configuration(),
         _ body: (AsyncHTTPClientTransport) async throws -> Answer
@@ -52,7 +52,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let clients = HTTPClients(on: loops) { way, isIdentified in
             var own = tls
-            // Who we are is told to origins, not to what is between.
+            // The client certificate is presented to origins, not to proxies.
             if !isIdentified || way.isForwarding {
                 own.certificateChain = []
                 own.privateKey = nil
@@ -84,14 +84,14 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         return try result.get()
     }
 
-    /// Makes a new connection ready, on its own event loop, before anything is sent on it.
+    /// Prepares a new connection, on its event loop, before anything is sent.
     private static func prepare(
         _ channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ buffers: ReceiveBuffers,
         _ connections: ConnectionRegister
     ) -> EventLoopFuture<Void> {
         let pipeline = channel.pipeline.syncOperations
         do {
-            // What leaves this machine behind a relay is admitted there.
+            // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
             if !way.isRelayed { try connections.admit(channel) }
             let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
             var proxy: Proxy?
@@ -112,11 +112,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         }
     }
 
-    /// 200 ms: idle connections are closed long before; whoever pressed Ctrl-C has a second.
+    /// 200 ms: a shutdown waits no longer for idle connections to close, so that Ctrl-C returns quickly.
     private static let shutdownPatience: TimeAmount = .milliseconds(200)
 
-    /// Closes the connections, without waiting for those that are still being made: the client cannot break these off,
-    /// and they may take until the connect timeout. What is left ends by itself.
+    /// Closes the connections.
+    ///
+    /// Connections that are still being made are not waited for: the client cannot cancel them, and they may take until
+    /// the connect timeout.
     private static func shutDown(_ clients: HTTPClients, _ loops: MultiThreadedEventLoopGroup) async {
         let isOver = Latch()
         await withCheckedContinuation { continuation in
@@ -155,7 +157,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
     ) async throws -> Answer {
         let proxy = self.configuration.proxies.proxy(for: request.url.origin)
-        // What goes wrong on the way to a proxy is not the origin's.
+        // Errors on the way to a proxy are reported as the proxy's.
         let host = proxy.map { "\(request.url.host) through the proxy \($0)" } ?? request.url.host
         let response: HTTPClientResponse
         let start = NIODeadline.now()
@@ -176,7 +178,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         return try await consume(Self.head(response), body)
     }
 
-    /// A request as it is sent, and who sends it.
+    /// The request to send, and the client to send it with.
     private func message(
         _ request: TransportRequest, through proxy: Proxy?
     ) async throws -> (HTTPClient, HTTPClientRequest) {
@@ -186,10 +188,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         for field in request.fields where field.name != .cookie {
             message.headers.add(name: field.name.rawName, value: field.value)
         }
-        // One field over HTTP/1.1 (RFC 6265 §5.4), which HTTPFields takes apart.
+        // HTTP/1.1 requires a single `Cookie` field (RFC 6265, section 5.4), which `HTTPFields` splits.
         let cookies = request.fields[values: .cookie]
         if !cookies.isEmpty { message.headers.add(name: "Cookie", value: cookies.joined(separator: "; ")) }
-        // Where there is no certificate to show, all are served by the same connections.
+        // Without a client certificate all requests share the same connections.
         let isIdentified = request.isIdentified || self.configuration.trust.certificateFile == nil
         guard let proxy else {
             return (self.clients[.direct(self.addresses(of: origin)), isIdentified: isIdentified], message)
@@ -198,7 +200,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         case .http where origin.scheme != "http":
             return (self.clients[.tunnel(proxy, relay: nil), isIdentified: isIdentified], message)
         case .https where origin.scheme != "http":
-            // Where the connection begins that leaves this machine is the relay's to see to.
+            // The relay chooses the local address of the connection to the proxy.
             message.localAddress = nil
             let port = try await self.relay.port(to: proxy)
             return (self.clients[.tunnel(proxy, relay: port), isIdentified: isIdentified], message)
@@ -223,7 +225,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         return own.map { [$0.host: $0.address] } ?? [:]
     }
 
-    /// The address that the system has for a host.
+    /// Resolves a host's name; empty if the host is an address.
     private func lookUp(_ origin: SourceURL.Origin) async throws -> [String: String] {
         guard !origin.host.hasPrefix("["), (try? SocketAddress(ipAddress: origin.host, port: origin.port)) == nil else {
             return [:]
@@ -239,13 +241,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         return [origin.host: text]
     }
 
-    /// As much as servers and proxies take themselves; more is no description of a file.
+    /// 64 KiB and 200 fields: what servers and proxies accept themselves.
     private static let headLengthMax = 64 << 10
     private static let headFieldsMax = 200
 
-    /// The client has a bound of its own, which is to protect memory and lies higher.
+    /// Throws if a response head is too large. The client's own limit is higher.
     private static func checkSize(of response: HTTPClientResponse, host: String) throws {
-        // A colon, a space and a line's end belong to every field.
+        // Each field also has a colon, a space and a line end.
         let length = response.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         guard length <= Self.headLengthMax, response.headers.count <= Self.headFieldsMax else {
             throw Failure(
@@ -258,18 +260,20 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     private static func head(_ response: HTTPClientResponse) -> ResponseHead {
         var fields = HTTPFields()
         for (name, value) in response.headers {
-            // A name that is no token cannot be one we look for.
+            // A field whose name is not a token is ignored.
             guard let name = HTTPField.Name(name) else { continue }
             fields.append(HTTPField(name: name, value: ObsText.meaning(value, of: name)))
         }
         return ResponseHead(status: Int(response.status.code), fields: fields)
     }
 
-    /// 1 s: whoever can be reached answers sooner.
+    /// 1 s: a reachable host answers sooner.
     private static let reachPatience: TimeAmount = .seconds(1)
 
-    /// The client has one limit for connection and handshake, and does not say which took too long: whether the host can be
-    /// connected to is looked up.
+    /// Whether the host accepts connections after the client reported a connect timeout. Then the handshake took too
+    /// long.
+    ///
+    /// The client has one limit for connection and handshake, and does not report which of them exceeded it.
     private func isStalledHandshake(_ error: any Error, _ url: SourceURL) async -> Bool {
         guard error as? HTTPClientError == .connectTimeout, url.origin.scheme == "https" else { return false }
         let host = url.origin.host.hasPrefix("[") ? String(url.origin.host.dropFirst().dropLast()) : url.origin.host
@@ -280,7 +284,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     }
 
     private final class Body: ResponseBody {
-        // Used by the one task that reads the body; the client's iterator cannot say so itself.
+        // Only one task reads the body, which the client's iterator cannot express.
         nonisolated(unsafe) private var iterator: HTTPClientResponse.Body.AsyncIterator
         private let host: String
 

@@ -2,7 +2,7 @@ import NIOCore
 import SegmentedDownloadCore
 import Synchronization
 
-/// The connections that are open, and the policy that they keep to.
+/// The open connections, and the network policy they must comply with.
 final class ConnectionRegister: Sendable {
     private struct State {
         var policy = NetworkPolicy()
@@ -11,7 +11,7 @@ final class ConnectionRegister: Sendable {
 
     private let state = Mutex(State())
 
-    /// Closes what may not be any more; holds what comes to the policy.
+    /// Sets the policy and closes connections that violate it.
     func apply(_ policy: NetworkPolicy) {
         let interfaces = (try? NetworkInterface.all()) ?? []
         let forbidden = self.state.withLock { state in
@@ -21,16 +21,16 @@ final class ConnectionRegister: Sendable {
         for channel in forbidden { channel.close(promise: nil) }
     }
 
-    /// Where a connection to a host begins; absent where the system may choose.
+    /// The local address for a connection to a host; `nil` if the system chooses.
     func localAddress(to host: String) throws -> String? {
         let policy = self.state.withLock { $0.policy }
         guard policy.interfaces != nil || policy.family != nil else { return nil }
         return try policy.localAddress(to: host, among: try NetworkInterface.all())
     }
 
-    /// Takes a new connection in, on its own event loop, before anything is sent on it.
+    /// Registers a new connection, on its event loop, before anything is sent.
     ///
-    /// - Throws: ``Failure`` with code `network` if it goes over what is not allowed.
+    /// - Throws: ``Failure`` with code `network` if the connection violates the policy.
     func admit(_ channel: any Channel) throws {
         let interfaces = self.state.withLock { $0.policy } == NetworkPolicy() ? [] : try NetworkInterface.all()
         let isAllowed = self.state.withLock { state in
@@ -43,7 +43,7 @@ final class ConnectionRegister: Sendable {
             let interface = interfaces.first { $0.address.ipAddress == channel.localAddress?.ipAddress }
             let kind = interface?.isMetered == true ? "which is metered, and that" : "which"
             throw Failure(
-                .network, "the way there is over \(interface?.name ?? address), \(kind) is not allowed",
+                .network, "the connection uses \(interface?.name ?? address), \(kind) is not allowed",
                 isTransient: true)
         }
         channel.closeFuture.whenComplete { _ in

@@ -4,23 +4,23 @@ import NIOHTTP1
 import SegmentedDownloadCore
 import Synchronization
 
-/// The clients of one transport: one for each way that connections take, made when it is first taken.
+/// The HTTP clients of a transport: one for each route, created on first use.
 final class HTTPClients: Sendable {
-    /// How an origin is reached.
+    /// The route to an origin.
     enum Way: Hashable {
-        /// From here. The hosts named are where these addresses are.
+        /// A direct connection, with fixed addresses of hosts.
         case direct([String: String])
-        /// Through an HTTP proxy that is asked for whole URLs (RFC 9112 §3.2.2).
+        /// An HTTP proxy that receives requests in absolute form (RFC 9112, section 3.2.2).
         case forwarding(Proxy)
-        /// Through an HTTP proxy that is asked to connect, which is at this port here where a relay leads to it.
+        /// An HTTP proxy that receives `CONNECT`. If a relay leads to it, it is reached at this local port.
         case tunnel(Proxy, relay: Int?)
-        /// Through a SOCKS proxy, which is told these addresses instead of the hosts.
+        /// A SOCKS proxy, with addresses to send in place of host names.
         case socks(Proxy, [String: String])
 
-        /// Whether whoever is connected to is a proxy that is asked for whole URLs.
+        /// Whether requests are sent to a proxy in absolute form.
         var isForwarding: Bool { if case .forwarding = self { true } else { false } }
 
-        /// Whether it begins at a relay on this machine.
+        /// Whether the connection goes to a relay on this machine.
         var isRelayed: Bool { if case .tunnel(_, .some) = self { true } else { false } }
     }
 
@@ -38,7 +38,7 @@ final class HTTPClients: Sendable {
     private let group: any EventLoopGroup
     private let make: @Sendable (Way, Bool) -> HTTPClient.Configuration
 
-    /// - Parameter make: what the clients of a way are like, that show who we are or do not.
+    /// - Parameter make: Returns the configuration for a route, with or without the client certificate.
     init(on group: any EventLoopGroup, make: @escaping @Sendable (Way, Bool) -> HTTPClient.Configuration) {
         self.group = group
         self.make = make
@@ -46,7 +46,7 @@ final class HTTPClients: Sendable {
 
     subscript(way: Way, isIdentified isIdentified: Bool) -> HTTPClient {
         self.state.withLock { state in
-            precondition(!state.isShutDown, "a transport is used no longer than it lives")
+            precondition(!state.isShutDown, "a transport must not be used after its shutdown")
             let key = Key(way: way, isIdentified: isIdentified)
             if let client = state.clients[key] { return client }
             var configuration = self.make(way, isIdentified)
@@ -91,7 +91,7 @@ extension Credentials {
     }
 }
 
-/// Asks for whole URLs, as a proxy wants it: the scheme and the `Host` field go before the path.
+/// Rewrites request targets to absolute form for a proxy, from the `Host` field and the path.
 final class AbsoluteForm: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPClientRequestPart
     typealias OutboundOut = HTTPClientRequestPart

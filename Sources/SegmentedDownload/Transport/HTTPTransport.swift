@@ -1,27 +1,29 @@
 package import HTTPTypes
 package import SegmentedDownloadCore
 
-/// The door to the network: one request, one response whose body is read piece by piece.
+/// A transport for HTTP requests. The engine reaches the network only through this protocol.
 package protocol HTTPTransport: Sendable {
-    /// Sends a GET and hands head and body to `consume`. When it returns before the body's end the connection is closed;
-    /// otherwise it may serve another request. Redirects are not followed.
+    /// Sends a GET request and passes the response head and body to `consume`.
     ///
-    /// - Throws: ``Failure`` for what the network did, `CancellationError` when the task was cancelled, and what
+    /// If `consume` returns before the end of the body, the connection is closed; otherwise it may be reused. Redirects
+    /// are not followed.
+    ///
+    /// - Throws: ``Failure`` for a network error, `CancellationError` if the task is cancelled, and any error that
     ///   `consume` throws.
     func withResponse<Answer: Sendable>(
         to request: TransportRequest,
         _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
     ) async throws -> Answer
 
-    /// Holds every connection to a limit from now on, those of others too; absent to take it back.
+    /// Sets an owner's limit; `nil` removes it. All connections comply with the strictest limit.
     func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier)
 
-    /// Keeps every connection to a policy from now on.
+    /// Sets the network policy for all connections, open ones included.
     func apply(_ policy: NetworkPolicy)
 }
 
 extension HTTPTransport {
-    /// Where there are no interfaces, any policy is kept.
+    /// Does nothing: a simulated network has no interfaces.
     package func apply(_ policy: NetworkPolicy) {}
 }
 
@@ -29,7 +31,7 @@ extension HTTPTransport {
 package struct TransportRequest: Hashable, Sendable {
     package var url: SourceURL
     package var fields: HTTPFields
-    /// Whether a client certificate may be shown.
+    /// Whether a client certificate may be presented.
     package var isIdentified: Bool
 
     package init(url: SourceURL, fields: HTTPFields, isIdentified: Bool = true) {
@@ -39,9 +41,9 @@ package struct TransportRequest: Hashable, Sendable {
     }
 }
 
-/// A response body. Reading is pull: nothing is buffered beyond one piece.
+/// A response body, read on demand: no more than one piece is buffered.
 package protocol ResponseBody {
-    /// The next piece, or nothing once the body ended as it was framed to.
+    /// The next piece; `nil` after the end of a complete body.
     func next() async throws -> (any BodyChunk)?
 }
 

@@ -1,26 +1,27 @@
 import NIOCore
 
-/// Keeps field values that are not UTF-8 distinguishable, see ``ObsText``: in the heads of responses before they are decoded, in the
-/// heads of requests after they are encoded. Bodies pass as they are.
+/// Encodes field values that are not UTF-8, so that they stay distinguishable (see ``ObsText``): in response heads
+/// before they are decoded, in request heads after they are encoded.
 ///
-/// It sits between TLS and the encoder. A head begins with the first byte after a request, for the client sends no request before it
-/// has the response to the one before. Nothing is held back but the end of a line that has a byte from 0x80 on, until that line ends.
+/// The handler sits between TLS and the encoder. Bodies pass unchanged. A response head begins with the first byte
+/// after a request, because the client does not pipeline. Only the rest of a line with a byte from 0x80 on is held back
+/// until the line ends.
 final class HeadBytes: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    /// Present while a response's head is read.
+    /// Scans the current response head; `nil` outside of heads.
     private var scanner: HeadScanner?
-    /// The end of a line, from its first byte that is not ASCII on.
+    /// The rest of a line, beginning with its first byte that is not ASCII.
     private var held: [UInt8] = []
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard case .byteBuffer(let buffer) = Self.unwrapOutboundIn(data), buffer.readableBytes > 0 else {
             return context.write(data, promise: promise)
         }
-        // The transport sends requests without bodies: this is a head.
+        // The transport sends no request bodies, so this is a head.
         if self.scanner == nil { self.scanner = HeadScanner() }
         guard let bytes = ObsText.decoded(buffer.readableBytesView) else {
             return context.write(data, promise: promise)
@@ -32,7 +33,8 @@ final class HeadBytes: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard self.scanner != nil else { return context.fireChannelRead(data) }
         var buffer = Self.unwrapInboundIn(data)
-        // Whoever gets the end of a response may send the next request, and then what is left is looked at again.
+        // A handler further up may send the next request when it receives the end of a response, so the state is
+        // checked again.
         while buffer.readableBytes > 0 {
             let piece = self.takePiece(of: &buffer, context.channel.allocator)
             if piece.readableBytes > 0 { context.fireChannelRead(Self.wrapInboundOut(piece)) }
@@ -48,15 +50,16 @@ final class HeadBytes: ChannelDuplexHandler {
         context.fireChannelInactive()
     }
 
-    /// What is handed on next: usually all of the buffer; where something in a head is rewritten or held back, that head without what
-    /// follows it, or as much of it as has come.
+    /// The next bytes to pass on: usually the whole buffer. If part of a head is rewritten or held back, only that
+    /// head, or as much of it as has arrived.
     private func takePiece(of buffer: inout ByteBuffer, _ allocator: ByteBufferAllocator) -> ByteBuffer {
         let all = buffer.readableBytes
         guard var scanner = self.scanner else { return buffer.readSlice(length: all) ?? buffer }
         let (count, isASCII) = buffer.withUnsafeReadableBytes { scanner.scan($0) }
         self.scanner = scanner.isDone ? nil : scanner
         if isASCII, self.held.isEmpty {
-            // An interim head is followed by another, a final one by what is not looked at.
+            // An interim head is followed by another head. A final one is followed by a body, which is passed on with
+            // it.
             return buffer.readSlice(length: scanner.isDone ? all : count) ?? buffer
         }
         var piece = allocator.buffer(capacity: count)
@@ -72,7 +75,7 @@ final class HeadBytes: ChannelDuplexHandler {
             }
         }
         if scanner.isDone {
-            // Nothing but a head that is given up ends within a line.
+            // Only a head that exceeds the limit ends within a line.
             piece.writeBytes(self.held)
             self.held = []
         }
@@ -80,24 +83,24 @@ final class HeadBytes: ChannelDuplexHandler {
     }
 }
 
-/// Finds the end of a response's head, as llhttp sees it: the first line without a character after one that has some.
+/// Finds the end of a response head as llhttp does: the first empty line after a line that is not empty.
 struct HeadScanner {
     /// 128 KiB: twice what the transport accepts.
     private static let lengthMax = 128 << 10
 
-    /// `HTTP/1.1 103`, as far as it has come: the beginning of the first line.
+    /// The first bytes of the first line, up to the length of `HTTP/1.1 103`.
     private var start: [UInt8] = []
     private var length = 0
     private var isStarting = true
     private var isLineEmpty = true
-    /// Whether no more of this connection's bytes are looked at before the next request.
+    /// Whether the rest of this connection's bytes are ignored until the next request.
     private(set) var isDone = false
 
     private static let startLength = "HTTP/1.1 103".utf8.count
 
-    /// Looks at bytes up to the end of a head, or at all.
+    /// Scans bytes up to the end of a head or of the buffer.
     ///
-    /// - Returns: how many were looked at, and whether all these are ASCII.
+    /// - Returns: The number of bytes scanned, and whether all of them are ASCII.
     mutating func scan(_ bytes: UnsafeRawBufferPointer) -> (count: Int, isASCII: Bool) {
         var isASCII = true
         for (index, byte) in bytes.enumerated() {
@@ -107,7 +110,9 @@ struct HeadScanner {
         return (bytes.count, isASCII)
     }
 
-    /// - Returns: whether a head ends with this byte, or is none.
+    /// Processes a byte.
+    ///
+    /// - Returns: Whether the head ends with this byte, or the bytes are not a head.
     private mutating func take(_ byte: UInt8) -> Bool {
         self.length += 1
         switch byte {
@@ -117,7 +122,7 @@ struct HeadScanner {
                 self.isStarting = false
                 break
             }
-            // Empty lines before the first are skipped.
+            // Empty lines before the status line are skipped.
             guard !self.isStarting else { break }
             if self.isInterim { self = HeadScanner() } else { self.isDone = true }
             return true
@@ -130,10 +135,10 @@ struct HeadScanner {
         return self.isDone
     }
 
-    /// Whether it may be one: what is none is the decoder's business.
+    /// Whether the bytes so far may be a status line. The decoder reports others as errors.
     private var isResponse: Bool { zip(self.start, "HTTP/".utf8).allSatisfy { $0 == $1 } }
 
-    /// Whether another head follows, as it does behind 100 and 103; what follows 101 is no HTTP.
+    /// Whether another head follows, as after 100 and 103. A 101 is followed by another protocol.
     private var isInterim: Bool {
         let digits = self.start.suffix(3)
         return self.start.count == Self.startLength && digits.first == UInt8(ascii: "1")

@@ -7,13 +7,13 @@ import SegmentedDownloadCore
     import Foundation
 #endif
 
-/// An address of this machine, and the interface it belongs to.
+/// An address of this machine and its interface.
 struct NetworkInterface: Hashable, Sendable {
     var name: String
     var address: SocketAddress
     var isMetered: Bool
 
-    /// Those that are up, as `getifaddrs(3)` has them.
+    /// The interfaces that are up (`getifaddrs(3)`).
     static func all() throws -> [NetworkInterface] {
         try System.enumerateDevices().compactMap { device in
             guard let address = device.address else { return nil }
@@ -21,7 +21,7 @@ struct NetworkInterface: Hashable, Sendable {
         }
     }
 
-    /// By the kind of device that `/sys/class/net` tells, as far as it tells any.
+    /// Whether the device type in `/sys/class/net` is a metered one.
     private static func isMetered(_ name: String) -> Bool {
         guard !name.hasPrefix("ppp") else { return true }
         let facts = (try? String(contentsOfFile: "/sys/class/net/\(name)/uevent", encoding: .utf8)) ?? ""
@@ -30,7 +30,7 @@ struct NetworkInterface: Hashable, Sendable {
 }
 
 extension NetworkPolicy {
-    /// Whether a connection may begin at an address.
+    /// Whether a connection may use a local address.
     func allows(_ local: SocketAddress, among interfaces: [NetworkInterface]) -> Bool {
         guard self.family?.covers(local) ?? true else { return false }
         let own = interfaces.filter { $0.address.ipAddress == local.ipAddress }
@@ -39,19 +39,19 @@ extension NetworkPolicy {
         return allowed.contains { name in own.contains { $0.name == name } || Self.isSame(name, local) }
     }
 
-    /// Where a connection to a host begins; absent where the system may choose.
+    /// The local address for a connection to a host; `nil` if the system chooses.
     ///
-    /// - Throws: ``Failure`` with code `network` where nothing that is allowed can reach it.
+    /// - Throws: ``Failure`` with code `network` if no allowed address can reach the host.
     func localAddress(to host: String, among interfaces: [NetworkInterface]) throws(Failure) -> String? {
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         let target = try? SocketAddress(ipAddress: bare, port: 0)
         if let target, let family = self.family, !family.covers(target) {
-            throw Failure(.network, "\(host) is no \(family.name) address, and others are not allowed")
+            throw Failure(.network, "\(host) is not an \(family.name) address, and only \(family.name) is allowed")
         }
-        // A connection that begins at any address of one family ends at one of it.
+        // Binding to the any-address of a family restricts the connection to that family.
         guard let allowed = self.interfaces else { return self.family?.anyAddress }
         let addresses = allowed.flatMap { name in
-            // One that no interface has may be this machine's all the same, such as 127.0.0.2; the system knows.
+            // The address need not belong to an interface: 127.0.0.2, for example, does not. The system decides.
             if let address = try? SocketAddress(ipAddress: name, port: 0) { return [address] }
             return interfaces.filter { $0.name == name && !$0.isLinkLocal }.map(\.address)
         }.filter { self.allows($0, among: interfaces) }
@@ -99,6 +99,7 @@ extension NetworkPolicy.Family {
 }
 
 extension NetworkInterface {
-    /// Of use within one network only, and only with the interface's name (RFC 4291 §2.5.6).
+    /// Whether the address is link-local, which is valid only within one network and with the interface's name (RFC
+    /// 4291, section 2.5.6).
     var isLinkLocal: Bool { self.address.ipAddress?.lowercased().hasPrefix("fe80:") == true }
 }

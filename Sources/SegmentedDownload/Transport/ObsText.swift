@@ -1,15 +1,16 @@
 import HTTPTypes
 
-/// Carries field values that are not UTF-8 through NIO, which decodes every field value as UTF-8.
+/// Encodes field values that are not UTF-8, because NIO decodes every field value as UTF-8.
 ///
-/// A byte from 0x80 on travels as the private-use character U+F780…U+F7FF. NIO would replace it by U+FFFD, and two different entity
-/// tags would look the same. A line that is UTF-8 stays as it is, unless it has one of these characters itself: so different bytes
-/// are different texts, and a tag goes back to the server as the bytes that came (RFC 9110 §5.5, §8.8.3).
+/// A byte from 0x80 on becomes the private-use character U+F780…U+F7FF. NIO would replace it by U+FFFD, and two
+/// different entity tags would compare equal. A line that is valid UTF-8 is unchanged unless it contains one of these
+/// characters. So different bytes have different encodings, and a tag is sent back as the bytes that were received (RFC
+/// 9110, sections 5.5 and 8.8.3).
 enum ObsText {
-    /// The character of byte 0x00, were there one.
+    /// The code point that byte 0x00 would be mapped to.
     private static let base: UInt32 = 0xF700
 
-    /// A piece of a head's line as it is handed to the decoder; absent where that is as it came.
+    /// The encoded form of part of a head's line; `nil` if it is unchanged.
     static func encoded(_ line: some Collection<UInt8>) -> [UInt8]? {
         if let text = String(validating: line, as: UTF8.self), !text.unicodeScalars.contains(where: Self.isByte) {
             return nil
@@ -27,9 +28,9 @@ enum ObsText {
         return bytes
     }
 
-    /// A request's head as it is sent; absent where that is as the encoder wrote it.
+    /// The bytes of an encoded request head; `nil` if they are unchanged.
     static func decoded(_ head: some Collection<UInt8>) -> [UInt8]? {
-        // The first byte of each of these characters.
+        // 0xEF is the first byte of each of these characters in UTF-8.
         guard head.contains(0xEF) else { return nil }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(head.count)
@@ -39,10 +40,10 @@ enum ObsText {
         return bytes
     }
 
-    /// What a field's value means.
+    /// Decodes a field's value for its use.
     ///
-    /// A validator is compared and sent back, so it stays exact. In a reference each byte is an octet of its own, percent-encoded
-    /// (RFC 3986 §2.1). All else is text for people, in Latin-1.
+    /// A validator is compared and sent back, so it stays encoded. In `Location` each such byte is percent-encoded (RFC
+    /// 3986, section 2.1). Any other field is decoded as Latin-1 text.
     static func meaning(_ value: String, of name: HTTPField.Name) -> String {
         guard name != .eTag, name != .lastModified, value.unicodeScalars.contains(where: Self.isByte) else {
             return value

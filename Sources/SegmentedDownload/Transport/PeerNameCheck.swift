@@ -9,18 +9,19 @@ import SegmentedDownloadCore
     import Musl
 #endif
 
-/// Lets no request out to a server whose certificate is not for the very host that is asked.
+/// Rejects requests to a server whose certificate does not cover the requested host.
 ///
-/// NIOSSL also takes a certificate for the *address* that a name led to. Whoever can answer for name servers and has a certificate
-/// for an address of his own, which anybody can get, could be any host (RFC 9525 §6.1 compares what the client was told).
+/// NIOSSL also accepts a certificate for the *address* that a name resolved to. An attacker who controls name
+/// resolution and has a certificate for its own address could impersonate any host. RFC 9525, section 6.1 requires a
+/// comparison with the name that the client was given.
 final class PeerNameCheck: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPClientRequestPart
     typealias OutboundOut = HTTPClientRequestPart
 
     private let names: CertificateNames
-    /// Who is connected to; absent, whom each request is for.
+    /// The host connected to; `nil` if it is the host of each request.
     private let host: String?
-    /// The one that was found right.
+    /// The last host that was verified.
     private var known: String?
 
     init(_ certificate: NIOSSLCertificate, host: String?) {
@@ -42,7 +43,7 @@ final class PeerNameCheck: ChannelOutboundHandler, RemovableChannelHandler {
         context.write(data, promise: promise)
     }
 
-    /// Without its port.
+    /// The `Host` field without its port.
     private static func host(of head: HTTPRequestHead) -> String {
         let field = head.headers.first(name: "host") ?? ""
         guard let colon = field.lastIndex(of: ":"), !field[colon...].contains("]") else { return field }
@@ -50,7 +51,7 @@ final class PeerNameCheck: ChannelOutboundHandler, RemovableChannelHandler {
     }
 }
 
-/// The names that a certificate is for, as far as hosts can have them.
+/// The names and addresses that a certificate covers.
 struct CertificateNames {
     private let names: [String]
     private let addresses: [[UInt8]]
@@ -73,8 +74,11 @@ struct CertificateNames {
         self.init(names: names, addresses: addresses)
     }
 
-    /// An address is covered by itself only, a name by itself or by a wildcard in the place of its first label (RFC 9525 §6.3). A
-    /// certificate without any is an old one, whose common name has been compared.
+    /// Whether the certificate covers a host.
+    ///
+    /// An address must match exactly. A name matches itself, or a wildcard in place of its first label (RFC 9525,
+    /// section 6.3). A certificate without alternative names is accepted here, because NIOSSL has compared its common
+    /// name.
     func cover(_ host: String) -> Bool {
         guard !self.names.isEmpty || !self.addresses.isEmpty else { return true }
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host.lowercased()
@@ -89,12 +93,12 @@ struct CertificateNames {
         }
     }
 
-    /// What is wrong with a certificate of these names for a host, if something is.
+    /// The failure if the certificate does not cover a host, else `nil`.
     func failure(for host: String) -> Failure? {
         guard !self.cover(host) else { return nil }
         return Failure(
             .tls, "\(host.printable): the certificate is for another host (\(self.text.printable))",
-            hint: "Somebody may stand between; --insecure does not check")
+            hint: "The connection may be intercepted; --insecure skips this check")
     }
 
     private var text: String {

@@ -1,32 +1,32 @@
 import NIOCore
 import Synchronization
 
-/// How large a connection's receive buffers are: large while connections are few, for each is paid in memory.
+/// Chooses the length of receive buffers: large while there are few connections.
 ///
-/// Every buffer handed up costs a change of threads; the figures are in `Design.md`.
+/// Each buffer passed up costs a thread switch; `Design.md` has the measurements.
 final class ReceiveBuffers: Sendable {
-    /// 1 MiB: from here on a larger one saves no more time.
+    /// 1 MiB: a larger buffer is not faster.
     static let lengthMax = 1 << 20
 
-    /// 2 MiB: what all buffers may take together, as long as each has its minimum. Memory holds each about twice: one is
-    /// being filled while another is written.
+    /// 2 MiB: the total length of all buffers, unless each has its minimum already. Twice that is in memory: one buffer
+    /// is filled while another is written.
     static let totalMax = 2 << 20
 
-    /// 128 KiB: with less, the calls cost more than the copying.
+    /// 128 KiB: below this the calls cost more than the copying.
     static let lengthMin = 128 << 10
 
-    /// Decryption holds the same bytes several times over, and gains little from more at once.
+    /// 8: decryption holds the same bytes several times and gains little from longer buffers.
     static let copiesTLS = 8
 
-    /// 16 KiB: a smaller one costs more calls than it smooths, and holds not even a whole record of TLS.
+    /// 16 KiB: a shorter buffer costs more calls than it helps, and cannot hold a whole TLS record.
     static let lengthLeast = 16 << 10
 
-    /// While a piece is written the next one comes, and the client asks for no more before that one is taken. Where there is
-    /// encryption it is decrypted from a buffer as long.
+    /// The number of pieces in memory for one connection: the piece being written and the next one, and with TLS the
+    /// bytes that the next one is decrypted from.
     private static func piecesHeld(isTLS: Bool) -> Int { isTLS ? 3 : 2 }
 
-    /// The longest record of TLS with its frame, of which the beginning may have come with one piece and the end with the next: so
-    /// much longer each of them may be.
+    /// 17 KiB: the longest TLS record with its frame. A record may be split between two pieces, so each piece may be
+    /// longer by this much.
     private static let recordLength = 17 << 10
 
     private struct State {
@@ -35,11 +35,11 @@ final class ReceiveBuffers: Sendable {
     }
 
     private let state = Mutex(State())
-    // Read for every buffer, by the thread that reads all sockets.
+    // Read for every buffer, by the event loop's thread.
     private let lengthPlain = Atomic(ReceiveBuffers.lengthMax)
     private let lengthTLS = Atomic(ReceiveBuffers.lengthMax)
 
-    /// Holds all connections, also those that are open, to another limit.
+    /// Sets an owner's limit; `nil` removes it. It also applies to open connections.
     func update(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {
         self.state.withLock { state in
             state.limits.update(limits, for: owner)
@@ -49,7 +49,7 @@ final class ReceiveBuffers: Sendable {
         }
     }
 
-    /// A power of two, for no other capacity is ever allocated.
+    /// Rounded down to a power of two, because the allocator uses only such capacities.
     private static func length(within limits: ReceiveLimits, isTLS: Bool) -> Int {
         let share = limits.memory.map { $0 / Self.piecesHeld(isTLS: isTLS) - (isTLS ? Self.recordLength : 0) }
         let wanted = [share, limits.pieceLength].compactMap { $0 }.min() ?? Self.lengthMax
@@ -57,12 +57,12 @@ final class ReceiveBuffers: Sendable {
         return 1 << (Int.bitWidth - 1 - length.leadingZeroBitCount)
     }
 
-    /// The longest buffer there may be now.
+    /// The maximum length of a buffer at present.
     func lengthAllowed(isTLS: Bool) -> Int {
         isTLS ? self.lengthTLS.load(ordering: .relaxed) : self.lengthPlain.load(ordering: .relaxed)
     }
 
-    /// The buffers of one more connection.
+    /// Creates the allocator for one more connection.
     func take(isTLS: Bool) -> ReceiveAllocator {
         let count = self.state.withLock { state in
             state.openCount += 1
@@ -73,20 +73,20 @@ final class ReceiveBuffers: Sendable {
         return ReceiveAllocator(length: length) { self.lengthAllowed(isTLS: isTLS) }
     }
 
-    /// A connection is closed.
+    /// Records that a connection was closed.
     func giveBack() {
         self.state.withLock { $0.openCount -= 1 }
     }
 }
 
-/// Makes one connection's receive buffers, of the length it was given when it was opened, or shorter while that is wanted.
+/// Allocates a connection's receive buffers, of a fixed length or shorter while a limit requires it.
 ///
-/// The channel keeps one buffer to use it again, and never makes it shorter: once a shorter one is wanted than it has kept, it must
-/// not be told a size, for only then it asks for a buffer each time.
+/// The channel reuses its buffer and never shortens it. Only if no size is given does it request a new buffer, so no
+/// size is given while the limit is below the length of the reused buffer.
 final class ReceiveAllocator: RecvByteBufferAllocator {
     private let length: Int
     private let lengthAllowed: @Sendable () -> Int
-    // Used by the channel's thread only.
+    // Used only by the channel's thread.
     private let next = Atomic(0)
     private let kept = Atomic(0)
 
@@ -95,7 +95,7 @@ final class ReceiveAllocator: RecvByteBufferAllocator {
         self.lengthAllowed = lengthAllowed
     }
 
-    /// Called before every read.
+    /// The size of the next buffer; `nil` makes the channel request one. Called before every read.
     func nextBufferSize() -> Int? {
         let next = min(self.length, self.lengthAllowed())
         self.next.store(next, ordering: .relaxed)
@@ -108,6 +108,6 @@ final class ReceiveAllocator: RecvByteBufferAllocator {
         allocator.buffer(capacity: self.next.load(ordering: .relaxed))
     }
 
-    /// Always "may grow": a buffer that is too long would be used again otherwise.
+    /// Always `true` (may grow); otherwise the channel would reuse a buffer that is too long.
     func record(actualReadBytes: Int) -> Bool { true }
 }

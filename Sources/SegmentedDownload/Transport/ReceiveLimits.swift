@@ -1,8 +1,9 @@
-/// How much one connection may take from the network before what it took is written.
+/// Limits on what one connection may receive before it is written.
 package struct ReceiveLimits: Hashable, Sendable {
-    /// Bytes in memory, in whatever form; absent for no limit.
+    /// The maximum number of bytes in memory; `nil` for no limit.
     package var memory: Int?
-    /// Bytes at once; absent for no limit. Where a rate is limited, more would come in jerks.
+    /// The maximum number of bytes per read; `nil` for no limit. Under a rate limit longer reads would arrive in
+    /// bursts.
     package var pieceLength: Int?
 
     package init(memory: Int? = nil, pieceLength: Int? = nil) {
@@ -10,7 +11,7 @@ package struct ReceiveLimits: Hashable, Sendable {
         self.pieceLength = pieceLength
     }
 
-    /// What keeps to both.
+    /// The stricter of both limits.
     func stricter(_ other: ReceiveLimits) -> ReceiveLimits {
         ReceiveLimits(
             memory: Self.min(self.memory, other.memory), pieceLength: Self.min(self.pieceLength, other.pieceLength))
@@ -21,16 +22,17 @@ package struct ReceiveLimits: Hashable, Sendable {
     }
 }
 
-/// The limits of all who use a transport: each connection keeps to the strictest, for any of them may come to use it.
+/// The limits of all groups that share a transport. Any connection may serve any group, so the strictest limit applies
+/// to all.
 package struct SharedReceiveLimits: Sendable {
-    /// As many as there are groups at once.
+    /// One entry for each group.
     private var limits: [(owner: ObjectIdentifier, limits: ReceiveLimits)] = []
 
     package init() {}
 
     package private(set) var strictest = ReceiveLimits()
 
-    /// Sets what one of them wants, or forgets it.
+    /// Sets or removes an owner's limit.
     package mutating func update(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {
         self.limits.removeAll { $0.owner == owner }
         if let limits { self.limits.append((owner, limits)) }

@@ -2,37 +2,39 @@ package import HTTPTypes
 package import SegmentedDownloadCore
 import Synchronization
 
-/// Finds the way from a source to where its bytes are, and keeps to it.
+/// Follows redirects from a source to its bytes, and remembers the target.
 ///
-/// The target of a redirect is remembered, so that every segment comes from the same place and is asked for once; it is
-/// forgotten when it stops working, as a signed URL does when it expires. What the user sends goes to the origin he named
-/// only (RFC 9110 §15.4; curl's CVE-2022-27774 tells why the port counts).
+/// All segments are requested from the remembered target. It is forgotten when it stops working, for example when a
+/// signed URL expires. Fields, credentials and cookies of the user are sent only to the source's own origin (RFC 9110,
+/// section 15.4; curl's CVE-2022-27774 shows why the port counts).
 package final class RedirectFollower: Sendable {
     private let source: SourceURL
     private let fields: HTTPFields
     private let access: Access
     private let transport: any HTTPTransport
     private let isNamed: Bool
-    /// Where a redirect leads, and what is said of the file there on the way.
+    /// The target of a redirect, and the file that redirects on the way described.
     private struct Target {
         var url: SourceURL
         var linked: LinkedFile?
     }
 
     private struct Route {
-        /// Where the source led the last time.
+        /// The target that the source last led to.
         var pinned: Target?
-        /// Where the last request was redirected to, in order.
+        /// The targets of the redirects of the last request, in order.
         var hops: [SourceURL] = []
-        /// Whether a response with bytes has ever come.
+        /// Whether any response had bytes.
         var hasWorked = false
     }
 
     private let route = Mutex(Route())
 
+    /// Creates a follower.
+    ///
     /// - Parameters:
-    ///   - fields: what the user sends along, to the source's own origin only.
-    ///   - isNamed: whether the source is the user's choice.
+    ///   - fields: The user's fields, which are sent to the source's own origin only.
+    ///   - isNamed: Whether the user named the source.
     package init(
         source: SourceURL, fields: HTTPFields, access: Access, transport: any HTTPTransport, isNamed: Bool = true
     ) {
@@ -43,29 +45,30 @@ package final class RedirectFollower: Sendable {
         self.transport = transport
     }
 
-    /// How often one request asks the source for another target because a new one has expired already: twice in a row is no
-    /// accident.
+    /// 1: how often one request returns to the source because a new target has already expired. Twice in a row is not a
+    /// coincidence.
     private static let renewalsMax = 1
 
     private var hasWorked: Bool { self.route.withLock { $0.hasWorked } }
 
-    /// Where the bytes come from: the last redirect's target, or the source itself.
+    /// The URL that the bytes come from: the last redirect's target, or the source itself.
     package var current: SourceURL { self.route.withLock { $0.pinned?.url } ?? self.source }
 
-    /// Where the last request was redirected to, in order.
+    /// The targets of the redirects of the last request, in order.
     var hops: [SourceURL] { self.route.withLock { $0.hops } }
 
     private enum Step<Answer: Sendable>: Sendable {
         case done(Answer)
         case redirected(SourceURL, LinkedFile?)
-        /// The remembered target does not work any more.
+        /// The remembered target no longer works.
         case expired
     }
 
-    /// Asks for a range and hands the first response that is no redirect to `consume`, with the digests that it and the redirects
-    /// before it say.
+    /// Requests a range, follows redirects, and passes the first other response to `consume`, with the digests that it
+    /// and the redirects stated.
     ///
-    /// - Parameter isBroken: asked after an error, whether the place asked is to blame, and not we that gave it up.
+    /// - Parameter isBroken: Called after an error; returns whether the server is at fault, and the request was not
+    ///   given up here.
     package func withResponse<Answer: Sendable>(
         to range: RangeRequest, isBroken: @Sendable () -> Bool = { true },
         _ consume: (ResponseHead, RangeResponse, AnnouncedDigests, any ResponseBody) async throws -> Answer
@@ -77,7 +80,7 @@ package final class RedirectFollower: Sendable {
         var renewals = 0
         while true {
             let isPinned = url != self.source && redirects == 0
-            // One that is new may have expired on the way to it, if the source ever led to anything.
+            // A new target may already have expired when it is requested, but only if the source has ever led to bytes.
             let mayExpire = isPinned || redirects > 0 && renewals < Self.renewalsMax && self.hasWorked
             let request = TransportRequest(
                 url: url, fields: self.fields(for: url, range), isIdentified: self.isIdentified(to: url))
@@ -98,14 +101,14 @@ package final class RedirectFollower: Sendable {
                     return .done(try await consume(head, response, announced, body))
                 }
             } catch {
-                // A target that breaks is asked for anew the next time: the source may know a better one.
+                // After an error the source is asked again next time: it may lead to a better target.
                 if isPinned, isBroken() { self.route.withLock { $0.pinned = nil } }
                 throw error
             }
             switch step {
             case .done(let answer): return answer
             case .expired:
-                // Another request may have found a new one meanwhile.
+                // Another request may have found a new target meanwhile.
                 self.route.withLock { if $0.pinned?.url == url { $0.pinned = nil } }
                 url = self.source
                 linked = nil
@@ -120,7 +123,7 @@ package final class RedirectFollower: Sendable {
         }
     }
 
-    /// Remembers where a response came from.
+    /// Remembers the target that a response came from.
     private func arrive(at target: Target, with response: RangeResponse) {
         self.route.withLock { route in
             route.pinned = target.url == self.source ? nil : target
@@ -128,7 +131,7 @@ package final class RedirectFollower: Sendable {
         }
     }
 
-    /// The resource that a URL answers for.
+    /// The resource that a target represents.
     private func locator(of target: SourceURL) -> ResourceLocator {
         .named(ResourceName(requested: self.source.resourceText, target: target.resourceText))
     }
@@ -152,7 +155,7 @@ package final class RedirectFollower: Sendable {
         return target
     }
 
-    /// Whether a place is shown who the user is.
+    /// Whether the user's fields, cookies and client certificate may be sent to a URL.
     private func isIdentified(to url: SourceURL) -> Bool {
         self.isNamed && (url.origin == self.source.origin || self.access.trustsRedirects)
     }
@@ -168,7 +171,7 @@ package final class RedirectFollower: Sendable {
             fields[.userAgent] = self.fields[.userAgent] ?? "segdl/\(SegmentedDownloadVersion.string)"
         }
         if fields[.accept] == nil { fields[.accept] = "*/*" }
-        // Ranges count coded bytes, so a coding would make segments of something else than the file.
+        // Ranges count encoded bytes. With a content coding the segments would not be parts of the file.
         fields[.acceptEncoding] = "identity"
         fields[.range] = range.rangeFieldValue
         fields[.ifRange] = range.ifRangeFieldValue

@@ -6,11 +6,11 @@ import NIOTLS
 import SegmentedDownloadCore
 import Synchronization
 
-/// Puts TLS around what goes to a proxy that wants it.
+/// Forwards connections to a proxy that is reached over TLS.
 ///
-/// AsyncHTTPClient asks only proxies that speak plain HTTP to connect. It is led here instead, to a port on loopback, from where all
-/// goes on to the proxy as it comes, over TLS. Whoever else finds that port gets no further than to the proxy itself: its
-/// credentials are the client's to show.
+/// AsyncHTTPClient sends `CONNECT` only to proxies over plain HTTP. It connects to a port on loopback instead, from
+/// which the relay forwards all bytes to the proxy over TLS. Another process that finds the port gets no further than
+/// the proxy, because the relay holds no credentials.
 final class TLSRelay: Sendable {
     private struct State {
         var ports: [Proxy: EventLoopFuture<Int>] = [:]
@@ -31,7 +31,7 @@ final class TLSRelay: Sendable {
         self.connections = connections
     }
 
-    /// Where the way to a proxy begins.
+    /// The local port that leads to a proxy.
     func port(to proxy: Proxy) async throws -> Int {
         let port = try self.state.withLock { state in
             if let port = state.ports[proxy] { return port }
@@ -47,13 +47,13 @@ final class TLSRelay: Sendable {
         }
     }
 
-    /// Why the last connection to a proxy came to nothing, if that was since some moment.
+    /// The error of the last connection to a proxy, if it occurred after `start`.
     func failure(of proxy: Proxy, since start: NIODeadline) -> (any Error)? {
         self.state.withLock { state in state.failures[proxy].flatMap { $0.at >= start ? $0.error : nil } }
     }
 
     private func listen(for proxy: Proxy) throws -> EventLoopFuture<Int> {
-        // Who we are is told to origins, not to what is between.
+        // The client certificate is presented to origins, not to proxies.
         var tls = try self.configuration.trust.tlsConfiguration()
         tls.certificateChain = []
         tls.privateKey = nil
@@ -67,7 +67,7 @@ final class TLSRelay: Sendable {
             }
     }
 
-    /// Connects a client that has come to its proxy; until then nothing is read of it.
+    /// Connects an accepted client to its proxy. Nothing is read from the client until then.
     private func lead(_ client: any Channel, to proxy: Proxy, _ context: NIOSSLContext) -> EventLoopFuture<Void> {
         let patience = TimeAmount.nanoseconds(self.configuration.connectTimeout.inNanoseconds)
         var bootstrap = ClientBootstrap(group: client.eventLoop).connectTimeout(patience)
@@ -85,7 +85,7 @@ final class TLSRelay: Sendable {
             }
             do {
                 try self.connections.admit(server)
-                // An address is no server name (RFC 6066 §3).
+                // A server name must not be an address (RFC 6066, section 3).
                 let isAddress = (try? SocketAddress(ipAddress: proxy.host, port: proxy.port)) != nil
                 let tls = try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : proxy.host)
                 let name = self.configuration.trust.verifiesCertificates ? proxy.host : nil
@@ -113,12 +113,12 @@ final class TLSRelay: Sendable {
     }
 }
 
-/// Waits until a connection is encrypted, with a server that is who it should be.
+/// Waits for the TLS handshake and verifies the server's name.
 private final class HandshakeWait: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     private let isMade: EventLoopPromise<Void>
-    /// Whom the certificate is to be for, `nil` for whomever it is.
+    /// The host that the certificate must cover; `nil` for any.
     private let host: String?
 
     init(_ isMade: EventLoopPromise<Void>, host: String?) {
@@ -154,7 +154,7 @@ private final class HandshakeWait: ChannelInboundHandler, RemovableChannelHandle
     }
 }
 
-/// One end of two connections that are one: what comes in here goes out there, no faster than it is taken there.
+/// One end of two joined connections: bytes received at one end are sent at the other, with back-pressure.
 private final class Junction: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -205,7 +205,7 @@ private final class Junction: ChannelDuplexHandler {
         context.fireChannelWritabilityChanged()
     }
 
-    /// What came before is sent on before the other end is closed, which would throw it away.
+    /// Sends what was received before the other end is closed.
     func channelInactive(context: ChannelHandlerContext) {
         if let there = self.other?.context {
             let isSent = there.eventLoop.makePromise(of: Void.self)
@@ -215,7 +215,7 @@ private final class Junction: ChannelDuplexHandler {
         context.fireChannelInactive()
     }
 
-    /// Whoever breaks off is gone.
+    /// Closes this end, which closes the other one.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         context.close(promise: nil)
     }

@@ -65,7 +65,7 @@ struct StandardOutputTests {
         try await withOptionScene { origin, command in
             let cut = origin.url("/72M/f.bin?ranges=no&etag=none&last-modified=none&reset-after=20M:1")
             let outcome = try await command.run(["-o", "-", cut], shell: #""$0" "$@" > out"#)
-            #expect(outcome.status == 3 && outcome.errors.contains("handed on"), "\(outcome)")
+            #expect(outcome.status == 3 && outcome.errors.contains("written to the output"), "\(outcome)")
             let changed = origin.url("/72M/f.bin?seed=3&change-after=2:4&reset-after=9M:2")
             let other = try await command.run(
                 ["-s", "2", "--on-change", "restart", "-o", "-", changed], shell: #""$0" "$@" > out"#)
