@@ -99,7 +99,7 @@ public struct Origin: Sendable {
         return "\(self.configuration.tls ? "https" : "http")://\(authority):\(self.port)\(pathAndQuery)"
     }
 
-    /// The URL of a resource without its query. The origin remembers the query and may get another one, so that one URL
+    /// The URL of a resource without its query. The origin keeps the query until it gets another one, so that one URL
     /// can change its behaviour.
     public func plainURL(_ resource: String) -> String {
         let mark = resource.firstIndex(of: "?") ?? resource.endIndex

@@ -7,7 +7,7 @@ import TestSupport
 struct Bench: Sendable {
     let lab: Lab
     let folder: String
-    /// Each case has a path of its own, because the origin counts and remembers by path.
+    /// Each case has a path of its own, because the origin has counts and state for each path.
     let name: String
 
     static let fileName = "f.bin"
@@ -57,7 +57,7 @@ struct Bench: Sendable {
         earlier.options = ["-s", "3"]
         switch scenario.beginning {
         case .nothing: break
-        case .otherFile: try Data("somebody's own".utf8).write(to: URL(fileURLWithPath: self.path(.destination)))
+        case .otherFile: try Data("the user's own".utf8).write(to: URL(fileURLWithPath: self.path(.destination)))
         case .paused:
             // On a busy machine little may have been read before the pause; a pause that early leaves nothing.
             for _ in 0..<10 where !self.exists(.manifest) {
@@ -115,7 +115,7 @@ struct Bench: Sendable {
     func destination(_ scenario: Scenario) -> Destination {
         let path = self.path(.destination)
         guard let bytes = FileManager.default.contents(atPath: path)?.prefix(32) else { return .absent }
-        if bytes == Data("somebody's own".utf8) { return .other }
+        if bytes == Data("the user's own".utf8) { return .other }
         return OriginContent(seed: scenario.seed).firstMismatch(inFileAt: path, length: scenario.length)
             .map { .wrong(at: $0) } ?? .right
     }

@@ -203,7 +203,7 @@ struct FaultScene: Sendable {
         }
         for phrase in run.hides {
             let isSaid = text.contains(self.expand(phrase))
-            #expect(!isSaid, "\"\(phrase)\" is said: \(outcome)")
+            #expect(!isSaid, "\"\(phrase)\" is printed: \(outcome)")
         }
         // For every run: one line for a failure, with its code, and no control sequence.
         let failures = outcome.errors.split(separator: "\n").filter { $0.contains("segdl: error") }

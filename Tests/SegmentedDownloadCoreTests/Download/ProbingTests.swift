@@ -411,7 +411,7 @@ struct ProbingTests {
         #expect(script.failure?.code == .changed)
     }
 
-    @Test("--continue must fails where there is nothing, --continue no begins anew")
+    @Test("--continue must fails if there is nothing to resume, --continue no starts over")
     func continuation() {
         var script = Script { $0.continuation = .must }
         script.tell(.surveyed(.nothing))
@@ -424,7 +424,7 @@ struct ProbingTests {
 
     // MARK: A finished file
 
-    @Test("A finished file is asked about with If-None-Match, and 304 or an equal tag says that it is current")
+    @Test("A finished file is revalidated with If-None-Match, and a 304 or an equal tag confirms it")
     func compares() {
         for response in [RangeResponse.notModified, .partial(ByteRange(0..<1), Self.strong), .whole(Self.strong)] {
             var script = Self.comparing()
@@ -464,7 +464,7 @@ struct ProbingTests {
         }
     }
 
-    @Test("A destination that the response names is surveyed anew")
+    @Test("A destination that the response names is surveyed again")
     func found() {
         var script = Script()
         script.tell(.surveyed(.nothing))

@@ -37,7 +37,7 @@ struct DisputeTests {
         if isOrdered { script.tell(.revised) }
     }
 
-    @Test("A mirror that contradicts during an open dispute is not judged by it")
+    @Test("A mirror that contradicts during an open dispute is compared again after it")
     func twoAccusers() throws {
         var script = try Self.sampling()
         let samples = Self.samples(script)
@@ -149,7 +149,7 @@ struct DisputeTests {
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b", "c"])
     }
 
-    @Test("A source that was compared with bytes being withdrawn is not judged by it")
+    @Test("A comparison with bytes being withdrawn rejects no source")
     func condemned() throws {
         var script = try Self.mirroring()
         let first = try #require(Self.order(&script, from: SourceID(1)))

@@ -13,7 +13,7 @@ struct NetrcTests {
     @Test("The first entry of a host counts, else the default; comments, macros and other words are skipped")
     func entries() throws {
         let text = """
-            # machine a login nobody
+            # machine a login unused
             machine A.example login x account y password z
             macdef init
             machine a.example login macro

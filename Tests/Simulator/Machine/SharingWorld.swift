@@ -295,7 +295,7 @@ package struct SharingWorld {
     }
 
     private mutating func take(_ event: GroupEvent) {
-        if case .tick = event {} else { self.note { "hears \(event)" } }
+        if case .tick = event {} else { self.note { "receives \(event)" } }
         for download in self.downloads where download.startedAt != nil && download.conclusion == nil {
             let observations = self.connections.filter { $0.download == download.id }.map(\.observation)
             self.machine.observe(download.id, observations, now: self.now)
@@ -303,7 +303,7 @@ package struct SharingWorld {
         var actions = self.machine.handle(event, now: self.now)
         while !actions.isEmpty {
             let action = actions.removeFirst()
-            self.note { "does \(action)" }
+            self.note { "orders \(action)" }
             switch action {
             case .fetch(let id, let order): self.open(id, order)
             case .download(let id, let action): actions += self.perform(action, id)
