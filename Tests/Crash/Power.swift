@@ -103,7 +103,7 @@ struct Power: AsyncParsableCommand {
         let replay = "segdl-crash power --seed \(self.options.seed) --only '\(cut)'"
         let path = "/\(scenario.size)/\(bench.name)/"
         let log = lab.origin.log
-        // Whether the cut happens at all is random, so `during` records it.
+        // Whether the cut came during the run; otherwise it comes after it.
         let wasCut = Mutex(false)
         var durable: Int64 = 0
         if cut.moment == .resumed {

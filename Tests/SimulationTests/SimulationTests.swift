@@ -25,7 +25,7 @@ struct SimulationTests {
     }
 
     @Test(
-        "Worlds that once had a violation have none",
+        "Worlds that once were wrong are not again",
         arguments: [4032, 8574, 59_115, 75_830, 96_541, 106_617, 189_812, 208_476, 216_676, 219_477] as [UInt64])
     func onceWrong(seed: UInt64) async throws {
         let report = try await Self.run(seed)

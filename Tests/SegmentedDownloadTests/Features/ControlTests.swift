@@ -115,7 +115,7 @@ import Testing
                 await download.toggle()
                 #expect(download.state == .paused)
                 await download.toggle()
-                // Twice at once: the second call finds the download running, although the engine may not have resumed it.
+                // Twice at once: the second call finds the download running, even if the engine has not resumed it.
                 await download.toggle()
                 #expect(download.state == .paused)
                 await download.toggle()
