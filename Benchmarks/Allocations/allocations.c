@@ -1,4 +1,4 @@
-// Counts allocations: what is defined here comes before the C library's functions of the same names.
+// Counts allocations: these definitions replace the C library's functions of the same names.
 #include "allocations.h"
 
 #include <errno.h>

@@ -1,15 +1,16 @@
 import ArgumentParser
 
-/// Counts what the inner parts of the engine allocate, and how long they take: the counts are the same on every machine, and held.
+/// Measures allocations and time of the engine's inner parts. The allocations are equal on every machine, and have
+/// limits.
 @main
 struct Micro: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-micro",
-        abstract: "Measures planner, verdict, manifest, state machine and write path, one operation at a time.",
-        discussion: "Fails if an operation allocates more often than it may. Times are for comparison on one machine.")
+        abstract: "Measure planner, verdict, manifest, state machine and write path, one operation at a time.",
+        discussion: "Fails if an operation exceeds its limit of allocations. Times are for comparison on one machine.")
 
-    @Option(help: "Only operations whose name contains this.") var only = ""
-    @Option(help: "Seconds for each.") var seconds = 0.2
+    @Option(help: "Measure only operations whose name contains this.") var only = ""
+    @Option(help: "Seconds per operation.") var seconds = 0.2
 
     func run() async throws {
         var isWithin = true
@@ -28,7 +29,7 @@ struct Micro: AsyncParsableCommand {
 }
 
 extension String {
-    /// As wide as this, or wider; a negative width pads on the left.
+    /// Pads to this width, or leaves a longer text as it is; a negative width pads on the left.
     fileprivate func padding(_ width: Int) -> String {
         let spaces = String(repeating: " ", count: max(abs(width) - self.count, 0))
         return width < 0 ? spaces + self : self + spaces

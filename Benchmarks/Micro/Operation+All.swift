@@ -95,7 +95,7 @@ extension Operation {
         }
     }
 
-    /// A download on 16 connections that all bring bytes, observed as ten times a second.
+    /// A download on 16 connections that all receive bytes, observed ten times a second.
     private static var tick: Operation {
         var settings = DownloadSettings()
         settings.segments = .exactly(16)
@@ -121,7 +121,7 @@ extension Operation {
         return Operation(name: "tick of 16 connections", allocationsMax: 36) { count in
             var machine = start
             for number in 1...count {
-                // 16 KiB each, and again from the start once they would be done.
+                // 16 KiB each; starts over before the segments are complete.
                 if number % 3000 == 0 { machine = start }
                 let moment = number % 3000
                 let observations = leases.map { order in
@@ -138,7 +138,7 @@ extension Operation {
         }
     }
 
-    /// What comes after the network: bytes in a file, their CRC-32, and claims in its manifest.
+    /// The path of received bytes: into a file, its CRC-32, and claims in the manifest.
     private static func writing(chunk: Int) async throws -> Operation {
         let storage = POSIXStorage()
         let paths = DestinationPaths(path: "/tmp/segdl-micro-\(UInt64.random(in: .min ... .max))")

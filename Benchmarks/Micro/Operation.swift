@@ -1,11 +1,11 @@
 import CAllocations
 
-/// Something small that is done very often.
+/// A small operation that runs very often.
 struct Operation {
     let name: String
-    /// How often memory may be allocated each time, on average.
+    /// Allocations allowed per call, on average.
     let allocationsMax: Double
-    /// Does it so many times.
+    /// Runs the operation this number of times.
     let body: (Int) throws -> Void
 
     struct Figures {
@@ -13,13 +13,13 @@ struct Operation {
         var allocations: Double
     }
 
-    /// Batches are measured, and the middle one counts.
+    /// The number of measured batches; the median counts.
     private static let batches = 5
 
     func measure(seconds: Double) throws -> Figures {
         let clock = ContinuousClock()
         var count = 1
-        // What is allocated once is not asked about; and how many there are in a batch is found.
+        // Warms up, so that one-time allocations do not count, and finds the length of a batch.
         while try clock.measure({ try self.body(count) }) < .seconds(seconds / Double(Self.batches)) { count *= 2 }
         var times: [Double] = []
         let before = segdl_allocation_count()

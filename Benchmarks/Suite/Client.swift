@@ -1,4 +1,4 @@
-/// How each program is told to do the same work.
+/// The command line of each program for the same work.
 struct Client: Sendable {
     enum Program: String, CaseIterable, Sendable {
         case segdl, curl, aria2c, axel, wget2
@@ -17,10 +17,10 @@ struct Client: Sendable {
 
     func command(_ lab: Lab, _ transfer: Transfer) -> [String] { self.words(lab, transfer) }
 
-    /// With so many segments, or as many as it finds; its events are kept.
+    /// With a number of segments, or with the number that segdl chooses; its events are kept.
     static func segdl(_ segments: Int? = nil, _ more: [String] = []) -> Client {
         Client(name: "segdl \(segments.map { "-s \($0)" } ?? "-s auto")", program: .segdl) { lab, transfer in
-            // As users have it, but that they may be told of each event: where connections went is of interest.
+            // As users run it, plus events, which show the number of connections.
             [lab.segdl, "-q", "--json"] + (segments.map { ["-s", "\($0)", "-x", "64"] } ?? []) + more
                 + (transfer.trust.map { ["--cacert", $0] } ?? []) + ["-o", transfer.output, transfer.url]
         }
@@ -53,7 +53,7 @@ struct Client: Sendable {
         }
     }
 
-    /// The floor in C: `recv` of a MiB and `pwrite`, nothing checked, nothing synced.
+    /// The floor in C: `recv` of a MiB and `pwrite`, without checks and syncs.
     static func limit(_ connections: Int, length: Int) -> Client {
         Client(name: "limit (C)", program: nil) { lab, transfer in
             let rest = transfer.url.dropFirst("http://127.0.0.1:".count)

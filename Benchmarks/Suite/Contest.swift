@@ -1,22 +1,22 @@
 import Foundation
 
-/// The same work for several programs, in turn, round after round.
+/// The same work for several programs, in turn, for several rounds.
 struct Contest {
-    /// What is done.
+    /// The name of the work.
     var name: String
     var title: String
-    /// What is fetched, in bytes.
+    /// Bytes to fetch.
     var length: Int64
-    /// How long the path itself would take, in seconds.
+    /// Seconds that the path itself needs.
     var ideal: Double?
     var server: any Server
-    /// Rounds before those that count: caches are warm then.
+    /// Rounds that do not count, to warm the caches.
     var warmUps = 0
-    /// One that takes longer has lost.
+    /// A run that takes longer fails.
     var limit = Duration.seconds(120)
-    /// What is put before a command, to run it elsewhere.
+    /// Arguments put before a command, to run it in another namespace.
     var prefix: [String] = []
-    /// What is wrong with what lies in the directory, if anything.
+    /// What is wrong with the files in the directory; `nil` if nothing is.
     var check: @Sendable (_ directory: String) throws -> String?
 
     struct Contestant {
@@ -38,7 +38,7 @@ struct Contest {
 
     private func run(_ contestant: Contestant, _ lab: Lab) async throws -> Run {
         let directory = try lab.empty("out")
-        // Who leaves its bytes unsynced must not have them charged to the next.
+        // The unsynced bytes of one program must not slow the next.
         sync()
         try await self.server.begin()
         let figures = lab.path("figures")
@@ -58,7 +58,7 @@ struct Contest {
 }
 
 extension Contest {
-    /// The contestants that are there, for one file.
+    /// The installed contestants, for one file.
     static func contestants(_ clients: [Client], _ lab: Lab, url: String, trust: String? = nil) -> [Contestant] {
         clients.filter { $0.isPresent(in: lab) }.map { client in
             Contestant(name: client.name) { directory in
@@ -68,22 +68,22 @@ extension Contest {
     }
 }
 
-/// What was measured of one run.
+/// The figures of one run.
 struct Run: Codable, Sendable {
     /// Seconds from start to end.
     var wall = 0.0
-    /// Seconds of processor.
+    /// Seconds of processor time.
     var cpu = 0.0
-    /// What its largest process held at the most, in MiB.
+    /// The peak memory of its largest process, in MiB.
     var peak = 0.0
-    /// What the origin sent in bodies, in bytes.
+    /// Bytes of body that the origin sent.
     var sent: Int64 = 0
     var requests = 0
     /// Answers with 429 or 503.
     var rejected = 0
-    /// How many connections it had in the middle, as its own events say.
+    /// The number of connections in the second half, from segdl's own events.
     var connections: Int?
-    /// Why it does not count.
+    /// Why the run does not count.
     var failure: String?
 
     init(figures: String, _ counts: ServerCounts) {
@@ -100,7 +100,7 @@ struct Run: Codable, Sendable {
         self.rejected = counts.rejected
     }
 
-    /// The middle one of the numbers of connections that were told of in the second half.
+    /// The median of the numbers of connections in the second half of the progress events.
     static func connections(in output: String) -> Int? {
         let told = output.split(separator: "\n").compactMap { line -> Int? in
             guard line.contains("\"event\":\"progress\""), let place = line.range(of: "\"connections\":") else {

@@ -1,7 +1,7 @@
 import ChildProcess
 import Foundation
 
-/// Where contests take place: a directory, the command under test, and what is installed beside it.
+/// The environment of contests: a directory, the tested command, and the installed peers.
 struct Lab: Sendable {
     struct Problem: Error, CustomStringConvertible {
         let description: String
@@ -20,7 +20,7 @@ struct Lab: Sendable {
         self.segdl = segdl ?? own.appendingPathComponent("segdl").path
         self.tools = own.appendingPathComponent("segdl-benchmark-tools").path
         for program in [self.segdl, self.tools] where !FileManager.default.isExecutableFile(atPath: program) {
-            throw Problem("\(program) is not there: swift build -c release")
+            throw Problem("\(program) does not exist; build it with: swift build -c release")
         }
         self.rounds = rounds
         self.only = only
@@ -32,7 +32,7 @@ struct Lab: Sendable {
 
     func path(_ name: String) -> String { "\(self.directory)/\(name)" }
 
-    /// Where a program is, if it is installed.
+    /// The path of an installed program.
     func program(_ name: String) -> String? {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
         return "\(path):/usr/sbin:/sbin".split(separator: ":").map { "\($0)/\(name)" }
@@ -68,9 +68,9 @@ struct Lab: Sendable {
         return path
     }
 
-    /// Runs a command to its end, or kills it and all it has started after `limit`; what it prints goes to files.
+    /// Runs a command to its end, or kills it and its children after `limit`; its output goes to files.
     ///
-    /// - Returns: its exit status, minus the signal that ended it, or nil if it was killed.
+    /// - Returns: The exit status, minus the signal that ended the command, or `nil` if it was killed.
     @discardableResult
     func run(_ command: [String], limit: Duration = .seconds(300)) async throws -> Int32? {
         let logs = ["log.out", "log.err"].map { open(self.path($0), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
@@ -90,17 +90,17 @@ struct Lab: Sendable {
         }
     }
 
-    /// What the last command printed to standard output.
+    /// The last command's standard output.
     var output: String { (try? String(contentsOfFile: self.path("log.out"), encoding: .utf8)) ?? "" }
 
-    /// The last line that the last command printed to standard error.
+    /// The last line of the last command's standard error.
     var lastWords: String {
         let text = (try? String(contentsOfFile: self.path("log.err"), encoding: .utf8)) ?? ""
         return String(text.split(whereSeparator: \.isNewline).last ?? "")
     }
 }
 
-/// What the figures were taken on.
+/// The machine of the measurements.
 struct Machine: Codable, CustomStringConvertible {
     var processor: String
     var cores: Int
@@ -132,6 +132,6 @@ extension String {
 }
 
 extension Double {
-    /// With so many digits behind the point.
+    /// Formats with this number of decimals.
     func text(_ digits: Int) -> String { String(format: "%.\(digits)f", self) }
 }

@@ -1,6 +1,6 @@
-/// A table as a picture (SVG).
+/// Draws tables as SVG.
 enum Plot {
-    /// What is drawn of a table, each picture with its name.
+    /// The pictures of a table, each with its name.
     static func pictures(of table: Table) -> [(name: String, picture: String)] {
         guard let parameter = table.parameter else { return [(table.name, Self.bars(table))] }
         let mebibytes = Double(table.length) / 1_048_576
@@ -20,7 +20,7 @@ enum Plot {
     ]
     private static let width = 720.0
 
-    /// Dark on light whatever the page is like.
+    /// A page with dark text on a light background.
     private static func page(_ height: Double, _ title: String, _ body: [String]) -> String {
         """
         <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(Self.width.text(0)) \(height.text(0))" font-family="sans-serif" font-size="13">
@@ -53,12 +53,12 @@ enum Plot {
         "<line x1=\"\(from.0.text(1))\" y1=\"\(from.1.text(1))\" x2=\"\(to.0.text(1))\" y2=\"\(to.1.text(1))\" \(style)/>"
     }
 
-    // MARK: A bar for each contestant
+    // MARK: One bar per contestant
 
     private static func bars(_ table: Table) -> String {
         let (left, right, top, step) = (140.0, 70.0, 48.0, 30.0)
         let medians = table.rows.map { $0.median(\.wall) }
-        // The longest of all would leave the others too short to be told apart.
+        // Limits the axis: a very long bar would leave the others indistinguishable.
         let shown = medians.compactMap { $0 }.sorted()
         let longest = min(shown.last ?? 1, (shown.first ?? 1) * 12)
         let scale = (Self.width - left - right) / max(longest, 1e-9)
@@ -94,7 +94,7 @@ enum Plot {
         return Self.page(height, table.title, body)
     }
 
-    // MARK: A line for each contestant
+    // MARK: One line per contestant
 
     private static func lines(
         _ table: Table, _ parameter: String, _ label: String, _ value: (Table.Row) -> Double?
@@ -106,7 +106,7 @@ enum Plot {
         let highest = table.rows.compactMap(value).max() ?? 1
         let ticks = Self.ticks(highest)
         let top0 = ticks.last ?? highest
-        // Steps of one width: what is tried is doubled each time, or nearly.
+        // Equal steps: each parameter is about double the previous one.
         let x = { (parameter: Double) in
             let place = Double(parameters.firstIndex(of: parameter) ?? 0) / Double(max(parameters.count - 1, 1))
             return left + place * (Self.width - left - right)
@@ -136,7 +136,7 @@ enum Plot {
                     "<circle cx=\"\(point.0.text(1))\" cy=\"\(point.1.text(1))\" r=\"3.5\" fill=\"\(colour)\"/>")
             }
             guard let end = points.last else { continue }
-            // Names one below the other where lines end together.
+            // Moves labels apart where lines end together.
             var place = end.1 + 4
             while labelled.contains(where: { abs($0 - place) < 15 }) { place += 15 }
             labelled.append(place)
@@ -145,7 +145,7 @@ enum Plot {
         return Self.page(bottom + 56, table.title, body)
     }
 
-    /// From 0 to above `highest`, in round steps.
+    /// Ticks from 0 to above `highest`, in round steps.
     private static func ticks(_ highest: Double) -> [Double] {
         var step = 1e-4
         let factors = [2.0, 2.5, 2.0]

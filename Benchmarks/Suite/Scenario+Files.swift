@@ -44,7 +44,7 @@ extension Scenario {
 
     static let resume = Scenario(
         name: "resume",
-        abstract: "killed in the middle and run again: what is fetched twice, and whether the file is right"
+        abstract: "killed in the middle and run again: bytes fetched twice, and whether the file is right"
     ) { lab in
         let length: Int64 = 64 << 20
         return [
@@ -60,7 +60,7 @@ extension Scenario {
                         let command = client.command(
                             lab, Client.Transfer(url: url, output: "\(directory)/file", trust: nil))
                         server.begin()
-                        // At half of the two seconds that it takes.
+                        // At half of the two seconds that the download takes.
                         try await lab.run([lab.tools, "measure", lab.path("figures")] + command, limit: .seconds(1))
                         let status = try await lab.run(
                             [lab.tools, "measure", lab.path("figures")] + command, limit: .seconds(60))
@@ -74,14 +74,14 @@ extension Scenario {
                 }
                 return Table(
                     name: "resume",
-                    title: "64 MiB at 32 MiB/s, killed after a second; the second run, and what both have sent",
+                    title: "64 MiB at 32 MiB/s, killed after a second; the second run, and the bytes sent in both",
                     length: length, ideal: 1, rows: rows)
             }
         ]
     }
 
     static let start = Scenario(
-        name: "start", abstract: "how long it takes to say a version, and to fetch 64 KiB", lack: NginxServer.lack
+        name: "start", abstract: "time to print the version, and to fetch 64 KiB", lack: NginxServer.lack
     ) { lab in
         let length = 64 << 10
         _ = try lab.file("www-\(length)/file", length: length)

@@ -5,7 +5,7 @@ import Foundation
 
 extension Scenario {
     static let longPath = Scenario(
-        name: "long-path", abstract: "200 Mbit/s, 80 ms there and back, one packet in a thousand lost", lack: Link.lack
+        name: "long-path", abstract: "200 Mbit/s, 80 ms round trip, one packet in a thousand lost", lack: Link.lack
     ) { lab in
         let path = Link.Path()
         return [
@@ -15,7 +15,7 @@ extension Scenario {
         ]
     }
 
-    static let losses = Scenario(name: "losses", abstract: "the same path, losing more and less", lack: Link.lack) {
+    static let losses = Scenario(name: "losses", abstract: "the same path with other loss rates", lack: Link.lack) {
         lab in
         var series: [(value: Double, table: Table)] = []
         for loss in [0, 100, 1000, 5000] {
@@ -26,7 +26,7 @@ extension Scenario {
     }
 
     static let roundTrips = Scenario(
-        name: "round-trips", abstract: "the same path, shorter and longer", lack: Link.lack
+        name: "round-trips", abstract: "the same path with other round trips", lack: Link.lack
     ) {
         lab in
         var series: [(value: Double, table: Table)] = []
@@ -40,11 +40,11 @@ extension Scenario {
     private static let peers: [Client] = [.segdl(), .aria2(16), .axel(16)]
 }
 
-/// A path between two network namespaces, made by a program that hands packets from one TUN device to another.
+/// A path between two network namespaces; a program passes packets from one TUN device to another.
 enum Link {
     static func lack(_ lab: Lab) -> String? {
         if getuid() != 0 || !FileManager.default.fileExists(atPath: "/dev/net/tun") {
-            return "it takes root and /dev/net/tun"
+            return "it needs root and /dev/net/tun"
         }
         if lab.program("ip") == nil { return "ip (iproute2) is not installed" }
         return NginxServer.lack(lab)
@@ -54,7 +54,7 @@ enum Link {
         var megabits = 200
         var roundTripMilliseconds = 80
         var lossPerMillion = 1000
-        /// How the sender behaves when packets are lost.
+        /// The sender's congestion control.
         var congestionControl = "reno"
 
         var description: String {
@@ -62,7 +62,7 @@ enum Link {
                 + self.congestionControl
         }
 
-        /// What a router of that path would keep: as many packets as are on their way.
+        /// The queue of a router on that path: as many packets as are in flight.
         private var queue: Int { max(self.megabits * 1000 * self.roundTripMilliseconds / 8 / 1500, 20) }
 
         func contest(_ name: String, _ title: String, _ lab: Lab, _ clients: [Client]) async throws -> Table {
@@ -81,11 +81,11 @@ enum Link {
             }
         }
 
-        /// Makes the path for as long as `body` takes; it is given what is put before commands at either end.
+        /// Creates the path for the duration of `body`, which receives the command prefixes for both ends.
         private func with<Value: Sendable>(
             _ lab: Lab, _ body: ([String], [String]) async throws -> Value
         ) async throws -> Value {
-            // Of this run alone; a device's name has 15 letters.
+            // Names of this run alone; a device name has at most 15 letters.
             let ends = [
                 End(name: "segdl-c\(getpid())", address: "10.77.0.1", other: "10.77.0.2"),
                 End(name: "segdl-s\(getpid())", address: "10.77.0.2", other: "10.77.0.1"),
@@ -101,7 +101,7 @@ enum Link {
             let result: Result<Value, any Error>
             do {
                 while try String(contentsOfFile: lab.path("link.out"), encoding: .utf8) != "ready\n" {
-                    guard !link.hasEnded else { throw Lab.Problem("the link cannot be made") }
+                    guard !link.hasEnded else { throw Lab.Problem("the link could not be created") }
                     try await Task.sleep(for: .milliseconds(10))
                 }
                 for end in ends { try await end.make(lab, congestionControl: self.congestionControl) }
@@ -134,7 +134,7 @@ enum Link {
                     throw Lab.Problem("\(words): \(lab.lastWords)")
                 }
             }
-            // What one run learns of the path is not for the next to profit from.
+            // One run must not reuse the path metrics of another.
             let settings = [
                 "net.ipv4.tcp_congestion_control=\(congestionControl)", "net.ipv4.tcp_no_metrics_save=1",
                 "net.ipv4.tcp_wmem=4096 65536 16777216", "net.ipv4.tcp_rmem=4096 131072 16777216",

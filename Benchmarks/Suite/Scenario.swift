@@ -1,11 +1,11 @@
 import Foundation
 import Origin
 
-/// A thing to measure.
+/// A scenario to measure.
 struct Scenario: Sendable {
     let name: String
     let abstract: String
-    /// What is missing here, if anything.
+    /// The missing requirement; `nil` if there is none.
     var lack: @Sendable (Lab) -> String? = { _ in nil }
     let run: @Sendable (Lab) async throws -> [Table]
 
@@ -16,7 +16,7 @@ struct Scenario: Sendable {
     ]
 }
 
-// MARK: As fast as the machine
+// MARK: Limited by the machine
 
 extension Scenario {
     static let loopback = Scenario(
@@ -77,11 +77,11 @@ extension Scenario {
     }
 
     static let flatness = Scenario(
-        name: "flatness", abstract: "whether 16 GiB cost per GiB what one does",
+        name: "flatness", abstract: "whether the cost per GiB is the same for 1 and 16 GiB",
         lack: { lab in
             let space = try? URL(fileURLWithPath: lab.directory).resourceValues(forKeys: [.volumeAvailableCapacityKey])
             let free = space?.volumeAvailableCapacity ?? .max
-            return NginxServer.lack(lab) ?? (free < 20 << 30 ? "it takes 20 GiB on disk" : nil)
+            return NginxServer.lack(lab) ?? (free < 20 << 30 ? "it needs 20 GiB of disk space" : nil)
         }
     ) { lab in
         var series: [(value: Double, table: Table)] = []
@@ -90,7 +90,7 @@ extension Scenario {
             let path = "\(root)/file"
             guard FileManager.default.createFile(atPath: path, contents: nil) || true,
                 truncate(path, gibibytes << 30) == 0
-            else { throw Lab.Problem("\(path) cannot be made") }
+            else { throw Lab.Problem("\(path) could not be created") }
             let table = try await NginxServer.with(lab, root: root) { nginx in
                 let contest = Contest(
                     name: "flatness", title: "", length: Int64(gibibytes) << 30, server: nginx, limit: .seconds(300),
@@ -101,7 +101,7 @@ extension Scenario {
             series.append((Double(gibibytes), table))
         }
         try FileManager.default.removeItem(atPath: root)
-        return [.series("flatness", "a file of so many GiB, nginx on loopback", parameter: "GiB", series)]
+        return [.series("flatness", "one file, nginx on loopback", parameter: "GiB", series)]
     }
 
     private static func onNginx(
@@ -119,13 +119,13 @@ extension Scenario {
     }
 }
 
-// MARK: As fast as the path
+// MARK: Limited by the path
 
 extension Scenario {
     static let connectionCap = Scenario(
-        name: "connection-cap", abstract: "an origin that gives each connection 1 MiB/s"
+        name: "connection-cap", abstract: "an origin with a limit of 1 MiB/s per connection"
     ) { lab in
-        // As many connections as are ever opened to one host unasked.
+        // The most connections that segdl opens to one host by default.
         [
             try await shaped(
                 lab, "connection-cap", "100 MiB, 1 MiB/s a connection", 100 << 20, ideal: 100.0 / 32, query: "rate=1M",
@@ -134,7 +134,7 @@ extension Scenario {
     }
 
     static let totalCap = Scenario(
-        name: "total-cap", abstract: "an origin that gives 2 MiB/s a connection, 12 MiB/s in all"
+        name: "total-cap", abstract: "an origin with limits of 2 MiB/s per connection and 12 MiB/s in all"
     ) { lab in
         [
             try await shaped(
@@ -143,7 +143,7 @@ extension Scenario {
         ]
     }
 
-    static let straggler = Scenario(name: "straggler", abstract: "one of four connections is a slow one") { lab in
+    static let straggler = Scenario(name: "straggler", abstract: "one of four connections is slow") { lab in
         [
             try await shaped(
                 lab, "straggler", "24 MiB, 2 MiB/s a connection, one of them 64 KiB/s, four connections", 24 << 20,
@@ -162,7 +162,7 @@ extension Scenario {
         ]
     }
 
-    static let blackHole = Scenario(name: "black-hole", abstract: "one of four connections falls silent for good") {
+    static let blackHole = Scenario(name: "black-hole", abstract: "one of four connections stalls for good") {
         lab in
         [
             try await shaped(

@@ -1,34 +1,34 @@
 import ArgumentParser
 import Foundation
 
-/// Runs the command and its peers on the same work in turn, checks every file they bring, and says how they did.
+/// Runs segdl and its peers on the same work in turn, checks every file, and prints the figures.
 @main
 struct SegdlBenchmark: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-benchmark",
-        abstract: "Measures segdl beside those of curl, aria2c, axel and wget2 that are installed.",
+        abstract: "Measure segdl and those of curl, aria2c, axel and wget2 that are installed.",
         discussion: """
             Scenarios:
             \(Scenario.all.map { "  \($0.name.padded(to: 18)) \($0.abstract)" }.joined(separator: "\n"))
             """
     )
 
-    @Argument(help: ArgumentHelp("The scenarios to run; all without any.", valueName: "scenario"))
+    @Argument(help: ArgumentHelp("The scenarios to run. (default: all)", valueName: "scenario"))
     var names: [String] = []
 
-    @Option(help: "Rounds that count; in each, everybody runs once.")
+    @Option(help: "Rounds that count; in each, every contestant runs once.")
     var rounds = 5
 
-    @Option(help: ArgumentHelp("Only contestants whose name contains one of these words.", valueName: "word"))
+    @Option(help: ArgumentHelp("Run only contestants whose name contains one of these words.", valueName: "word"))
     var only: [String] = []
 
-    @Option(help: "The command under test; by default the one beside this program.")
+    @Option(help: "The command to test. (default: segdl beside this program)")
     var segdl: String?
 
-    @Option(help: "Where files are kept meanwhile.")
+    @Option(help: "The directory for temporary files.")
     var directory = NSTemporaryDirectory()
 
-    @Option(help: "Write all figures of all runs to a file.")
+    @Option(help: "Write the figures of all runs to a file.")
     var json: String?
 
     @Option(help: "Draw a picture of every table into a directory.")
@@ -71,7 +71,7 @@ struct SegdlBenchmark: AsyncParsableCommand {
                 }
             }
         }
-        // A file that was wrong, or a run of ours that failed, is no benchmark.
+        // A wrong file, or a failed run of segdl, fails the benchmark.
         let broken = tables.flatMap { table in
             table.rows.filter { $0.name.hasPrefix("segdl") }.flatMap { row in
                 row.runs.compactMap(\.failure).map { "\(table.name), \(row.name): \($0)" }
@@ -82,7 +82,7 @@ struct SegdlBenchmark: AsyncParsableCommand {
     }
 }
 
-/// What is written down.
+/// The contents of the file of figures.
 struct Results: Codable {
     var machine: Machine
     var tables: [Table]

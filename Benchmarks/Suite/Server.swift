@@ -1,23 +1,23 @@
 import Foundation
 import Origin
 
-/// What serves the files of a contest, and counts.
+/// A server for the files of a contest, which counts requests and bytes.
 protocol Server: Sendable {
-    /// Counts from zero.
+    /// Resets the counts.
     func begin() async throws
-    /// What was asked and sent since.
+    /// The counts since then.
     func counts() async throws -> ServerCounts
 }
 
 struct ServerCounts: Sendable {
-    /// Of bodies.
+    /// Bytes of bodies.
     var bytes: Int64 = 0
     var requests = 0
     /// Answers with 429 or 503.
     var rejected = 0
 }
 
-/// The fixture origin, in this process: it serves at any pace, and refuses what it is told to refuse.
+/// The fixture origin, in this process: it serves at any rate, and refuses as configured.
 struct FixtureServer: Server {
     let origin: Origin
 
@@ -28,16 +28,16 @@ struct FixtureServer: Server {
         return ServerCounts(bytes: log.bytesSent, requests: log.requests.count, rejected: log.rejected)
     }
 
-    /// What is wrong with a file that should have so many bytes of this origin's.
+    /// What is wrong with a file that should have this length and this origin's bytes.
     static func check(_ file: String, length: Int64) -> @Sendable (String) -> String? {
         { directory in
             OriginContent(seed: 1).firstMismatch(inFileAt: "\(directory)/\(file)", length: length)
-                .map { "a wrong file, from byte \($0) on" }
+                .map { "a wrong file, from byte \($0)" }
         }
     }
 }
 
-/// An nginx of our own.
+/// An nginx with a configuration of its own.
 struct NginxServer: Server {
     static let port = 28_480
     static let securePort = 28_443
@@ -47,18 +47,18 @@ struct NginxServer: Server {
 
     private var configuration: String { self.lab.path("nginx.conf") }
     private var log: String { self.lab.path("access.log") }
-    /// The certificate it shows.
+    /// The certificate it sends.
     var certificate: String { self.lab.path("certificate.pem") }
 
     static func lack(_ lab: Lab) -> String? {
         lab.program("nginx") == nil ? "nginx is not installed" : nil
     }
 
-    /// Serves a directory for as long as `body` takes, in plain and, where openssl is there to make a certificate, encrypted.
+    /// Serves a directory for the duration of `body`, in plain text and, if openssl is installed, with TLS.
     ///
     /// - Parameters:
-    ///   - http: what is said besides within `http`.
-    ///   - prefix: what is put before its command, to run it elsewhere.
+    ///   - http: Further directives within `http`.
+    ///   - prefix: Arguments put before its command, to run it in another namespace.
     static func with<Value>(
         _ lab: Lab, root: String, http: String = "", address: String = "127.0.0.1", prefix: [String] = [],
         _ body: (NginxServer) async throws -> Value
@@ -118,12 +118,14 @@ struct NginxServer: Server {
     }
 
     func begin() throws {
-        // Open for appending: what it writes next is at the beginning again.
-        guard truncate(self.log, 0) == 0 || errno == ENOENT else { throw Lab.Problem("\(self.log) cannot be emptied") }
+        // The log is open for appending: the next line is at the beginning again.
+        guard truncate(self.log, 0) == 0 || errno == ENOENT else {
+            throw Lab.Problem("\(self.log) could not be truncated")
+        }
     }
 
     func counts() async throws -> ServerCounts {
-        // It writes a line when it has seen the connection close: soon, and nobody says when.
+        // nginx writes a line after it notices that the connection closed, which takes an unspecified time.
         var text = ""
         repeat {
             text = (try? String(contentsOfFile: self.log, encoding: .utf8)) ?? ""

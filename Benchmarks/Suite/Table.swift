@@ -1,15 +1,15 @@
-/// What came of a contest.
+/// The results of a contest.
 struct Table: Codable, Sendable {
     struct Row: Codable, Sendable {
         var name: String
-        /// Where on the other axis it lies, in a series of contests.
+        /// The value on the other axis, in a series of contests.
         var parameter: Double?
         var runs: [Run] = []
 
         /// The runs that count.
         private var good: [Run] { self.runs.filter { $0.failure == nil } }
 
-        /// The median of a figure over the runs that count; nil if fewer than half do.
+        /// The median of a figure over the runs that count; `nil` if fewer than half do.
         func median(_ figure: (Run) -> Double) -> Double? {
             guard self.good.count * 2 > self.runs.count else { return nil }
             let values = self.good.map(figure).sorted()
@@ -26,11 +26,11 @@ struct Table: Codable, Sendable {
     var length: Int64
     /// In seconds.
     var ideal: Double?
-    /// What the parameter is, in a series of contests.
+    /// The name of the parameter, in a series of contests.
     var parameter: String?
     var rows: [Row]
 
-    /// As many lines as rows, with medians.
+    /// One line per row, with medians.
     var text: String {
         let mebibytes = Double(self.length) / 1_048_576
         var lines = [self.title + (self.ideal.map { ", ideal \($0.text(2)) s" } ?? "")]
@@ -45,7 +45,7 @@ struct Table: Codable, Sendable {
                 row.name.padded(to: width)
                 + (row.parameter.map { self.shown($0) } ?? "").leftPadded(to: parameterWidth)
             guard let wall = row.median(\.wall) else {
-                lines.append(head + "    " + (row.runs.compactMap(\.failure).first ?? "nothing was run"))
+                lines.append(head + "    " + (row.runs.compactMap(\.failure).first ?? "no run"))
                 continue
             }
             let base = self.parameter == nil ? self.ideal ?? best : best
@@ -70,7 +70,7 @@ struct Table: Codable, Sendable {
 
     private func shown(_ value: Double) -> String { value == value.rounded() ? "\(Int(value))" : value.text(2) }
 
-    /// One of several contests that differ in one thing.
+    /// Combines contests that differ in one parameter.
     static func series(_ name: String, _ title: String, parameter: String, _ tables: [(value: Double, table: Table)])
         -> Table
     {

@@ -1,9 +1,11 @@
-// A long, lossy path between two TUN devices, in user space: rate, one-way delay, a queue of limited length, random loss.
+// A long, lossy path between two TUN devices, in user space: rate, one-way delay, a queue of limited length, random
+// loss.
 //
 // link DEVICE_A DEVICE_B MBIT_PER_S DELAY_MS LOSS_PER_MILLION QUEUE_PACKETS SEED
 //
-// What goes from A to B (requests, acknowledgements) is delayed only; what comes from B to A takes its turn on the link, is lost now
-// and then, and is dropped where the queue is full. Prints "ready" once both devices exist, and what it carried when it is ended.
+// Packets from A to B (requests, acknowledgements) are delayed only. Packets from B to A queue for the link, are lost
+// at random, and are dropped when the queue is full. Prints "ready" when both devices exist, and the packet counts at
+// its end.
 #define _GNU_SOURCE
 #include "tools.h"
 #include <errno.h>
@@ -66,7 +68,7 @@ static int device(const char *name) {
     return descriptor;
 }
 
-// Takes in all that has come.
+// Receives all packets that have arrived.
 static void take(struct way *way, uint64_t time) {
     while (way->tail - way->head < SLOTS) {
         struct packet *packet = &way->slots[way->tail % SLOTS];
@@ -78,7 +80,7 @@ static void take(struct way *way, uint64_t time) {
         }
         uint64_t start = way->free_at > time ? way->free_at : time;
         uint64_t takes = way->rate > 0 ? (uint64_t)(length / way->rate) : 0;
-        // What waits for its turn, in packets of this length: drop-tail, as in a router.
+        // The queue, in packets of this length: drop-tail, as in a router.
         if (takes > 0 && (start - time) / takes > (uint64_t)way->queue_max) {
             way->dropped++;
             continue;
@@ -90,7 +92,7 @@ static void take(struct way *way, uint64_t time) {
     }
 }
 
-// Hands on what is due.
+// Delivers the packets that are due.
 static void give(struct way *way, uint64_t time) {
     while (way->head != way->tail && way->slots[way->head % SLOTS].due <= time) {
         struct packet *packet = &way->slots[way->head % SLOTS];
@@ -132,7 +134,7 @@ int carry(int count, char **words) {
             uint64_t due = way->slots[way->head % SLOTS].due;
             if (!next || due < next) next = due;
         }
-        // At least 50 µs ahead: a packet's time on the link is 60, and each wake costs some.
+        // At least 50 µs ahead: a packet occupies the link for 60, and each wake-up has a cost.
         if (next && next < time + 50000) next = time + 50000;
         struct itimerspec at = { .it_value = { (time_t)(next / 1000000000u), (long)(next % 1000000000u) } };
         timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);

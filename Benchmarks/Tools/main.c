@@ -1,4 +1,4 @@
-// What the benchmarks need and Swift is not for: the floor, a long path, and a parent that takes no memory.
+// Benchmark tools that are better in C: the floor, a long path, and a parent with little memory.
 #include "tools.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-// Runs a command and writes what it took to a file: seconds, seconds of processor in user space and in the kernel, and the most
-// memory its largest process held, in KiB.
+// Runs a command and writes its costs to a file: seconds, processor seconds in user space and in the kernel, and the
+// peak memory of its largest process in KiB.
 //
 // measure FILE COMMAND [ARGUMENT ...]
 //
-// A process of its own, for a child begins its peak where its parent is: this one takes next to nothing.
+// A separate process, because a child's peak starts at its parent's memory, and this process has little.
 #define _GNU_SOURCE
 #include "tools.h"
 #include <signal.h>
@@ -28,7 +28,7 @@ int measure(int count, char **words) {
         perror(words[2]);
         _exit(127);
     }
-    // An interruption is for the command; we wait for what it makes of it.
+    // An interrupt is for the command; this process waits for its end.
     signal(SIGINT, SIG_IGN);
     int status;
     struct rusage usage;

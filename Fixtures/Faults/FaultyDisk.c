@@ -1,9 +1,10 @@
-// A disk that fails, for tests: loaded before the system's library, it answers for calls on part files.
+// A failing disk for tests: loaded before the C library, it replaces calls on part files.
 //
-// FAULTY_DISK=CALL:HOW[:AFTER][,…], where CALL is pwrite, fdatasync, fsync, fallocate, rename, renameat2, link, flock, fsetxattr, fremovexattr or
-// dirsync (fsync of a directory), HOW an error's number, "short" (one byte at a time for the first kilobytes), "interrupted" (EINTR every other
-// time), "slow" (700 ms, once), "kill" (SIGKILL instead of the call) or "swap" (flock only: the part is another file once it is locked), and
-// AFTER how many calls succeed first.
+// FAULTY_DISK=CALL:HOW[:AFTER][,…], where CALL is pwrite, fdatasync, fsync, fallocate, rename, renameat2, link, flock,
+// fsetxattr, fremovexattr or dirsync (fsync of a directory). HOW is an error number, "short" (one byte per call for the
+// first 4096 calls), "interrupted" (EINTR on every other call), "slow" (700 ms, once), "kill" (SIGKILL instead of the
+// call) or "swap" (flock only: after the lock another file has the part's name). AFTER is the number of calls that
+// succeed first.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,10 +30,10 @@ static int is_part(int fd) {
     return is_part_at(fd, path);
 }
 
-// What is to be done about a call: 0 nothing, > 0 fail with this error, < 0 a manner.
+// The fault of a call: 0 for none, > 0 for this error, < 0 for one of these.
 enum { SHORT = -1, INTERRUPTED = -2, SLOW = -3, SWAP = -4 };
 
-// What is said of a call, behind its colon, or null.
+// The text after the call's colon, or null.
 static const char *specification(const char *call) {
     size_t length = strlen(call);
     for (const char *spec = getenv("FAULTY_DISK"); spec && *spec; spec += strspn(spec, ",")) {

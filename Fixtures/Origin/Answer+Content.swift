@@ -1,5 +1,5 @@
 extension Answer {
-    /// The answer that carries the representation, or the part of it that was asked for.
+    /// The answer with the representation, or with the requested part of it.
     static func content(for request: OriginRequest, _ behaviour: Behaviour, at moment: Moment) -> Answer {
         let representation = Representation(behaviour, at: moment)
         if let known = request["if-none-match"], representation.matches(tag: known) {
@@ -55,7 +55,7 @@ extension Answer {
         at moment: Moment
     ) -> RangeAnswer {
         let size = representation.size
-        // Range means something for GET only (RFC 9110 §14.2).
+        // Range is defined for GET only (RFC 9110 §14.2).
         var field = ByteRangeField(request.method == "GET" ? request["range"] : nil, size: size)
         if let condition = request["if-range"] {
             switch behaviour.ifRange {
@@ -101,7 +101,7 @@ extension Answer {
         self.ending = .close
     }
 
-    /// Applies the earliest of the cuts that this body is due.
+    /// Applies the earliest of the cuts that apply to this body.
     private mutating func cut(_ cuts: [Behaviour.Cut], bodyOrdinal: Int) {
         let due = cuts.filter { $0.count.includes(bodyOrdinal) && UInt64($0.length) < self.length }
         guard let first = due.min(by: { $0.length < $1.length }) else { return }

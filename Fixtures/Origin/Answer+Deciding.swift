@@ -1,5 +1,5 @@
 extension Answer {
-    /// The answer to a request: one pure function of what the URL says, what was asked and what has happened so far.
+    /// The answer to a request: a pure function of the URL, the request and the history.
     init(to request: OriginRequest, at moment: Moment) {
         do {
             let behaviour = try Behaviour(request)
@@ -20,7 +20,7 @@ extension Answer {
         if self.ending == .close, self.isComplete { self.head?.append("Connection", "close") }
     }
 
-    /// What the behaviour does to every answer alike.
+    /// Applies the parts of the behaviour that affect every answer.
     private mutating func apply(_ behaviour: Behaviour) {
         self.head?.statusLine = behaviour.statusLine
         self.head?.fields += behaviour.fields
@@ -35,7 +35,7 @@ extension Answer {
         self.hasCloseNotify = behaviour.hasCloseNotify
     }
 
-    /// The answer that comes before any thought of content; nil if there is none.
+    /// The answer that precedes any content; `nil` if there is none.
     private static func refusal(of request: OriginRequest, _ behaviour: Behaviour, at moment: Moment) -> Answer? {
         let ordinal = moment.requestOrdinal
         if behaviour.drop.includes(ordinal) { return Answer(head: nil, ending: .close) }
@@ -54,18 +54,18 @@ extension Answer {
         if let limit = behaviour.limit, moment.liveCount >= limit {
             var answer = Answer(head: nil, ending: .reset)
             if let status = behaviour.limitStatus {
-                answer = Answer(status: status, text: "\(limit) requests of this path are being answered.")
+                answer = Answer(status: status, text: "\(limit) requests for this path are in progress.")
             }
             answer.isAdmitted = false
             return answer
         }
         if let credentials = behaviour.credentials, request["authorization"] != "Basic \(base64(credentials))" {
-            var answer = Answer(status: 401, text: "Name and password, please.")
+            var answer = Answer(status: 401, text: "Authentication is required.")
             answer.head?.append("WWW-Authenticate", "Basic realm=\"origin\"")
             return answer
         }
         if let redirect = behaviour.redirects.turn(ordinal) {
-            var answer = Answer(status: redirect.status, text: "It is elsewhere.")
+            var answer = Answer(status: redirect.status, text: "The resource is at another URL.")
             answer.head?.append("Location", redirect.location(for: request, behaviour, at: moment))
             return answer
         }
@@ -81,7 +81,7 @@ extension Answer {
             case .bytes(let bytes) = ByteRangeField(request["range"], size: behaviour.size),
             bytes.lowerBound >= failRange.offset
         {
-            return Answer(status: failRange.status, text: "Ranges from \(failRange.offset) on fail.")
+            return Answer(status: failRange.status, text: "Ranges from offset \(failRange.offset) fail.")
         }
         return nil
     }

@@ -1,4 +1,4 @@
-/// Everything the origin will do about one request: what it sends, how fast, and how it ends.
+/// What the origin does about one request: what it sends, how fast, and how it ends the response.
 struct Answer: Hashable, Sendable {
     enum Part: Hashable, Sendable {
         case bytes([UInt8])
@@ -27,11 +27,11 @@ struct Answer: Hashable, Sendable {
         case close
         /// RST.
         case reset
-        /// The connection stays open and says nothing more.
+        /// The connection stays open and sends nothing more.
         case stall
     }
 
-    /// Nil if nothing that looks like a response is sent.
+    /// `nil` if nothing that resembles a response is sent.
     var head: AnswerHead?
     var body: [Part] = []
     var isChunked = false
@@ -42,12 +42,12 @@ struct Answer: Hashable, Sendable {
     var rate: Int64?
     /// A rate that all answers of the path share.
     var totalRate: Int64?
-    /// Whether the connection is closed as TLS wants it.
+    /// Whether TLS closes with a `close_notify`.
     var hasCloseNotify = true
 
-    /// Whether the request takes one of the path's places.
+    /// Whether the request counts toward the path's limit.
     var isAdmitted = true
-    /// Whether the body is content, and counted as one of the path's bodies.
+    /// Whether the body is content, and counts as one of the path's bodies.
     var isContent = false
     /// Whether the last chunk of a chunked body is sent.
     var isComplete = true
@@ -58,7 +58,7 @@ struct Answer: Hashable, Sendable {
         self.ending = ending
     }
 
-    /// A short text, with any further fields appended by the caller.
+    /// A short text; the caller appends further fields.
     init(status: Int, text: String) {
         var head = AnswerHead(status: status)
         let text = text + "\n"
@@ -67,7 +67,7 @@ struct Answer: Hashable, Sendable {
         self.init(head: head, body: [.bytes(Array(text.utf8))], ending: .keepAlive)
     }
 
-    /// Bytes of body that are sent.
+    /// Bytes of body to send.
     var length: UInt64 {
         self.body.reduce(0) { $0 + UInt64($1.length) }
     }

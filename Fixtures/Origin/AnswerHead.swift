@@ -1,4 +1,4 @@
-/// A response head, of which every byte can be wrong.
+/// A response head, every byte of which can be wrong.
 struct AnswerHead: Hashable, Sendable {
     struct Field: Hashable, Sendable {
         var name: String
@@ -10,7 +10,7 @@ struct AnswerHead: Hashable, Sendable {
     /// A line to send instead of the right one.
     var statusLine: [UInt8]?
     var interimCount = 0
-    /// The head is padded to about so many bytes.
+    /// The head is padded to about this number of bytes.
     var sizeMin = 0
     var paddingFieldCount = 0
 
@@ -44,7 +44,7 @@ struct AnswerHead: Hashable, Sendable {
             bytes += "X-Field-\(index): \(index)\r\n".utf8
         }
         while bytes.count < self.sizeMin {
-            // 1 KiB a field, so that a large head is not also one overlong field.
+            // 1 KiB per field, so that a large head does not also have an overlong field.
             bytes += "X-Pad: ".utf8
             bytes += repeatElement(UInt8(ascii: "x"), count: min(1024, self.sizeMin - bytes.count))
             bytes += "\r\n".utf8

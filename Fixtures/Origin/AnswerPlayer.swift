@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Plays an answer as a sequence of steps: wait until then, write this, end so. It does no I/O and asks for no time.
+/// Plays an answer as a sequence of steps: wait, write, end. It does no I/O and reads no clock.
 struct AnswerPlayer {
     enum Step {
         case wait(until: NIODeadline)
@@ -14,12 +14,12 @@ struct AnswerPlayer {
     private let isChunked: Bool
     private var head: ByteBuffer
     private var parts: ArraySlice<Answer.Part>
-    /// The content that the first part comes from.
+    /// The content of the first part.
     private var content: OriginContent?
     private var isTerminatorDue: Bool
 
     private var due: NIODeadline
-    /// The chunk that the pacers have given leave for.
+    /// The length of the chunk that the pacers have reserved.
     private var reserved: Int?
 
     init(_ answer: Answer, pacers: [Pacer], at now: NIODeadline) {
@@ -69,7 +69,7 @@ struct AnswerPlayer {
         return .write(piece, bodyCount: 0)
     }
 
-    /// The first bytes of the first part, which is left with the rest.
+    /// The first bytes of the first part; the rest of the part stays.
     private mutating func take(_ count: Int, of part: Answer.Part) -> ByteBuffer {
         let data: ByteBuffer
         let rest: Answer.Part

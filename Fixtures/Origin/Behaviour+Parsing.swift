@@ -1,5 +1,5 @@
 extension Behaviour {
-    /// Reads the behaviour out of a request's target.
+    /// Parses the behaviour from a request's target.
     init(_ request: OriginRequest) throws {
         let segment = request.path.split(separator: "/").first ?? ""
         self.init(size: try BehaviourValue(key: "SIZE", bytes: Array(segment.utf8)).byteCount())
@@ -8,7 +8,7 @@ extension Behaviour {
         for item in request.queryItems {
             let value = BehaviourValue(item: item)
             guard seen.insert(value.key).inserted || Self.repeatable.contains(value.key) else {
-                throw value.error("is the second one")
+                throw value.error("is a duplicate")
             }
             guard try self.readContent(value) || self.readPace(value) || self.readRefusal(value) || self.readHead(value)
             else {
@@ -22,7 +22,7 @@ extension Behaviour {
         "close-after",
     ]
 
-    /// Each reader says whether the key is one of its own.
+    /// Each reader returns whether the key is one of its own.
     private mutating func readContent(_ value: BehaviourValue) throws -> Bool {
         switch value.key {
         case "seed": self.seed = try value.integer()

@@ -1,31 +1,31 @@
-/// What a URL asks the origin to do: `/<SIZE>/<anything>?key=value&key=value`.
+/// What a URL requests of the origin: `/<SIZE>/<anything>?key=value&key=value`.
 ///
-/// The keys combine. `etag-raw`, `modified-raw`, `fail`, `field`, `ranges`, `redirect`, `raw`, `stall-after`, `reset-after` and `close-after` may be given
-/// several times. ``Origin`` lists them all. A key or value it does not know is an error that names it, so that no test
-/// misspells in silence.
+/// The keys combine. `etag-raw`, `modified-raw`, `fail`, `field`, `ranges`, `redirect`, `raw`, `stall-after`,
+/// `reset-after` and `close-after` may be given several times. ``Origin`` lists them all. An unknown key or value is an
+/// error that names it, so that a misspelling fails the test.
 struct Behaviour: Hashable, Sendable {
-    // What is served.
+    // The content.
     var size: Int64
     var seed: UInt64 = 1
     var entityTag: EntityTag = .standard
     var lastModified: LastModified = .standard
-    /// What the `ETag` lines of the K-th version of the content say, byte for byte, the last for all that follow.
+    /// The `ETag` lines for the K-th version of the content, byte for byte; the last applies to all later versions.
     var rawEntityTags: [[UInt8]] = []
-    /// Likewise for `Last-Modified`.
+    /// The same for `Last-Modified`.
     var rawModifications: [[UInt8]] = []
     /// The seeds of the nodes behind this name, which take turns with connections. Each has tags and dates of its own.
     var nodes: [UInt64] = []
     var contentType = "application/octet-stream"
     var contentEncoding: String?
     var disposition: [UInt8]?
-    /// Other content once `requests` requests were seen.
+    /// The content changes after `requests` requests.
     var changeAfterRequests: Change<Int>?
-    /// Other content once `bytes` bytes of body were sent.
+    /// The content changes after `bytes` bytes of body.
     var changeAfterBytes: Change<Int64>?
-    /// Answers 200 for an empty representation whatever range is asked.
+    /// Answers 200 with an empty representation to any range.
     var isEmptyAnswered = false
 
-    // How fast.
+    // The pace.
     var rate: Int64?
     var totalRate: Int64?
     var slow: Slow?
@@ -34,7 +34,7 @@ struct Behaviour: Hashable, Sendable {
     var cuts: [Cut] = []
     var hasCloseNotify = true
 
-    // What is refused.
+    // Refusals.
     var drop: Count = .none
     var noAnswer: Count = .none
     var limit: Int?
@@ -45,23 +45,23 @@ struct Behaviour: Hashable, Sendable {
     var retryAfter: [UInt8]?
     var credentials: [UInt8]?
     var tokenLifetime: Duration?
-    /// When the token was given out, since the origin's start.
+    /// When the token was issued, since the origin's start.
     var token: Duration?
-    /// The K-th for the K-th request, the last for all that follow.
+    /// The K-th redirect answers the K-th request; the last applies to all later ones.
     var redirects: [Redirect] = []
-    /// Answers in full, counted likewise.
+    /// Complete answers, counted in the same way.
     var rawAnswers: [[UInt8]] = []
 
-    // How ranges and lengths are told.
+    // Ranges and lengths.
     var rangeFaults: [RangeFault] = []
     var ifRange: IfRange = .correct
     var framing: Framing = .contentLength
 
-    // What else is wrong with the head.
+    // Other faults of the head.
     var isGarbage = false
     var isHTTP09 = false
     var statusLine: [UInt8]?
-    /// Fields appended as they are.
+    /// Fields appended unchanged.
     var fields: [AnswerHead.Field] = []
     var headSizeMin = 0
     var headFieldCount = 0
@@ -73,7 +73,7 @@ extension Behaviour {
         /// `"<size>-<seed>"`.
         case standard
         case weak
-        /// A new one in every answer.
+        /// A new tag in every answer.
         case random
         case none
         case fixed(String)
@@ -95,14 +95,14 @@ extension Behaviour {
         case at(unixSeconds: Int64)
     }
 
-    /// The first so many of something.
+    /// The first events of a kind, or all of them.
     enum Count: Hashable, Sendable {
         case first(Int)
         case all
 
         static let none = Count.first(0)
 
-        /// Whether the one-based `ordinal` is among them.
+        /// Whether the one-based `ordinal` is included.
         func includes(_ ordinal: Int) -> Bool {
             switch self {
             case .first(let count): ordinal <= count
@@ -116,7 +116,7 @@ extension Behaviour {
         var seed: UInt64
     }
 
-    /// A limit for the request of this path with a one-based ordinal.
+    /// A rate limit for the request of this path with a one-based ordinal.
     struct Slow: Hashable, Sendable {
         var ordinal: Int
         var rate: Int64
@@ -145,9 +145,9 @@ extension Behaviour {
             case location([UInt8])
             /// The same URL without the redirecting key, and with a token if tokens expire.
             case plainSelf
-            /// The very same URL.
+            /// The same URL unchanged.
             case loop
-            /// The same URL with so many hops to go.
+            /// The same URL with this number of hops left.
             case hops(Int)
         }
 
@@ -158,24 +158,24 @@ extension Behaviour {
     enum IfRange: Hashable, Sendable {
         /// RFC 9110 §13.1.5.
         case correct
-        /// Taken as absent.
+        /// Treated as absent.
         case ignored
-        /// Never true.
+        /// Never matches.
         case broken
     }
 
-    /// How the end of the body is told.
+    /// How the message states the end of its body.
     enum Framing: Hashable, Sendable {
         case contentLength
         case closing
         case chunked
-        /// Announces so many bytes more than follow.
+        /// Announces this number of bytes more than it sends.
         case wrong(excess: UInt64)
         case two
         case negative
         /// 2^64 + 100.
         case huge
-        /// Chunked, with a `Content-Length` beside it.
+        /// Chunked, with a `Content-Length` as well.
         case both
         /// Neither length nor end.
         case endless

@@ -3,7 +3,7 @@ struct BehaviourError: Error, CustomStringConvertible {
     var description: String
 }
 
-/// The percent-decoded value of one key, read as what the key wants.
+/// The percent-decoded value of one key, parsed as the key requires.
 struct BehaviourValue {
     let key: Substring
     let bytes: [UInt8]
@@ -13,7 +13,7 @@ struct BehaviourValue {
         self.bytes = bytes
     }
 
-    /// Reads a query's `key=value` or `key`.
+    /// Parses a query's `key=value` or `key`.
     init(item: Substring) {
         let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         self.init(key: parts[0], bytes: parts.count > 1 ? Self.percentDecoded(parts[1]) : [])
@@ -31,7 +31,7 @@ struct BehaviourValue {
     }
 
     func integer<Integer: FixedWidthInteger>(_ type: Integer.Type = Integer.self) throws -> Integer {
-        guard let value = Integer(self.text) else { throw self.error("is no number") }
+        guard let value = Integer(self.text) else { throw self.error("is not a number") }
         return value
     }
 
@@ -40,7 +40,7 @@ struct BehaviourValue {
         let exponents: [Character: Int64] = ["K": 10, "M": 20, "G": 30, "T": 40]
         let exponent = self.text.uppercased().last.flatMap { exponents[$0] }
         let digits = exponent == nil ? self.text[...] : self.text.dropLast()
-        guard let value = Int64(digits), value >= 0 else { throw self.error("is no number of bytes") }
+        guard let value = Int64(digits), value >= 0 else { throw self.error("is not a number of bytes") }
         let (product, overflow) = value.multipliedReportingOverflow(by: 1 << (exponent ?? 0))
         guard !overflow else { throw self.error("is past the largest offset") }
         return product
@@ -49,7 +49,7 @@ struct BehaviourValue {
     /// A rate or length that is never zero.
     func positiveByteCount() throws -> Int64 {
         let rate = try self.byteCount()
-        guard rate > 0 else { throw self.error("is no number of bytes above zero") }
+        guard rate > 0 else { throw self.error("is not a number of bytes above zero") }
         return rate
     }
 
@@ -57,7 +57,7 @@ struct BehaviourValue {
     func duration() throws -> Duration {
         if self.text.hasSuffix("ms"), let value = UInt32(self.text.dropLast(2)) { return .milliseconds(value) }
         if self.text.hasSuffix("s"), let value = UInt32(self.text.dropLast()) { return .seconds(value) }
-        throw self.error("is no time in ms or s")
+        throw self.error("is not a time in ms or s")
     }
 
     func count() throws -> Behaviour.Count {
@@ -66,11 +66,11 @@ struct BehaviourValue {
 
     func status() throws -> Int {
         let status = try self.integer(Int.self)
-        guard (200...999).contains(status) else { throw self.error("is no final status") }
+        guard (200...999).contains(status) else { throw self.error("is not a final status") }
         return status
     }
 
-    /// Requires the key to stand alone.
+    /// Requires that the key has no value.
     func flag() throws -> Bool {
         guard self.bytes.isEmpty else { throw self.error("should be absent") }
         return true

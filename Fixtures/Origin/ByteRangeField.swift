@@ -1,8 +1,8 @@
-/// What a `Range` field asks of a representation (RFC 9110 §14.2).
+/// What a `Range` field requests of a representation (RFC 9110 §14.2).
 enum ByteRangeField: Hashable, Sendable {
-    /// Absent, malformed, of another unit, or of several ranges: the field is ignored, as a server may.
+    /// Absent, malformed, with another unit, or with several ranges: the field is ignored, as RFC 9110 allows.
     case ignored
-    /// No byte of the representation is in it.
+    /// It contains no byte of the representation.
     case unsatisfiable
     case bytes(Range<Int64>)
 
@@ -24,7 +24,7 @@ enum ByteRangeField: Hashable, Sendable {
         }
     }
 
-    /// The digits' value, as large as an offset can be; nil for none.
+    /// The digits' value, at most the largest offset; `nil` without digits.
     private static func number(_ digits: Substring) -> Int64? {
         digits.isEmpty ? nil : Int64(digits) ?? .max
     }

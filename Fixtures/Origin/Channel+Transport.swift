@@ -7,9 +7,9 @@ import NIOSSL
     import Glibc
 #endif
 
-/// The endings of a connection that TCP knows and TLS does not. All run on the channel's event loop.
+/// Endings of a connection that TCP has and TLS does not. All run on the channel's event loop.
 extension Channel {
-    /// Closes below TLS, so without a `close_notify`.
+    /// Closes below TLS, without a `close_notify`.
     func closeTransport() {
         if let context = try? self.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self) {
             context.close(promise: nil)
@@ -24,7 +24,7 @@ extension Channel {
         self.closeTransport()
     }
 
-    /// Bytes that the peer's system does not have yet; zero where that cannot be told.
+    /// Bytes that the peer's system has not acknowledged; zero where this is unavailable.
     var unacknowledgedCount: Int {
         #if os(Linux)
             self.withSocket { socket in
@@ -36,9 +36,9 @@ extension Channel {
         #endif
     }
 
-    /// Keeps the socket from child processes, which NIO does not.
+    /// Sets close-on-exec, which NIO does not.
     ///
-    /// A client that a test starts would otherwise hold the origin's sockets open: no FIN, no RST, and a port that stays taken.
+    /// Otherwise a client that a test starts would keep the origin's sockets open: no FIN, no RST, and a port in use.
     func closeOnExec() {
         _ = self.withSocket { fcntl($0, F_SETFD, FD_CLOEXEC) }
     }

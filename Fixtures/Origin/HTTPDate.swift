@@ -1,4 +1,4 @@
-/// A time as HTTP writes it: `Tue, 14 Nov 2023 22:13:20 GMT` (RFC 9110 §5.6.7).
+/// A time in HTTP's format: `Tue, 14 Nov 2023 22:13:20 GMT` (RFC 9110 §5.6.7).
 struct HTTPDate: CustomStringConvertible {
     let description: String
 
@@ -22,7 +22,7 @@ struct HTTPDate: CustomStringConvertible {
     private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-    /// Division that rounds down, so that times before 1970 work too.
+    /// Division that rounds down, so that it is correct for times before 1970.
     private static func divide(_ value: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
         let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

@@ -1,12 +1,12 @@
-/// What an answer depends on besides its request: the past of the path, the time and chance, all as values.
+/// The values that an answer depends on besides its request: the path's history, the time and chance.
 struct Moment: Hashable, Sendable {
     /// The one-based ordinal of the request among those of its path and query.
     var requestOrdinal = 1
     /// The one-based ordinal of the connection among all of the origin's.
     var connection = 1
-    /// The ordinal that a body would have if this request were answered with one.
+    /// The ordinal of the body if this request gets one.
     var bodyOrdinal = 1
-    /// Requests of this path and query that are being answered now, this one and refused ones not counted.
+    /// Requests of this path and query in progress, without this one and refused ones.
     var liveCount = 0
     /// Bytes of body sent for this path and query.
     var bytesSent: Int64 = 0
@@ -16,21 +16,21 @@ struct Moment: Hashable, Sendable {
     var unixSeconds: Int64 = 0
     var nonce: UInt64 = 0
 
-    /// What a test said a path serves from now on.
+    /// The content that a test makes a path serve from now on.
     struct Replacement: Hashable, Sendable {
         var seed: UInt64
         var size: Int64?
         var entityTag: Behaviour.EntityTag
-        /// Replacements of this path so far, this one included.
+        /// The number of replacements of this path, including this one.
         var ordinal: Int
     }
 }
 
-/// The representation that a path has at a moment, and its validators.
+/// The representation of a path at a moment, and its validators.
 struct Representation: Hashable, Sendable {
     var size: Int64
     var seed: UInt64
-    /// The value of the `ETag` field, or of several with the ends of their lines between.
+    /// The value of the `ETag` field, or of several with line ends between them.
     var entityTag: [UInt8]?
     var lastModified: [UInt8]?
     private var modified: Int64?
@@ -49,7 +49,7 @@ struct Representation: Hashable, Sendable {
         }
 
         let node = behaviour.nodes.isEmpty ? nil : (moment.connection - 1) % behaviour.nodes.count
-        // What a change brings, all nodes have.
+        // A change of the content applies to all nodes.
         if let node, changes == 0 { self.seed = behaviour.nodes[node] }
 
         let tag: String? =
@@ -72,23 +72,23 @@ struct Representation: Hashable, Sendable {
             ?? self.modified.map { Array(HTTPDate(unixSeconds: $0).description.utf8) }
     }
 
-    /// Whether an `If-Range` field names this representation, by strong comparison (RFC 9110 §13.1.5).
+    /// Whether an `If-Range` field matches this representation, by strong comparison (RFC 9110 §13.1.5).
     func matches(ifRange field: String, unixSeconds: Int64) -> Bool {
         if field.hasPrefix("W/") { return false }
         if field.hasPrefix("\"") { return self.matches(tag: field) }
         guard let modified = self.modified, let lastModified = self.lastModified else { return false }
-        // A date is a strong validator only when a second has passed since (RFC 9110 §8.8.2.2).
+        // A date is a strong validator only if at least a second has passed since (RFC 9110 §8.8.2.2).
         return modified < unixSeconds && field == String(decoding: lastModified, as: UTF8.self)
     }
 
-    /// Whether a field names this representation, as far as the text tells in which all bytes that are not UTF-8 look the same.
+    /// Whether a field matches this representation. The text shows all bytes that are not UTF-8 alike.
     func matches(tag field: String) -> Bool {
         self.entityTag.map { String(decoding: $0, as: UTF8.self) } == field
     }
 }
 
 extension Array {
-    /// The element whose turn a one-based ordinal is: the last one stays.
+    /// The element for a one-based ordinal; the last one applies to all later ordinals.
     func turn(_ ordinal: Int) -> Element? {
         self.isEmpty ? nil : self[Swift.min(ordinal, self.count) - 1]
     }

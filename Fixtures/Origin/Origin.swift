@@ -1,4 +1,4 @@
-/// Runs an origin on the loopback interface for as long as `body` takes.
+/// Runs an origin on the loopback interface for the duration of `body`.
 public func withOrigin<Value>(
     _ configuration: Origin.Configuration = .init(),
     _ body: (Origin) async throws -> Value
@@ -15,38 +15,40 @@ public func withOrigin<Value>(
     return try outcome.get()
 }
 
-/// An HTTP/1.1 server with content of any size and a misbehaviour for every occasion, both chosen by the URL.
+/// An HTTP/1.1 server with content of any size and many faults, both selected by the URL.
 ///
-/// `/<SIZE>/<anything>/<name>?key=value&key=value` is answered with SIZE bytes of ``OriginContent``. Sizes take K, M, G or T,
-/// times take ms or s, values are percent-decoded, and the keys combine:
+/// `/<SIZE>/<anything>/<name>?key=value&key=value` is answered with SIZE bytes of ``OriginContent``. Sizes take K, M, G
+/// or T, times take ms or s, values are percent-decoded, and the keys combine:
 ///
-/// - content: `seed=N` `etag=TEXT|none|weak|random` `last-modified=SECONDS|none` `type=MIME` `encoding=CODING` `disposition=RAW`
-///   `change-after=REQUESTS:SEED` `change-at=BYTES:SEED` `empty=200`; `etag-raw=BYTES` `modified-raw=BYTES` (several: one a version
-///   of the content, the last for the rest) `nodes=SEED:SEED…` (a farm, whose nodes take turns with connections)
-/// - pace: `rate=N` (a connection) `total-rate=N` (all requests of the URL) `slow=K:RATE` (the K-th request) `latency=T`
-///   `slow-head=T` (a byte of the head per T)
+/// - content: `seed=N` `etag=TEXT|none|weak|random` `last-modified=SECONDS|none` `type=MIME` `encoding=CODING`
+///   `disposition=RAW` `change-after=REQUESTS:SEED` `change-at=BYTES:SEED` `empty=200`; `etag-raw=BYTES`
+///   `modified-raw=BYTES` (several: one per version of the content, the last for the rest) `nodes=SEED:SEED…` (a farm,
+///   whose nodes take turns with connections)
+/// - pace: `rate=N` (per connection) `total-rate=N` (all requests of the URL) `slow=K:RATE` (the K-th request)
+///   `latency=T` `slow-head=T` (a byte of the head per T)
 /// - cuts, of the first COUNT bodies (default 1, or `all`): `stall-after=BYTES[:COUNT]` `reset-after=BYTES[:COUNT]`
 ///   `close-after=BYTES[:COUNT]`; `close-notify=no`
-/// - refusals: `drop=COUNT` `no-answer=COUNT` `limit=N` `limit-status=STATUS|reset` `fail=STATUS:COUNT[:SKIP]` `fail-range=FROM:STATUS`
-///   `retry-after=RAW` `auth=USER:PASS`
-/// - redirects: `redirect=STATUS:LOCATION` (several: one a request, the last for the rest) `redirect-to-self=STATUS` `redirect-hops=N` `redirect-loop` `expires=T` (with the
-///   `token` that `redirect-to-self` adds)
-/// - ranges: `ranges=no|advertised|first-only|shift:N|mislabel:N|relabel:N|short:N|long:N|no-content-range|star|total:N|multipart|`
-///   `garbage|unasked|huge|416` `if-range=ignore|broken`
+/// - refusals: `drop=COUNT` `no-answer=COUNT` `limit=N` `limit-status=STATUS|reset` `fail=STATUS:COUNT[:SKIP]`
+///   `fail-range=FROM:STATUS` `retry-after=RAW` `auth=USER:PASS`
+/// - redirects: `redirect=STATUS:LOCATION` (several: one per request, the last for the rest) `redirect-to-self=STATUS`
+///   `redirect-hops=N` `redirect-loop` `expires=T` (with the `token` that `redirect-to-self` adds)
+/// - ranges:
+///   `ranges=no|advertised|first-only|shift:N|mislabel:N|relabel:N|short:N|long:N|no-content-range|star|total:N|`
+///   `multipart|garbage|unasked|huge|416` `if-range=ignore|broken`
 /// - lengths: `length=none|chunked|chunked-cut:BYTES|wrong:N|two|negative|huge|both` `endless`
-/// - whole answers: `raw=BYTES` (several: one a request, the last for the rest), and FIN
+/// - whole answers: `raw=BYTES` (several: one per request, the last for the rest), and FIN
 /// - heads: `head-size=N` `head-fields=N` `interim=N` `status-line=RAW` `field=NAME:RAW` `garbage` `http09`
 ///
 /// An unknown key is answered with 400 and its name. Requests are counted by path and query.
 public struct Origin: Sendable {
     public struct Configuration: Hashable, Sendable {
-        /// `127.0.0.1`, `::1` or both; the first is the one in URLs.
+        /// `127.0.0.1`, `::1` or both; URLs contain the first.
         public var hosts: [String]
         /// Zero lets the system choose.
         public var port: Int
         public var tls: Bool
         public var certificate: Certificate
-        /// Speaks TLS 1.1 at most, as nobody should any more.
+        /// Accepts at most TLS 1.1, which is deprecated.
         public var isLegacyTLS = false
         public var eventLoops: Int
 
@@ -57,7 +59,7 @@ public struct Origin: Sendable {
             certificate: Certificate = .good,
             eventLoops: Int = 1
         ) {
-            precondition(!hosts.isEmpty, "an origin listens somewhere")
+            precondition(!hosts.isEmpty, "an origin needs an address")
             self.hosts = hosts
             self.port = port
             self.tls = tls
@@ -66,7 +68,7 @@ public struct Origin: Sendable {
         }
     }
 
-    /// What a TLS origin shows to its clients.
+    /// The certificate that a TLS origin sends.
     public enum Certificate: String, CaseIterable, Hashable, Sendable {
         /// For `localhost`, `127.0.0.1` and `::1`, by ``Origin/certificateAuthorityPEM``.
         case good
@@ -75,7 +77,7 @@ public struct Origin: Sendable {
         case selfSigned = "self-signed"
     }
 
-    /// What a client must trust.
+    /// The authority that a client must trust.
     public static let certificateAuthorityPEM = OriginCertificates.authority
 
     public let port: Int
@@ -90,15 +92,15 @@ public struct Origin: Sendable {
 
     public var log: OriginLog { self.server.log }
 
-    /// The URL of a path at this origin, by its first host or by another name of it.
+    /// The URL of a path at this origin, with its first host or with another name of it.
     public func url(_ pathAndQuery: String, host: String? = nil) -> String {
         let host = host ?? self.configuration.hosts[0]
         let authority = host.contains(":") ? "[\(host)]" : host
         return "\(self.configuration.tls ? "https" : "http")://\(authority):\(self.port)\(pathAndQuery)"
     }
 
-    /// The URL of a resource without its query, which the origin keeps and may be told another: so one URL can behave in one
-    /// way now and in another later.
+    /// The URL of a resource without its query. The origin keeps the query until it gets another one, so that one URL
+    /// can change its behaviour.
     public func plainURL(_ resource: String) -> String {
         let mark = resource.firstIndex(of: "?") ?? resource.endIndex
         let path = String(resource[..<mark])
@@ -106,21 +108,21 @@ public struct Origin: Sendable {
         return self.url(path)
     }
 
-    /// Serves other content at a path, whatever its query, from the next request on.
+    /// Serves other content at a path, with any query, from the next request on.
     ///
-    /// No size keeps the size, and no entity tag gives the default one of the new content.
+    /// Without a size the size stays, and without an entity tag the new content has its default one.
     public func replace(_ path: String, seed: UInt64, size: Int64? = nil, etag: String? = nil) {
         self.server.resources.replace(
             path, seed: seed, size: size, entityTag: etag.map(Behaviour.EntityTag.init) ?? .standard)
     }
 
-    /// Forgets all requests, counts and replacements; requests under way go on.
+    /// Clears all requests, counts and replacements; requests in progress continue.
     public func reset() {
         self.server.resources.reset()
         self.log.reset()
     }
 
-    /// Refuses new connections. Those that are open go on.
+    /// Refuses new connections. Open ones continue.
     public func stopAccepting() async throws {
         try await self.server.stopListening()
     }

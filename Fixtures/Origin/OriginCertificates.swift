@@ -1,4 +1,5 @@
-/// The fixture's certificate authority and the leaves it signed, EC P-256, valid from 2020 until 2120 unless named otherwise.
+/// The fixture's certificate authority and the leaves it signed, EC P-256, valid from 2020 until 2120 unless named
+/// otherwise.
 ///
 /// They protect nothing: the keys are public and the authority's own key was thrown away. Made once, by:
 /// ```sh
@@ -125,7 +126,7 @@ enum OriginCertificates {
         -----END PRIVATE KEY-----
         """
 
-    /// What a client may show, which vouches for itself: `openssl req -x509 -new -key client.key -subj "/CN=segdl fixture client" -days
+    /// A self-signed client certificate: `openssl req -x509 -new -key client.key -subj "/CN=segdl fixture client" -days
     /// 36500 -addext keyUsage=critical,digitalSignature -addext extendedKeyUsage=clientAuth -out client.pem`.
     package static let client = """
         -----BEGIN CERTIFICATE-----

@@ -9,15 +9,16 @@ import Synchronization
 
 /// The bytes an origin serves: a function of a seed and an offset, so that a resource of any size takes no space.
 ///
-/// The byte at offset `o` is `table[o % 8_388_593]`. The table is the little-endian output of splitmix64, started at the seed.
-/// Its length is prime, so blocks of a power of two never repeat in step with it and a block written to the wrong place shows.
+/// The byte at offset `o` is `table[o % 8_388_593]`. The table is the little-endian output of splitmix64, started at
+/// the seed. Its length is prime, so that blocks of a power of two never repeat in step with it, and a block written to
+/// the wrong place shows.
 public struct OriginContent: Sendable {
     /// The largest prime below 8 MiB. A slice of a `ByteBuffer` must begin below 16 MiB, or it is copied.
     static let period: Int64 = 8_388_593
-    /// 256 KiB: a system call moves it in about 30 µs, and four of them fill a socket buffer.
+    /// 256 KiB: a system call transfers it in about 30 µs, and four of them fill a socket buffer.
     static let sliceMax = 256 * 1024
 
-    /// One period, and after it the first bytes of the next, so that every slice is contiguous.
+    /// One period, followed by the first bytes of the next, so that every slice is contiguous.
     private let table: ByteBuffer
 
     public init(seed: UInt64) {
@@ -43,9 +44,9 @@ public struct OriginContent: Sendable {
         return bytes
     }
 
-    /// Where a file stops being this content: nil if it has exactly that length and these bytes.
+    /// The offset at which a file differs from this content; `nil` if length and bytes are equal.
     ///
-    /// Otherwise the first differing offset, or where the file or the content ends first. A file that cannot be read differs at 0.
+    /// If one ends first, the offset is that end. An unreadable file differs at 0.
     public func firstMismatch(inFileAt path: String, length: Int64) -> Int64? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return 0 }
@@ -69,13 +70,13 @@ public struct OriginContent: Sendable {
     private func firstMismatch(in file: UnsafeRawBufferPointer, at offset: Int64) -> Int? {
         self.slice(at: offset, lengthMax: Int64(file.count)).withUnsafeReadableBytes { expected in
             guard let left = file.baseAddress, let right = expected.baseAddress else { return nil }
-            // One comparison for the good case: element by element is slow in a debug build.
+            // One comparison for the equal case: element by element is slow in a debug build.
             guard memcmp(left, right, file.count) != 0 else { return nil }
             return zip(file, expected).enumerated().first { $1.0 != $1.1 }?.offset
         }
     }
 
-    /// At most ``sliceMax`` bytes from an offset on, without copying them.
+    /// At most ``sliceMax`` bytes from an offset on, without a copy.
     func slice(at offset: Int64, lengthMax: Int64) -> ByteBuffer {
         let start = Int(offset % Self.period)
         guard let slice = self.table.getSlice(at: start, length: Int(min(lengthMax, Int64(Self.sliceMax)))) else {
@@ -100,7 +101,7 @@ public struct OriginContent: Sendable {
                 bytes.storeBytes(of: (word ^ (word >> 31)).littleEndian, toByteOffset: offset, as: UInt64.self)
                 offset += 8
             }
-            // The last word ran past the period by up to seven bytes; the wrapped head overwrites them.
+            // The last word extends past the period by up to seven bytes; the repeated beginning overwrites them.
             memcpy(bytes.baseAddress! + period, bytes.baseAddress!, Self.sliceMax)
             return period + Self.sliceMax
         }

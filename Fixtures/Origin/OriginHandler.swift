@@ -1,7 +1,7 @@
 import NIOCore
 import NIOHTTP1
 
-/// Answers the requests of one connection, one after the other.
+/// Answers the requests of one connection in sequence.
 final class OriginHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer
@@ -11,19 +11,20 @@ final class OriginHandler: ChannelInboundHandler {
         case idle
         /// Plays an answer. Becomes any of the others.
         case answering(OriginExchange)
-        /// Has written all of an answer, and waits until the system has it. Becomes `idle`, `silent`, `resetting` or `closed`.
+        /// All of an answer is written, and the system does not have it yet. Becomes `idle`, `silent`, `resetting` or
+        /// `closed`.
         case draining(OriginExchange, Answer.Ending)
-        /// Says nothing more, but notices a close. Becomes `closed`.
+        /// Sends nothing more, but notices a close. Becomes `closed`.
         case silent(OriginExchange)
-        /// Waits until the peer has what was sent. Becomes `closed`.
+        /// Waits until the peer has acknowledged what was sent. Becomes `closed`.
         case resetting
         /// Terminal.
         case closed
     }
 
-    /// 4 MiB a turn, so that a fast reader does not keep the event loop from the others.
+    /// 4 MiB per turn, so that a fast reader does not block the event loop for the others.
     private static let writesPerTurnMax = 16
-    /// More pipelined requests than any client should have, and a bound on what they hold here.
+    /// More pipelined requests than any client should have; it bounds the memory they occupy.
     private static let pendingMax = 64
 
     private let resources: OriginResources
@@ -78,7 +79,7 @@ final class OriginHandler: ChannelInboundHandler {
         context.fireChannelWritabilityChanged()
     }
 
-    /// A malformed request or a broken transport: either way there is nobody to talk to.
+    /// After a malformed request or a transport error no answer is possible.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         context.close(promise: nil)
     }
@@ -105,14 +106,14 @@ final class OriginHandler: ChannelInboundHandler {
         self.isPumping = true
         self.play(exchange, context)
         self.isPumping = false
-        // Only now: it may start the next answer.
+        // Last, because it may start the next answer.
         self.concludeIfDrained(context)
     }
 
-    /// Takes steps until there is something to wait for: a time, the socket, another connection's turn.
+    /// Runs steps until it must wait: for a time, for the socket, or for other connections.
     private func play(_ exchange: OriginExchange, _ context: ChannelHandlerContext) {
         for _ in 0..<Self.writesPerTurnMax {
-            // A write may fail and close the channel under our feet: then there is no player.
+            // A write may fail and close the channel meanwhile; then there is no player.
             guard context.channel.isWritable, let step = self.player?.next(at: .now()) else { return }
             switch step {
             case .wait(let deadline):
@@ -159,7 +160,7 @@ final class OriginHandler: ChannelInboundHandler {
         }
     }
 
-    /// A reset throws away what is not acknowledged, so it waits for a reader who reads.
+    /// A reset discards what is not acknowledged, so this waits until the peer has read it.
     private func reset(_ context: ChannelHandlerContext, giveUp: NIODeadline) {
         guard case .resetting = self.state else { return }
         guard context.channel.unacknowledgedCount == 0 || NIODeadline.now() > giveUp else {

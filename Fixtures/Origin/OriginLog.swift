@@ -1,25 +1,25 @@
 import Synchronization
 
-/// What an origin was asked and what it sent, for tests to look at and to wait for.
+/// The requests that an origin received and the bytes it sent, for tests to inspect and wait for.
 ///
-/// Every `path` is a prefix of the request target; the empty one takes in everything.
+/// Every `path` is a prefix of the request target; the empty one matches everything.
 public final class OriginLog: Sendable {
     public struct Entry: Sendable {
         /// The request target: path and query.
         public let path: String
         public let method: String
         public let headers: [(name: String, value: String)]
-        /// The status answered, zero for none.
+        /// The status of the answer; zero for none.
         public let status: Int
         /// The connection's ordinal.
         public let connection: Int
-        /// The address that the connection comes from.
+        /// The address of the connection's client.
         public let peer: String
         /// When the request arrived, since the origin's start.
         public let time: Duration
-        /// Bytes of body handed to the system.
+        /// Bytes of body passed to the system.
         public internal(set) var bytesSent: Int64 = 0
-        /// Whether the origin is done with it, or its connection is closed.
+        /// Whether the origin has finished the answer, or the connection is closed.
         public internal(set) var isFinished = false
 
         public var range: String? { self["range"] }
@@ -33,11 +33,11 @@ public final class OriginLog: Sendable {
 
     public struct Snapshot: Sendable {
         public let requests: [Entry]
-        /// The most of these requests that were being answered at once, refused ones included.
+        /// The most of these requests in progress at once, including refused ones.
         public let requestsPeak: Int
-        /// The most connections open at once, whatever they asked for.
+        /// The most connections open at once, of any path.
         public let connectionsPeak: Int
-        /// Connections accepted, whatever they asked for.
+        /// Connections accepted, of any path.
         public let connectionsCount: Int
 
         /// Requests answered with 429 or 503.
@@ -45,7 +45,7 @@ public final class OriginLog: Sendable {
         public var bytesSent: Int64 { self.requests.reduce(0) { $0 + $1.bytesSent } }
     }
 
-    /// Names an entry until the log is reset.
+    /// Identifies an entry until the log is reset.
     struct ID: Hashable, Sendable {
         fileprivate var epoch: Int
         fileprivate var index: Int
@@ -95,7 +95,7 @@ public final class OriginLog: Sendable {
         }
     }
 
-    /// Forgets all requests; connections that are open stay counted, and requests under way are no longer recorded.
+    /// Clears all requests; open connections stay counted, and requests in progress are no longer recorded.
     public func reset() {
         self.state.withLock { state in
             state.epoch += 1
@@ -106,12 +106,12 @@ public final class OriginLog: Sendable {
         }
     }
 
-    /// Returns once so many requests have arrived since the last reset, or when the task is cancelled.
+    /// Returns after this number of requests since the last reset, or when the task is cancelled.
     public func waitForRequests(_ count: Int, path: String = "") async {
         await self.wait(for: .requests, Int64(count), path: path) { Int64($0.count) }
     }
 
-    /// Returns once so many bytes of body were handed to the system since the last reset, or when the task is cancelled.
+    /// Returns after this number of bytes of body since the last reset, or when the task is cancelled.
     public func waitForBytes(sent bytes: Int64, path: String = "") async {
         await self.wait(for: .bytes, bytes, path: path) { $0.reduce(0) { $0 + $1.bytesSent } }
     }
@@ -125,7 +125,7 @@ public final class OriginLog: Sendable {
             await withCheckedContinuation { continuation in
                 let isDone = self.state.withLock { state in
                     let remaining = count - seen(state.entries.filter { $0.path.hasPrefix(path) })
-                    // Under the lock: a cancellation from here on finds the waiter in the list.
+                    // Under the lock: a later cancellation finds the waiter in the list.
                     guard remaining > 0, !Task.isCancelled else { return true }
                     state.waiters.append(
                         Waiter(id: id, subject: subject, path: path, remaining: remaining, continuation: continuation)
@@ -186,7 +186,7 @@ extension OriginLog {
         }
     }
 
-    /// Takes out the waiters that have seen enough.
+    /// Removes the waiters whose count is reached.
     private static func advance(
         _ waiters: inout [Waiter],
         _ subject: Waiter.Subject,

@@ -1,7 +1,7 @@
-/// A request head as the origin sees it.
+/// A request head as the origin received it.
 struct OriginRequest: Sendable {
     var method: String
-    /// As sent: path and query, or a whole URL from a client that takes the origin for a proxy.
+    /// As sent: path and query, or a whole URL from a client that uses the origin as a proxy.
     var target: String
     var headers: [(name: String, value: String)]
     /// Whether the client leaves the connection open after the answer.
@@ -17,7 +17,7 @@ struct OriginRequest: Sendable {
     /// The raw `key=value` items of the query, in order.
     var queryItems: [Substring] { Self.split(self.target).query.split(separator: "&") }
 
-    /// What the origin counts by: the path and the query, less the token that a redirect adds.
+    /// The key of the origin's counts: the path and the query, without the token that a redirect adds.
     var stateKey: String {
         let items = self.queryItems.filter { !$0.hasPrefix("token=") }
         return self.path + "?" + items.joined(separator: "&")

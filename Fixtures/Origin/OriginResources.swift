@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// What the origin remembers of the paths it was asked for. Counts are by path and query, replacements by path.
+/// The origin's state for each requested path. Counts are by path and query, replacements by path.
 final class OriginResources: Sendable {
     /// The counts of one path and query.
     final class Resource: Sendable {
@@ -19,7 +19,7 @@ final class OriginResources: Sendable {
     private struct State {
         var resources: [String: Resource] = [:]
         var replacements: [String: Moment.Replacement] = [:]
-        /// What a path is asked for with where a request has no query.
+        /// The query that applies to requests for a path without one.
         var queries: [String: String] = [:]
     }
 
@@ -98,7 +98,7 @@ final class OriginResources: Sendable {
     }
 }
 
-/// One request under way: where its bytes are counted and its end is told, exactly once.
+/// One request in progress: counts its bytes, and records its end exactly once.
 struct OriginExchange: Sendable {
     fileprivate let entry: OriginLog.ID
     fileprivate let log: OriginLog

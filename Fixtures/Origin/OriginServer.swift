@@ -4,7 +4,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// The sockets of an origin: its listeners, its connections and the event loops they live on.
+/// The sockets of an origin: its listeners, its connections and their event loops.
 final class OriginServer: Sendable {
     private struct State {
         var listeners: [any Channel] = []
@@ -28,7 +28,7 @@ final class OriginServer: Sendable {
 
     /// Listens on all hosts at one port, which the system chooses if it is zero.
     func listen(port: Int) async throws -> Int {
-        // The system's choice for the first host may be taken on the second.
+        // The port that the system chooses for the first host may be in use on the second.
         var attemptsLeft = port == 0 ? 8 : 1
         while true {
             attemptsLeft -= 1
@@ -65,7 +65,7 @@ final class OriginServer: Sendable {
 
     func shutDown() async throws {
         try await self.stopListening()
-        // A TLS connection would wait for the peer's last word.
+        // A TLS connection would wait for the peer's `close_notify`.
         try await self.disconnect()
         try await self.group.shutdownGracefully()
     }
@@ -75,7 +75,7 @@ final class OriginServer: Sendable {
             .serverChannelOption(.backlog, value: 512)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-            // Two to four slices: enough to keep the socket busy, and all that a slow reader holds here.
+            // Two to four slices: enough to keep the socket busy; a slow reader occupies no more than this.
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 512 * 1024, high: 1024 * 1024))
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { channel.closeOnExec() }

@@ -1,14 +1,16 @@
 import NIOCore
 import Synchronization
 
-/// Spaces sends so that they keep to a rate, alone or shared by several connections.
+/// Spaces sends so that they keep to a rate, for one connection or for several that share it.
 ///
-/// Each sender reserves its next chunk and learns when it may go: the moment at which all reserved before it has gone at the rate.
+/// Each sender reserves its next chunk and gets the time for it: when all chunks reserved before have been sent at the
+/// rate.
 final class Pacer: Sendable {
     let rate: Int64
     private let next: Mutex<NIODeadline>
 
-    /// How late a sender may be and still catch up: a busy event loop wakes late, but a reader that paused gets no burst.
+    /// How late a sender may be and still catch up: a busy event loop wakes late, but a reader that paused gets no
+    /// burst.
     private static let slack = TimeAmount.milliseconds(50)
 
     init(rate: Int64, now: NIODeadline) {
@@ -16,7 +18,7 @@ final class Pacer: Sendable {
         self.next = Mutex(now)
     }
 
-    /// 20 ms worth: smooth enough to watch, and 50 wake-ups a second and connection.
+    /// 20 ms of data: smooth enough, and 50 wake-ups a second per connection.
     var chunkMax: Int { max(1, Int(clamping: self.rate / 50)) }
 
     func reserve(_ count: Int, at now: NIODeadline) -> NIODeadline {

@@ -1,16 +1,16 @@
-/// One way to answer a range wrongly, or rightly but unusually. Several apply in the order given.
+/// A wrong answer to a range, or a right but unusual one. Several apply in the order given.
 enum RangeFault: Hashable, Sendable {
-    /// Ignores `Range` and says nothing about ranges.
+    /// Ignores `Range` and sends no `Accept-Ranges`.
     case no
     /// Ignores `Range` and claims to support it.
     case advertised
     /// Ignores a range that starts past zero.
     case firstOnly
-    /// Label and body start further on.
+    /// Label and body start at a later offset.
     case shift(Int64)
-    /// The body starts further on than the label says.
+    /// The body starts at a later offset than the label says.
     case mislabel(Int64)
-    /// The label says further on than the body starts.
+    /// The label states a later offset than the body's.
     case relabel(Int64)
     case short(Int64)
     case long(Int64)
@@ -51,7 +51,7 @@ enum RangeFault: Hashable, Sendable {
     }
 }
 
-/// The part of a representation that is sent, and what is said about it.
+/// The part of a representation to send, and its labels.
 struct RangeAnswer: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
         case whole
@@ -81,7 +81,7 @@ struct RangeAnswer: Hashable, Sendable {
         }
     }
 
-    /// What the field is taken for.
+    /// The range that the origin answers to a field.
     private mutating func ask(_ field: ByteRangeField, size: Int64, fault: RangeFault) -> ByteRangeField {
         switch (fault, field) {
         case (.no, _):
@@ -112,7 +112,7 @@ struct RangeAnswer: Hashable, Sendable {
         for fault in faults {
             switch fault {
             case .mislabel(let distance):
-                // Content goes on past the representation's end, so the length stays.
+                // Content continues past the representation's end, so the length stays.
                 let start = bytes.lowerBound + min(distance, .max - bytes.upperBound)
                 self.body = start..<(start + Int64(bytes.count))
             case .relabel(let distance): label = Self.moved(bytes, by: distance, within: size)
@@ -129,7 +129,7 @@ struct RangeAnswer: Hashable, Sendable {
         if faults.contains(.noContentRange) { self.contentRange = nil }
     }
 
-    /// The range further on, cut at the end and never empty.
+    /// The range moved by a distance, cut at the end and never empty.
     private static func moved(_ bytes: Range<Int64>, by distance: Int64, within size: Int64) -> Range<Int64> {
         let start = min(bytes.lowerBound + min(distance, .max - bytes.upperBound), size - 1)
         return start..<max(start + 1, min(size, start + Int64(bytes.count)))

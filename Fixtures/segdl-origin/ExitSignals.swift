@@ -6,7 +6,7 @@ import Dispatch
     import Glibc
 #endif
 
-/// SIGINT and SIGTERM, which no longer end the process but can be waited for.
+/// Waits for SIGINT and SIGTERM, which no longer end the process.
 struct ExitSignals {
     private let stream: AsyncStream<CInt>
     private let sources: [any DispatchSourceSignal]
@@ -23,7 +23,7 @@ struct ExitSignals {
         }
     }
 
-    /// Returns at the first of them.
+    /// Returns at the first of these signals.
     func first() async {
         for await _ in self.stream { break }
         for source in self.sources { source.cancel() }

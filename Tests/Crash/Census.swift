@@ -1,17 +1,18 @@
 import Foundation
 import TestSupport
 
-/// Which file system calls a scenario's run makes, counted as the tracer counts them.
+/// The file system calls of a scenario's run, counted as strace counts them.
 enum Census {
-    /// Calls that change something, or stand between two that do.
+    /// Calls that change something, or that occur between two that do.
     static let changing = [
         "openat", "pwrite64", "fallocate", "ftruncate", "fsync", "fdatasync", "rename", "renameat2", "link", "unlink",
         "flock", "fsetxattr", "close",
     ]
-    /// Calls that look.
+    /// Calls that only read.
     static let looking = ["pread64", "newfstatat", "fstat", "lseek", "access", "statfs", "fgetxattr", "read"]
 
-    /// The N-th call of each kind to each file, as often as it was seen in any of a few runs: timing moves some.
+    /// Lists the N-th call of each kind to each file, up to the highest count of several runs: timing changes some
+    /// counts.
     static func take(_ scenario: Scenario, calls: [String], in lab: Lab, runs: Int = 3) async throws -> [Point] {
         var counts: [Point.Kind: Int] = [:]
         for run in 0..<runs {
@@ -22,14 +23,14 @@ enum Census {
                 let paths = Role.allCases.flatMap { ["-P", bench.path($0)] }
                 let outcome = try await bench.run(
                     traced + ["-e", "trace=\(names)"] + paths + scenario.faults + bench.command(scenario))
-                guard outcome.status == 0 else { throw Bench.SetupFailure("a traced run came to \(outcome)") }
+                guard outcome.status == 0 else { throw Bench.SetupFailure("a traced run ended with \(outcome)") }
                 counts.merge(Self.count(bench)) { max($0, $1) }
             }
         }
-        // A fault that always holds is on the part: the tracer looks at one file at a time.
+        // A permanent fault applies to the part, and strace watches one file at a time.
         let kinds = counts.keys.filter { scenario.faults.isEmpty || $0.role == .part }.filter {
-            // A `close` that fails has closed the file all the same (close(2)); one that the tracer makes fail has not, and the
-            // lock of what was set aside stays, as another process's would.
+            // A `close` that fails still closes the file (close(2)). Where strace makes it fail it does not run, so the
+            // lock of the set-aside part stays, as that of another process would.
             $0 != Point.Kind(call: "close", role: .asidePart)
         }.sorted {
             ($0.call, $0.role.rawValue) < ($1.call, $1.role.rawValue)
@@ -51,7 +52,7 @@ enum Census {
         }
     }
 
-    /// The most calls of a kind that one thread made.
+    /// The number of calls of each kind, of the thread that made the most.
     private static func count(_ bench: Bench) -> [Point.Kind: Int] {
         struct Caller: Hashable {
             var thread: Substring
@@ -71,7 +72,7 @@ enum Census {
         return callers.reduce(into: [:]) { $0[$1.key.kind] = max($0[$1.key.kind] ?? 0, $1.value) }
     }
 
-    /// The first of our files that a traced call names: of the two of a rename, the tracer looks at that only.
+    /// The first of segdl's files that a traced call names: for a rename, strace filters by that path only.
     private static func role(in line: Substring, _ bench: Bench) -> Role? {
         let places = Role.allCases.compactMap { role -> (Role, String.Index)? in
             let path = bench.path(role)

@@ -1,22 +1,22 @@
 import Foundation
 import SegmentedDownloadCore
 
-/// What is done to the remains of an interrupted download while nobody runs.
+/// Damage to the files of an interrupted download between two runs.
 struct Damage: Sendable, CustomStringConvertible {
     enum Part: Hashable, Sendable {
         case flip(byte: Int, bit: Int)
         case zero(Range<Int>)
         case resize(Int)
         case remove
-        /// Another file of the same name.
+        /// Replaces the part by another file of the same name.
         case replace(Data)
     }
 
     let description: String
-    /// The manifest's bytes instead of its own; nil removes it.
+    /// Maps the manifest to its damaged bytes; `nil` removes it.
     var manifest: (@Sendable (Data) -> Data?)?
     var part: Part?
-    /// What stands where a manifest is drafted.
+    /// Bytes for the manifest's draft.
     var draft: Data?
 
     init(
@@ -29,7 +29,7 @@ struct Damage: Sendable, CustomStringConvertible {
     }
 }
 
-/// An interrupted download's two files, and those of a download of another file of that length.
+/// The two files of an interrupted download, and those of a download of another file of the same length.
 struct Specimen: Sendable {
     var part: Data
     var manifest: Data
@@ -38,14 +38,14 @@ struct Specimen: Sendable {
 
     private static let record = ManifestCodec.recordLength
 
-    /// The header says its own length behind its mark and version.
+    /// The header stores its own length after its mark and version.
     private var headerLength: Int {
         self.manifest[10..<14].enumerated().reduce(0) { $0 | Int($1.element) << (8 * $1.offset) }
     }
 
     private var recordsCount: Int { (self.manifest.count - self.headerLength) / Self.record }
 
-    /// Every bit of the manifest.
+    /// Flips each bit of the manifest.
     func flips() -> [Damage] {
         (0..<self.manifest.count * 8).map { bit in
             Damage("bit \(bit) of the manifest flipped") { manifest in
@@ -56,7 +56,7 @@ struct Specimen: Sendable {
         }
     }
 
-    /// The manifest cut, zeroed, garbled and rearranged at and about every record, the header at every byte.
+    /// Cuts, zeroes, garbles and rearranges the manifest at and around every record, and the header at every byte.
     func manifestDamages() -> [Damage] {
         var damages: [Damage] = []
         let ends = (0...self.recordsCount).map { self.headerLength + $0 * Self.record }
@@ -102,7 +102,7 @@ struct Specimen: Sendable {
         return damages
     }
 
-    /// The part altered at random places, cut, lengthened, exchanged.
+    /// Alters the part at random places, cuts, lengthens and exchanges it.
     func partDamages(_ count: Int, seed: UInt64) -> [Damage] {
         var generator = SplitMix64(seed: seed)
         var damages: [Damage] = []

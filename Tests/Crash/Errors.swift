@@ -3,22 +3,22 @@ import Foundation
 import SegmentedDownloadCore
 import TestSupport
 
-/// Makes every file system call fail in turn: the run ends right or says what failed, and the next one ends it well.
+/// Makes every file system call fail in turn. The run completes or reports what failed, and the next one completes.
 struct Errors: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Make every file system call fail in turn, and writes take less than asked.")
+        abstract: "Make every file system call fail in turn, and cut writes short.")
 
     @OptionGroup var options: LabOptions
 
-    @Option(help: "Downloads whose writes are cut short at random.")
+    @Option(help: "Number of downloads whose writes are cut short at random.")
     var shortWrites = 60
 
-    /// What a call is made to fail with, and the system's words for it.
+    /// The injected errors; the message must contain the system's text for them.
     private static let errors: [(name: String, number: Int32)] = [
         ("EIO", EIO), ("ENOSPC", ENOSPC), ("EDQUOT", EDQUOT), ("EINTR", EINTR), ("EMFILE", EMFILE), ("EACCES", EACCES),
     ]
 
-    /// The rest differ in what is fetched, not in the calls made.
+    /// The other scenarios differ in what is fetched, not in the calls made.
     private static let scenarios = [
         "fresh", "fresh-small", "named", "paused", "complete", "complete-named", "overwrite", "restart",
         "restart-small",
@@ -37,7 +37,7 @@ struct Errors: AsyncParsableCommand {
         try await Lab.run(self.options) { lab in
             let report = Report("errors")
             if lab.strace == nil {
-                print("errors: skipping the failing system calls: there is no strace")
+                print("errors: skipping the failing system calls: strace is not installed")
             } else {
                 try await self.failCalls(lab, report)
             }
@@ -50,7 +50,7 @@ struct Errors: AsyncParsableCommand {
         var cases: [Case] = []
         for scenario in Scenario.all where Self.scenarios.contains(scenario.name) {
             let points = try await Census.take(scenario, calls: Census.changing + Census.looking, in: lab)
-            // Turned by one each time, so that a slice meets all errors and not always the same one.
+            // Starts with another error at each point, so that a slice covers all errors.
             for (index, point) in points.enumerated() {
                 for turn in Self.errors.indices {
                     let error = Self.errors[(index + turn) % Self.errors.count]
@@ -70,7 +70,7 @@ struct Errors: AsyncParsableCommand {
         try await bench.begin(one.scenario)
         let outcome = try await bench.run(one.scenario, one.injection)
         let trace = String(decoding: FileManager.default.contents(atPath: bench.trace) ?? Data(), as: UTF8.self)
-        // Faults that always hold are in the trace too.
+        // Permanent faults are in the trace too.
         let wasInjected = trace.split(separator: "\n").contains {
             $0.contains("(INJECTED)") && $0.contains("\(one.injection.call)(")
         }
@@ -80,13 +80,13 @@ struct Errors: AsyncParsableCommand {
         var violations: [String] = []
         if outcome.status == 0 {
             let destination = bench.destination(one.scenario)
-            if destination != .right { violations.append("exit 0, and the destination is \(destination)") }
+            if destination != .right { violations.append("exit 0, but the destination holds \(destination)") }
         } else {
             violations += self.violations(of: outcome, after: one.number)
             violations += bench.violationsAfterFailure(one.scenario)
         }
         var scenario = one.scenario
-        // Without the attribute the file is as right, but cannot vouch for itself when it is asked for again.
+        // Without the attribute the file is right, but a later run cannot verify it by its record.
         if outcome.status == 0, one.injection.call == "fsetxattr" { scenario.isProvable = false }
         violations += try await bench.violationsAfterFinishing(scenario)
         for violation in violations {
@@ -95,9 +95,9 @@ struct Errors: AsyncParsableCommand {
         }
     }
 
-    /// A failure is one of ours, said in one line that names what the system said.
+    /// Checks that a failure has one of the expected statuses, and a message that contains the system's error.
     private func violations(of outcome: Child.Outcome, after number: Int32) -> [String] {
-        guard [3, 12, 13].contains(outcome.status) else { return ["it came to \(outcome)"] }
+        guard [3, 12, 13].contains(outcome.status) else { return ["it ended with \(outcome)"] }
         let words = String(cString: strerror(number))
         return outcome.errors.contains("segdl: error[") && outcome.errors.contains(words)
             ? [] : ["the message does not name \"\(words)\": \(outcome)"]

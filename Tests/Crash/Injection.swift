@@ -1,7 +1,7 @@
-/// The files a download touches.
+/// The files of a download.
 enum Role: String, CaseIterable, Hashable, Sendable {
     case destination, part, manifest, draft, directory
-    /// Those of another file's part, kept under a name of its own.
+    /// The files of another file's part, which segdl keeps under a name of its own.
     case asidePart, asideManifest
 
     func path(in folder: String) -> String {
@@ -17,14 +17,14 @@ enum Role: String, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// Something done to the command at one of its file system calls.
+/// A fault injected into one of the command's file system calls.
 ///
-/// `strace` counts per thread; naming the file as well makes nearly every call of a run the N-th of its kind.
+/// `strace` counts per thread. With the file given too, nearly every call of a run is the N-th of its kind.
 struct Injection: Hashable, Sendable, CustomStringConvertible {
     enum Effect: Hashable, Sendable {
-        /// The process dies, and the call does not happen.
+        /// The process is killed, and the call does not run.
         case kill
-        /// The call fails and does not happen.
+        /// The call fails and does not run.
         case error(String)
     }
 
@@ -42,11 +42,11 @@ struct Injection: Hashable, Sendable, CustomStringConvertible {
         return "\(what) at \(self.call) \(self.occurrence) of \(self.role)"
     }
 
-    /// The command under a tracer that does this to it.
+    /// The command under strace with this fault.
     func tracing(_ command: [String], _ scenario: Scenario, on bench: Bench) -> [String] {
         let (mode, effect): ([String], String) =
             switch self.effect {
-            // With its filter in the kernel, strace 6.1 does not deliver signals it is to inject.
+            // With its filter in the kernel, strace 6.1 does not deliver the signals to inject.
             case .kill: ([], "signal=KILL")
             case .error(let name): (["--seccomp-bpf"], "error=\(name)")
             }

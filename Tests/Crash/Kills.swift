@@ -4,17 +4,17 @@ import Origin
 import SegmentedDownloadCore
 import TestSupport
 
-/// Kills the command at every file system call in turn, and at random moments; the same command then ends it well.
+/// Kills the command at every file system call in turn, and at random moments; the same command then completes.
 struct Kills: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Kill the command at every file system call in turn, and at random moments.")
 
     @OptionGroup var options: LabOptions
 
-    @Option(help: "Downloads that are killed at random moments.")
+    @Option(help: "Number of downloads killed at random moments.")
     var random = 100
 
-    @Option(help: "How often every call is tried: threads interleave differently each time.")
+    @Option(help: "Number of kills at every call: threads interleave differently each time.")
     var rounds = 2
 
     private struct Case: CustomStringConvertible, Sendable {
@@ -29,7 +29,7 @@ struct Kills: AsyncParsableCommand {
         try await Lab.run(self.options) { lab in
             let report = Report("kills")
             if lab.strace == nil {
-                print("kills: skipping the kills at system calls: there is no strace")
+                print("kills: skipping the kills at system calls: strace is not installed")
             } else {
                 try await self.killAtCalls(lab, report)
             }
@@ -63,7 +63,7 @@ struct Kills: AsyncParsableCommand {
         switch outcome.status {
         case _ where outcome.wasKilled: report.count("kills")
         case 0: report.count("runs that made fewer calls")
-        default: report.violation("\(one) came to \(outcome)", replay: replay)
+        default: report.violation("\(one) ended with \(outcome)", replay: replay)
         }
         var violations = outcome.status == 0 ? [] : bench.violationsAfterFailure(one.scenario)
         violations += try await bench.violationsAfterFinishing(one.scenario)
@@ -72,7 +72,7 @@ struct Kills: AsyncParsableCommand {
 
     // MARK: At random moments
 
-    /// What a killed segment may have to fetch again.
+    /// The bytes that a killed segment may have to fetch again.
     private static let lossMax: Int64 = 1 << 20
     private static let segments = 4
 
@@ -85,10 +85,10 @@ struct Kills: AsyncParsableCommand {
         }
     }
 
-    /// Kills a download several times, each after a random number of bytes more, and lets it end.
+    /// Kills a download several times, each time after a random number of further bytes, and then lets it complete.
     private func killAtRandom(_ seed: UInt64, _ bench: Bench, _ report: Report) async throws {
         var generator = SplitMix64(seed: seed)
-        // Slow enough that what was sent was also received, but for a few milliseconds' worth.
+        // Slow enough that all but a few milliseconds' worth of what was sent is received.
         let scenario = Scenario(
             name: "random", size: "16M", query: "rate=8M", options: ["-s", "\(Self.segments)", "--continue", "auto"])
         let path = "/\(scenario.size)/\(bench.name)/"
@@ -103,7 +103,7 @@ struct Kills: AsyncParsableCommand {
             }
             if outcome.status == 0 { break }
             guard outcome.wasKilled else {
-                report.violation("a run that was to be killed came to \(outcome)", replay: replay)
+                report.violation("a run to be killed ended with \(outcome)", replay: replay)
                 break
             }
             kills += 1
@@ -115,8 +115,8 @@ struct Kills: AsyncParsableCommand {
         let twice = log.snapshot(path: path).bytesSent - scenario.length
         report.count("kills", kills)
         report.count("kills at random moments", kills)
-        report.count("KiB fetched twice after these", Int(twice >> 10))
-        if kills > 0 { report.peak("KiB at most a kill and download", Int(twice >> 10) / kills) }
+        report.count("KiB fetched twice after them", Int(twice >> 10))
+        if kills > 0 { report.peak("KiB at most per kill and download", Int(twice >> 10) / kills) }
         guard twice <= Int64(kills * Self.segments) * Self.lossMax else {
             report.violation("\(twice) bytes were fetched twice after \(kills) kills", replay: replay)
             return

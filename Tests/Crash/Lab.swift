@@ -1,14 +1,14 @@
 import Foundation
 import Origin
 
-/// Where cases are tried: an origin, the command under test, and a directory on the disk under test.
+/// The environment of the cases: an origin, the tested command, and a directory on the tested disk.
 struct Lab: Sendable {
     let origin: Origin
     let segdl: String
     let strace: String?
     let root: String
 
-    /// Runs an origin and makes a directory for as long as `body` takes; the directory is kept if it fails.
+    /// Runs an origin and creates a directory for the duration of `body`; the directory is kept if `body` throws.
     static func run(_ options: LabOptions, _ body: (Lab) async throws -> Void) async throws {
         let own = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
         let root = URL(fileURLWithPath: options.directory).appendingPathComponent("segdl-crash-\(getpid())").path
@@ -22,14 +22,14 @@ struct Lab: Sendable {
         try FileManager.default.removeItem(atPath: root)
     }
 
-    /// Where a program is, if it is installed.
+    /// The path of an installed program.
     static func program(_ name: String) -> String? {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
         return "\(path):/usr/sbin:/sbin".split(separator: ":").map { "\($0)/\(name)" }
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    /// A directory of its own for one case; kept only if the case throws.
+    /// Creates a directory for one case; it is kept only if the case throws.
     func withBench(_ name: String, _ body: (Bench) async throws -> Void) async throws {
         let bench = try Bench(self, name: name)
         try await body(bench)

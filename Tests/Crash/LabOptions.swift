@@ -1,41 +1,41 @@
 import ArgumentParser
 import Foundation
 
-/// What all subcommands have in common.
+/// The options of all subcommands.
 struct LabOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The command under test. (default: segdl beside this program)", valueName: "PATH"))
+    @Option(help: ArgumentHelp("The command to test. (default: segdl beside this program)", valueName: "PATH"))
     var segdl: String?
 
-    @Option(help: ArgumentHelp("Where files are written: the disk under test.", valueName: "DIR"))
+    @Option(help: ArgumentHelp("The directory for files, on the disk to test.", valueName: "DIR"))
     var directory = NSTemporaryDirectory()
 
-    @Option(help: ArgumentHelp("What random choices come from.", valueName: "N"))
+    @Option(help: ArgumentHelp("The seed of random choices.", valueName: "N"))
     var seed: UInt64 = 1
 
-    @Option(help: ArgumentHelp("Every N-th case only, beginning with the I-th, from 0.", valueName: "I/N"))
+    @Option(help: ArgumentHelp("Run only every N-th case, starting with case I (from 0).", valueName: "I/N"))
     var slice = Slice.all
 
-    @Option(help: ArgumentHelp("At most so many cases.", valueName: "N"))
+    @Option(help: ArgumentHelp("Run at most N cases.", valueName: "N"))
     var limit = Int.max
 
-    @Option(help: ArgumentHelp("Cases at a time.", valueName: "N"))
+    @Option(help: ArgumentHelp("Cases run at once.", valueName: "N"))
     var jobs = 3
 
-    @Option(help: ArgumentHelp("Only cases whose description contains this.", valueName: "TEXT"))
+    @Option(help: ArgumentHelp("Run only cases whose description contains TEXT.", valueName: "TEXT"))
     var only: String?
 
     func validate() throws {
         guard self.jobs > 0 else { throw ValidationError("--jobs is at least 1") }
     }
 
-    /// The cases to do.
+    /// The cases to run.
     func chosen<Case: CustomStringConvertible>(_ cases: [Case]) -> [Case] {
         let wanted = cases.filter { one in self.only.map { "\(one)".contains($0) } ?? true }
         return Array(self.slice.of(wanted).prefix(self.limit))
     }
 }
 
-/// A fixed share of a list, so that a short run does the same cases each time.
+/// A fixed share of a list, so that a short run covers the same cases each time.
 struct Slice: ExpressibleByArgument, Hashable {
     static let all = Self(index: 0, count: 1)
 

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// An ext4 file system of its own on a loop device, whose power can be cut.
+/// An ext4 file system on a loop device, whose power can be cut.
 struct LoopDisk: Sendable {
     let mountPoint: String
     private let image: String
@@ -13,7 +13,7 @@ struct LoopDisk: Sendable {
     /// EXT4_GOING_FLAGS_NOLOGFLUSH: nothing more is written, not even the journal.
     private static let withoutFlush: CInt = 2
 
-    /// - Throws: ``Bench/SetupFailure`` where this system does not let us.
+    /// - Throws: ``Bench/SetupFailure`` if this system does not allow it.
     init(in folder: String, number: Int, options: String) async throws {
         self.image = "\(folder)/disk-\(number).img"
         self.mountPoint = "\(folder)/disk-\(number)"
@@ -21,7 +21,7 @@ struct LoopDisk: Sendable {
         self.log = "\(folder)/disk-\(number).log"
         try FileManager.default.createDirectory(atPath: self.mountPoint, withIntermediateDirectories: true)
         guard FileManager.default.createFile(atPath: self.image, contents: nil), truncate(self.image, 160 << 20) == 0
-        else { throw Bench.SetupFailure("\(self.image) cannot be made") }
+        else { throw Bench.SetupFailure("\(self.image) could not be created") }
         try await self.do("mkfs.ext4", "-q", "-b", "4096", self.image)
         try await self.mount()
     }
@@ -34,8 +34,8 @@ struct LoopDisk: Sendable {
             do {
                 return try await self.do("umount", self.mountPoint)
             } catch {
-                // A process just being spawned for another disk has our descriptors until it is another program, and opens its
-                // log first, for which it may wait as long as the disk likes. Nothing tells when it has let go.
+                // A process being spawned for another disk inherits the descriptors until it executes its program. It
+                // opens its log first, which may wait for a disk. No event reports that it has closed them.
                 triesLeft -= 1
                 guard triesLeft > 0 else { throw error }
                 try? await Task.sleep(for: .milliseconds(10))
@@ -43,14 +43,14 @@ struct LoopDisk: Sendable {
         }
     }
 
-    /// What is not on the disk by now never will be.
+    /// Cuts the power: data that is not on the disk is lost.
     func cut() throws {
         let descriptor = open(self.mountPoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Bench.SetupFailure("open \(self.mountPoint): \(errno)") }
         defer { close(descriptor) }
         var flags = Self.withoutFlush
         guard ioctl(descriptor, Self.shutdownRequest, &flags) == 0 else {
-            throw Bench.SetupFailure("this kernel's ext4 cannot be shut down (errno \(errno))")
+            throw Bench.SetupFailure("this kernel cannot shut down ext4 (errno \(errno))")
         }
     }
 

@@ -5,7 +5,7 @@ import SegmentedDownloadCore
 import Synchronization
 import TestSupport
 
-/// Cuts the power of a real ext4 at random moments; what was called durable is there, and the next run ends well.
+/// Cuts the power of a real ext4 at random moments. The bytes reported as durable survive, and the next run completes.
 struct Power: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Cut the power of an ext4 file system on a loop device at random moments (root only).")
@@ -15,24 +15,24 @@ struct Power: AsyncParsableCommand {
     @Option(help: "Power cuts.")
     var cuts = 320
 
-    /// A cut of which everything is chosen by a seed.
+    /// A power cut whose properties follow from a seed.
     struct Cut: Sendable, CustomStringConvertible {
         enum Moment: String, CaseIterable, Sendable {
-            /// Somewhere in a download's middle.
+            /// Somewhere in the middle of a download.
             case first
-            /// After a pause and while going on.
+            /// After a pause, while the download is resumed.
             case resumed
-            /// About when the last bytes come, when all is synced and renamed.
+            /// Around the last bytes, when the file is synced and renamed.
             case finishing
-            /// Right after the command has said that it is done.
+            /// Right after the command has reported completion.
             case finished
-            /// Later than the first checkpoint of a slow download.
+            /// After the first checkpoint of a slow download.
             case checkpointed
         }
 
         var seed: UInt64
         var moment: Moment
-        /// Whether the process dies with the disk, or lives to see it fail.
+        /// Whether the process ends with the disk, or sees the disk fail.
         var killsProcess: Bool
         var scenario: Scenario
         var fraction: Double
@@ -40,7 +40,7 @@ struct Power: AsyncParsableCommand {
         init(seed: UInt64, index: Int) {
             var generator = SplitMix64(seed: seed)
             self.seed = seed
-            // Slow downloads take 8 s each; one in sixteen keeps them to a share of the time.
+            // Slow downloads take 8 s each; one in sixteen limits their share of the time.
             let quick: [Moment] = [.first, .resumed, .finishing, .finished, .resumed, .finishing]
             self.moment = index % 16 == 7 ? .checkpointed : quick.randomElement(using: &generator) ?? .first
             self.killsProcess = Bool.random(using: &generator)
@@ -82,7 +82,7 @@ struct Power: AsyncParsableCommand {
         }
     }
 
-    /// One for each that works at a time; data may reach the disk after the metadata on every second one.
+    /// One disk per worker; on every second one data may reach the disk after the metadata.
     private static func disks(_ count: Int, in folder: String) async throws -> [LoopDisk] {
         var disks: [LoopDisk] = []
         do {
@@ -103,7 +103,7 @@ struct Power: AsyncParsableCommand {
         let replay = "segdl-crash power --seed \(self.options.seed) --only '\(cut)'"
         let path = "/\(scenario.size)/\(bench.name)/"
         let log = lab.origin.log
-        // The probability that a cut happens at all is what `during` decides; it is told apart here.
+        // Whether the cut came during the run; otherwise it comes after it.
         let wasCut = Mutex(false)
         var durable: Int64 = 0
         if cut.moment == .resumed {
@@ -131,28 +131,30 @@ struct Power: AsyncParsableCommand {
         var violations: [String] = []
         let destination = bench.destination(scenario)
         if case .wrong(let offset) = destination {
-            violations.append("the destination is there and wrong at \(offset)")
+            violations.append("the destination exists and is wrong at \(offset)")
         }
         switch outcome.status {
         case 0 where destination != .right:
-            violations.append("exit 0, and after the cut the destination is \(destination)")
+            violations.append("exit 0, but after the cut the destination holds \(destination)")
         case 0: report.count("done before the cut")
         case 3 where outcome.output.contains("\"event\":\"failed\""): report.count("told")
         case _ where outcome.wasKilled: break
-        default: violations.append("it came to \(outcome) \(outcome.output.suffix(400))")
+        default: violations.append("it ended with \(outcome) \(outcome.output.suffix(400))")
         }
         if destination != .right {
             let kept = try await Self.savedBytes(bench)
             report.count("MiB durable", Int(durable >> 20))
-            if kept < durable { violations.append("\(durable) bytes were durable, and \(kept) are kept") }
+            if kept < durable { violations.append("\(durable) bytes were durable, but only \(kept) survived") }
             if cut.moment == .checkpointed, received - kept > Self.lossMax {
-                violations.append("\(received) bytes had come, and \(kept) are kept")
+                violations.append("\(received) bytes were received, but only \(kept) survived")
             }
             let next = try await bench.run(bench.command(scenario, more: ["--json"]))
             let resumed = next.number("resumed_from", of: "started") ?? 0
-            if next.status != 0 { violations.append("the next run came to \(next) \(next.output.suffix(400))") }
-            if resumed < durable { violations.append("\(durable) bytes were durable, and it went on from \(resumed)") }
-            if resumed > 0 { report.count("gone on with") }
+            if next.status != 0 { violations.append("the next run ended with \(next) \(next.output.suffix(400))") }
+            if resumed < durable {
+                violations.append("\(durable) bytes were durable, but the next run resumed from \(resumed)")
+            }
+            if resumed > 0 { report.count("resumed") }
         }
         violations += try await bench.violationsAfterFinishing(scenario)
         for violation in violations { report.violation("\(cut): \(violation)", replay: replay) }
@@ -160,7 +162,7 @@ struct Power: AsyncParsableCommand {
             try FileManager.default.removeItem(atPath: "\(bench.files)/\(name)")
         }
         try FileManager.default.removeItem(atPath: bench.folder)
-        // Otherwise the next cut brings back what was just removed.
+        // Otherwise the next cut restores what was just removed.
         try await disk.unmount()
         try await disk.mount()
     }
@@ -169,7 +171,7 @@ struct Power: AsyncParsableCommand {
 
     /// 3 MiB a second over all connections: a checkpoint after 5 s is at 15 of 24 MiB.
     private static let slowRate: Int64 = 3 << 20
-    /// What comes between two checkpoints, and a second for a slow machine.
+    /// The bytes between two checkpoints, and a second for a slow machine.
     private static let lossMax = 6 * slowRate
 
     private static func query(_ cut: Cut) -> String {
@@ -180,7 +182,7 @@ struct Power: AsyncParsableCommand {
         }
     }
 
-    /// Returns at the moment, or when the command has ended.
+    /// Returns at the chosen moment, or when the command has ended.
     private static func wait(for cut: Cut, sentBefore: Int64, path: String, _ log: OriginLog) async {
         let length = cut.scenario.length
         switch cut.moment {
@@ -190,7 +192,7 @@ struct Power: AsyncParsableCommand {
             await log.waitForBytes(sent: sentBefore + Int64(cut.fraction * 0.4 * Double(length)), path: path)
         case .finishing:
             await log.waitForBytes(sent: length, path: path)
-            // The moment is to be any of the last steps', which take about so long.
+            // A random moment within the last steps, which take about this long.
             try? await Task.sleep(for: .microseconds(Int(cut.fraction * 25_000)))
         case .finished:
             await log.waitForBytes(sent: .max, path: path)
@@ -199,7 +201,7 @@ struct Power: AsyncParsableCommand {
         }
     }
 
-    /// What the manifest says is there.
+    /// The bytes that the manifest claims.
     private static func savedBytes(_ bench: Bench) async throws -> Int64 {
         let outcome = try await bench.run([bench.lab.segdl, "status", "--json", bench.path(.destination)])
         let object = (try? JSONSerialization.jsonObject(with: Data(outcome.output.utf8))) as? [String: Any]

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Synchronization
 
-/// What was counted, and what was found wrong.
+/// Counts figures and collects violations.
 final class Report: Sendable {
     private struct State {
         var figures: [(name: String, value: Int)] = []
@@ -27,7 +27,7 @@ final class Report: Sendable {
         }
     }
 
-    /// Keeps the largest value seen.
+    /// Keeps the largest value.
     func peak(_ figure: String, _ value: Int) {
         self.state.withLock { state in
             guard let index = state.figures.firstIndex(where: { $0.name == figure }) else {
@@ -38,16 +38,16 @@ final class Report: Sendable {
         }
     }
 
-    /// Says at once what is wrong and how to see it again.
+    /// Prints a violation at once, with the command to replay it.
     func violation(_ what: String, replay: String) {
         let text = "\(self.name): VIOLATION: \(what)\n    replay: \(replay)"
         self.state.withLock { $0.violations.append(text) }
         print(text)
-        // A long run is watched, or cut off.
+        // So that the output can be watched, and survives if the run is stopped.
         fflush(nil)
     }
 
-    /// Prints the summary; fails if anything was wrong, or if nothing was tried.
+    /// Prints the summary; fails after a violation, or if no case ran.
     func conclude(atLeast figure: String) throws {
         let (figures, violations) = self.state.withLock { ($0.figures, $0.violations) }
         let seconds = Int((ContinuousClock.now - self.start) / .seconds(1))
@@ -55,13 +55,13 @@ final class Report: Sendable {
         print("\(self.name): \(words.joined(separator: ", "))")
         guard violations.isEmpty else { throw ExitCode(1) }
         guard figures.contains(where: { $0.name == figure && $0.value > 0 }) else {
-            print("\(self.name): nothing was tried")
+            print("\(self.name): no case ran")
             throw ExitCode(1)
         }
     }
 }
 
-/// Does something for all elements, so many at a time.
+/// Calls `body` for every element, up to `jobs` at a time.
 func forEach<Element: Sendable>(
     _ elements: [Element], atOnce jobs: Int, _ body: @escaping @Sendable (Element) async throws -> Void
 ) async throws {

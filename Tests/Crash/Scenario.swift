@@ -1,32 +1,32 @@
-/// A way for a file to come about: what lies there before, and the command that is run under test.
+/// How a file is downloaded: what exists before, and the command to test.
 struct Scenario: Hashable, Sendable, CustomStringConvertible {
-    /// What an earlier run or somebody else left.
+    /// What exists before the tested run.
     enum Beginning: Hashable, Sendable {
         case nothing
-        /// Ctrl-C after about half: the manifest ends with a pause.
+        /// Ctrl-C after about half: the manifest ends with a pause record.
         case paused
         /// `kill -9` after about half.
         case killed
-        /// Killed just before the last rename: every byte is there.
+        /// Killed just before the last rename: every byte is in the part.
         case complete
-        /// A file of the user's stands at the destination.
+        /// A file of the user exists at the destination.
         case otherFile
     }
 
     var name: String
     var size = "9M"
-    /// What is asked of the origin, and what the earlier run asked of it.
+    /// The query of the tested run, and that of the earlier run.
     var query = ""
     var beginningQuery = ""
     var beginning = Beginning.nothing
     var options = ["-s", "3"]
-    /// Whose content the file has in the end.
+    /// The seed of the final content.
     var seed: UInt64 = 1
-    /// Faults that hold all the time.
+    /// Faults that apply to every call.
     var faults: [String] = []
-    /// Whether the origin gives anything to know the finished file by; if not, asking for it again is refused.
+    /// Whether the origin sends a validator; without one, segdl refuses to confirm the finished file.
     var isProvable = true
-    /// Whether the name is left to the response.
+    /// Whether the response names the file.
     var isNamedByResponse = false
 
     var description: String { self.name }
@@ -42,7 +42,7 @@ struct Scenario: Hashable, Sendable, CustomStringConvertible {
 
     private static let unproven = "etag=none&last-modified=none"
 
-    /// Files above 8 MiB have a manifest from the start, those below only from their first checkpoint or pause.
+    /// Files above 8 MiB have a manifest from the start, smaller ones only from their first checkpoint or pause.
     static let all: [Scenario] = [
         Scenario(name: "fresh"),
         Scenario(name: "fresh-one", options: ["-s", "1"]),
@@ -60,7 +60,7 @@ struct Scenario: Hashable, Sendable, CustomStringConvertible {
         Scenario(
             name: "unproven", query: unproven, beginningQuery: unproven, beginning: .paused, isProvable: false),
         Scenario(name: "complete", beginning: .complete),
-        // Its last calls are the first of their kind, so none hides behind another thread's.
+        // Its last calls are the first of their kind, so that no other thread's call precedes them.
         Scenario(
             name: "complete-named", query: "disposition=attachment;filename=f.bin", beginning: .complete,
             options: ["-s", "3"], isNamedByResponse: true),

@@ -2,12 +2,13 @@ import Foundation
 import SegmentedDownloadCore
 import TestSupport
 
-/// Writes that take only some of their bytes, as the system may at any time, by a library loaded before the C library.
+/// Short writes, as any system call may return, by a library loaded before the C library.
 struct ShortWrites {
     let options: LabOptions
     let count: Int
 
-    /// Three writes in four are cut to a random part, one in sixteen to a byte; how many is added to a file at the end.
+    /// Cuts three writes in four to a random length, one in sixteen to a byte; at its end the library adds their number
+    /// to a file.
     private static let source = """
         #define _GNU_SOURCE
         #include <dlfcn.h>
@@ -47,13 +48,15 @@ struct ShortWrites {
 
     func run(_ lab: Lab, _ report: Report) async throws {
         guard self.count > 0 else { return }
-        guard Lab.program("cc") != nil else { return print("errors: skipping short writes: there is no C compiler") }
+        guard Lab.program("cc") != nil else {
+            return print("errors: skipping short writes: no C compiler is installed")
+        }
         let library = "\(lab.root)/short-writes.so"
         try Self.source.write(toFile: "\(lab.root)/short-writes.c", atomically: false, encoding: .utf8)
         let build = try await Child.run(
             ["cc", "-O1", "-shared", "-fPIC", "-o", library, "\(lab.root)/short-writes.c", "-ldl"],
             log: "\(lab.root)/cc")
-        guard build.status == 0 else { throw Bench.SetupFailure("cc came to \(build)") }
+        guard build.status == 0 else { throw Bench.SetupFailure("cc ended with \(build)") }
         let scenarios = Scenario.all.filter { Self.scenarios.contains($0.name) }
         let seeds = self.options.slice.of(Array(0..<self.count))
         try await forEach(seeds, atOnce: self.options.jobs) { index in
@@ -78,7 +81,7 @@ struct ShortWrites {
         let destination = bench.destination(scenario)
         if outcome.status != 0 || destination != .right || cut == 0 {
             report.violation(
-                "\(scenario) with \(cut) short writes came to \(outcome), the destination is \(destination)",
+                "\(scenario) with \(cut) short writes ended with \(outcome), the destination holds \(destination)",
                 replay: "segdl-crash errors --limit 0 --seed \(self.options.seed) (short writes \(index))")
         }
     }

@@ -1,9 +1,9 @@
 import CLinux
 import Foundation
 
-/// An interrupted download that is damaged, healed by the command, and made what it was again.
+/// An interrupted download that is damaged, repaired by the command, and restored.
 ///
-/// It stays in its inode: in another one no claim would be believed without being read back.
+/// It keeps its inode: in another one segdl would trust no claim without reading the bytes back.
 struct Subject: Sendable {
     let bench: Bench
     let scenario: Scenario
@@ -28,12 +28,12 @@ struct Subject: Sendable {
         self.modified = status.st_mtim
     }
 
-    /// The part in its inode with its bytes and time, and the manifest.
+    /// Restores the part in its inode, with its bytes and time, and the manifest.
     func restore() async throws {
         let part = self.bench.path(.part)
         let places = [part, self.bench.path(.destination), self.aside]
         guard let place = places.first(where: { (try? Self.status($0)).map { UInt64($0.st_ino) } == self.inode }) else {
-            throw Bench.SetupFailure("the part's inode is gone from \(self.bench.files)")
+            throw Bench.SetupFailure("the part's inode is missing in \(self.bench.files)")
         }
         guard rename(place, part) == 0 else { throw Bench.SetupFailure("rename \(place): \(errno)") }
         let names = try FileManager.default.contentsOfDirectory(atPath: self.bench.files)
@@ -48,7 +48,7 @@ struct Subject: Sendable {
         try self.specimen.manifest.write(to: URL(fileURLWithPath: self.bench.path(.manifest)))
     }
 
-    /// Where the part waits while it is replaced.
+    /// The part's path while another file replaces it.
     private var aside: String { "\(self.bench.folder)/aside" }
 
     func inflict(_ damage: Damage) throws {
@@ -94,7 +94,7 @@ struct Subject: Sendable {
 
     private static func bytes(_ path: String) throws -> Data {
         guard let bytes = FileManager.default.contents(atPath: path) else {
-            throw Bench.SetupFailure("\(path) is not there")
+            throw Bench.SetupFailure("\(path) is missing")
         }
         return bytes
     }

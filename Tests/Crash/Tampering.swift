@@ -4,17 +4,17 @@ import Origin
 import SegmentedDownloadCore
 import TestSupport
 
-/// Damages what an interrupted download left, in every way found; the runs after it end with the right file.
+/// Damages what an interrupted download left, in every listed way; the runs after it end with the right file.
 struct Tampering: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Cut, zero, flip and exchange part and manifest between runs.")
 
     @OptionGroup var options: LabOptions
 
-    @Option(help: "Random places of each part.")
+    @Option(help: "Number of random places in each part.")
     var places = 60
 
-    /// What is interrupted: the smaller one's manifest is damaged bit by bit.
+    /// The interrupted downloads; the smaller one's manifest is damaged bit by bit.
     private static let unproven = "etag=none&last-modified=none"
     private static let subjects: [(scenario: Scenario, isFlipped: Bool)] = [
         (Scenario(name: "small", size: "2M", beginning: .paused, options: ["-s", "1"]), true),
@@ -38,12 +38,13 @@ struct Tampering: AsyncParsableCommand {
     }
 
     private func tamper(_ scenario: Scenario, isFlipped: Bool, _ lab: Lab, _ report: Report) async throws {
-        // One subject for each that works at a time: it is restored after every case, its inode with it.
+        // One subject per worker: it is restored after every case, in its inode.
         let subjects = try await (0..<self.options.jobs).asyncMap {
             try await Subject(lab, scenario, name: "tampering-\(scenario)-\($0)")
         }
         try await forEach(Array(subjects.enumerated()), atOnce: self.options.jobs) { first, subject in
-            // Each takes every n-th of its own damages: they are alike, but a manifest may have a record more.
+            // Each worker takes every n-th of its own damages: they are alike, but one manifest may have an additional
+            // record.
             let specimen = subject.specimen
             var damages = specimen.manifestDamages() + specimen.partDamages(self.places, seed: self.options.seed)
             if isFlipped { damages += specimen.flips() }
@@ -66,11 +67,11 @@ struct Tampering: AsyncParsableCommand {
         }
     }
 
-    /// Runs plainly, plainly again, and at worst as the message says.
+    /// Runs the command twice, then with the options that the failure's message names.
     private static func violationsAfter(
         _ bench: Bench, _ scenario: Scenario, _ report: Report
     ) async throws -> [String] {
-        let outcomes = ["healed at once", "healed by a second run", "healed as the message said"]
+        let outcomes = ["repaired at once", "repaired by a second run", "repaired with the option in the message"]
         var more: [String] = []
         var last: Child.Outcome?
         for name in outcomes {
@@ -81,18 +82,18 @@ struct Tampering: AsyncParsableCommand {
             if outcome.status == 0 {
                 report.count(name)
                 let left = try FileManager.default.contentsOfDirectory(atPath: bench.files)
-                return (destination == .right ? [] : ["exit 0, and the destination is \(destination)"])
-                    + (left == [Bench.fileName] ? [] : ["exit 0, and there is \(left.sorted())"])
+                return (destination == .right ? [] : ["exit 0, but the destination holds \(destination)"])
+                    + (left == [Bench.fileName] ? [] : ["exit 0, but the directory holds \(left.sorted())"])
             }
-            if outcome.status < 0 || outcome.status == 1 || outcome.isOverdue { return ["it came to \(outcome)"] }
+            if outcome.status < 0 || outcome.status == 1 || outcome.isOverdue { return ["it ended with \(outcome)"] }
             if case .wrong(let offset) = destination {
-                return ["it came to \(outcome), and the destination is there and wrong at \(offset)"]
+                return ["it ended with \(outcome), and the destination exists and is wrong at \(offset)"]
             }
         }
-        return ["it never ended well: \(last.map { "\($0)" } ?? "")"]
+        return ["no run completed: \(last.map { "\($0)" } ?? "")"]
     }
 
-    /// The options that a failure's remedy names.
+    /// The options that a failure's message suggests.
     private static func hint(in errors: String) -> [String] {
         for option in [["--on-change", "restart"], ["--continue", "no"], ["--if-exists", "overwrite"]]
         where errors.contains(option.joined(separator: " ")) {
@@ -103,7 +104,7 @@ struct Tampering: AsyncParsableCommand {
 
     // MARK: Finished files
 
-    /// A finished file that somebody altered is not taken for the remote one.
+    /// An altered finished file is not accepted as the remote one.
     private func tamperWithFinished(_ lab: Lab, _ report: Report) async throws {
         var generator = SplitMix64(seed: self.options.seed)
         let scenario = Scenario(name: "finished", size: "1M", options: ["-s", "1"])
@@ -112,7 +113,7 @@ struct Tampering: AsyncParsableCommand {
             try await lab.withBench("finished-\(place)") { bench in
                 let replay = "segdl-crash tampering --seed \(self.options.seed), a finished file altered at \(place)"
                 let first = try await bench.run(bench.command(scenario))
-                guard first.status == 0 else { throw Bench.SetupFailure("a plain run came to \(first)") }
+                guard first.status == 0 else { throw Bench.SetupFailure("a plain run ended with \(first)") }
                 report.count("states")
                 let path = bench.path(.destination)
                 if place % 3 == 0 {
@@ -124,9 +125,9 @@ struct Tampering: AsyncParsableCommand {
                 if second.status != 12 { report.violation("an altered file: \(second)", replay: replay) }
                 let third = try await bench.run(bench.command(scenario, more: Self.hint(in: second.errors)))
                 guard third.status == 0, bench.destination(scenario) == .right else {
-                    return report.violation("told to overwrite an altered file: \(third)", replay: replay)
+                    return report.violation("with --if-exists overwrite: \(third)", replay: replay)
                 }
-                report.count("healed as the message said")
+                report.count("repaired with the option in the message")
             }
         }
     }

@@ -1,7 +1,7 @@
 import FuzzTargets
 import Glibc
 
-/// Which reader is fed, by the environment variable `SEGDL_FUZZ_TARGET`.
+/// The reader under test, from the environment variable `SEGDL_FUZZ_TARGET`.
 private let target: FuzzTarget = {
     let name = getenv("SEGDL_FUZZ_TARGET").map { String(cString: $0) } ?? ""
     guard let target = FuzzTarget(rawValue: name) else {
@@ -10,7 +10,7 @@ private let target: FuzzTarget = {
     return target
 }()
 
-/// What libFuzzer calls with every input it invents: a violated property ends the process, and the input is kept.
+/// libFuzzer calls this with every input; a violated property ends the process, and libFuzzer keeps the input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do throws(Violation) {

@@ -1,4 +1,4 @@
-/// Bytes read as a program: each says what to do next, and with which number.
+/// Bytes read as a program: they choose operations and numbers.
 struct ByteProgram {
     private var rest: ArraySlice<UInt8>
 
@@ -23,7 +23,7 @@ struct ByteProgram {
         self.bytes(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// A number from zero to `limit`: small, near the limit, round, or anything. What goes wrong does so at the ends.
+    /// A number from zero to `limit`: small, near the limit, round, or anything. Most mistakes are at the ends.
     mutating func number(upTo limit: Int64) -> Int64 {
         guard limit > 0 else { return 0 }
         let kind = self.byte()

@@ -1,6 +1,6 @@
 import SegmentedDownloadCore
 
-/// A name written by the book is read as it is; a field that says a thing twice says nothing; order does not matter.
+/// A well-formed name is read unchanged; a field with a duplicate parameter has no name; order does not matter.
 enum ContentDispositionProperties {
     static func check(_ bytes: [UInt8]) throws(Violation) {
         let text = String(decoding: bytes, as: UTF8.self)
@@ -13,12 +13,13 @@ enum ContentDispositionProperties {
         try require(
             ContentDisposition(fieldValue: "\(field);filename=a;filename=b") == nil,
             "\(field.debugDescription) may name the file twice")
-        // An extended name wins, unless there is one already or there are too many parameters: then all is nothing.
+        // An extended name takes precedence. With another one or too many parameters, the field is ignored.
         if let preferred = ContentDisposition(fieldValue: "\(field); FileName*=utf-8'en'%41") {
-            try require(preferred.filename == "A", "an extended name lost against \(field.debugDescription)")
+            try require(
+                preferred.filename == "A", "an extended name does not take precedence in \(field.debugDescription)")
         }
         if let longer = ContentDisposition(fieldValue: "\(field) ; undelivered-of=\"\\\"\"") {
-            try require(longer == read, "\(field.debugDescription) depends on what does not concern it")
+            try require(longer == read, "\(field.debugDescription) depends on an unrelated parameter")
         }
     }
 

@@ -1,6 +1,6 @@
 import SegmentedDownloadCore
 
-/// A `Content-Range` means what its grammar says, nothing else means anything, and it prints back to itself.
+/// A `Content-Range` means what its grammar says, other text is rejected, and the value prints back to itself.
 enum ContentRangeProperties {
     static func check(_ bytes: [UInt8]) throws(Violation) {
         let field = String(decoding: bytes, as: UTF8.self)
@@ -8,7 +8,7 @@ enum ContentRangeProperties {
         case .satisfied(let range, let total):
             let (first, last) = (range.lowerBound, range.upperBound - 1)
             try require(first >= 0 && first <= last, "\(range) is no range")
-            try require(total.map { last < $0 } ?? true, "\(range) reaches behind \(total ?? 0)")
+            try require(total.map { last < $0 } ?? true, "\(range) ends after \(total ?? 0)")
             let expected = Reference.Positions(first: first, last: last, total: total)
             try require(Reference.contentRange(field) == expected, "\(field.debugDescription) is not \(expected)")
             let again = ContentRange(fieldValue: "bytes \(first)-\(last)/\(total.map { "\($0)" } ?? "*")")

@@ -1,6 +1,6 @@
 import SegmentedDownload
 
-/// A digest that is accepted has all its digits, prints back to itself, and is no other text's by accident.
+/// An accepted digest has all its digits, prints back to itself, and is the one in the text.
 enum DigestProperties {
     private static let lengths: [ExpectedDigest.Algorithm: Int] = [
         .crc32: 8, .md5: 32, .sha1: 40, .sha256: 64, .sha512: 128,
@@ -12,7 +12,8 @@ enum DigestProperties {
         let hex = Array(digest.hex.utf8)
         try require(hex.count == Self.lengths[digest.algorithm], "\(digest) has \(hex.count) digits")
         try require(
-            hex.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }, "\(digest) is no number")
+            hex.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) },
+            "\(digest) is not lowercase hexadecimal")
         try require(ExpectedDigest("\(digest)") == digest, "\(digest) does not print back")
         try require(
             Reference.lowercased(text.utf8.suffix(hex.count)) == hex, "\(text.debugDescription) is not \(digest)")

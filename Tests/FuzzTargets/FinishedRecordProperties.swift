@@ -1,7 +1,7 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// What is read from an attribute prints back to itself, and what any response said survives being kept in one.
+/// A record read from an attribute prints back to itself, and the values of any response survive being stored in one.
 enum FinishedRecordProperties {
     static func check(_ bytes: [UInt8]) throws(Violation) {
         if let record = FinishedRecord(decoding: bytes) {
@@ -9,7 +9,7 @@ enum FinishedRecordProperties {
             try require(record.resource.completeLength == record.length, "two lengths in one record")
             try Self.checkPrinting(record)
         }
-        // Three lines of a response, and the file that came of it.
+        // Three lines of a response, and the resulting file.
         let lines = Reference.split(bytes, at: "\n").map { String(decoding: $0, as: UTF8.self) }
         guard lines.count >= 3 else { return }
         var fields: HTTPFields = [.contentLength: "1"]
@@ -18,7 +18,7 @@ enum FinishedRecordProperties {
         fields.append(HTTPField(name: .contentEncoding, value: lines[2]))
         let head = ResponseHead(status: 200, fields: fields)
         guard case .whole(let resource) = RangeResponse(request: RangeRequest(), head: head) else {
-            throw Violation(description: "\(lines) is no whole file")
+            throw Violation(description: "\(lines) is not a complete file")
         }
         var record = FinishedRecord(resource: resource, length: 1, crc: CRC32(value: .max), modified: .min)
         try Self.checkPrinting(record)

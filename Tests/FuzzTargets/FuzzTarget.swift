@@ -1,6 +1,6 @@
-/// A reader of foreign bytes, and what must hold of it for any bytes whatever.
+/// A reader of untrusted bytes, and the properties that hold for any input.
 ///
-/// The fuzzer feeds it what libFuzzer invents, the tests what was worth keeping of that: both run the same properties.
+/// The fuzzer runs them on inputs of libFuzzer, the tests on the corpus.
 package enum FuzzTarget: String, CaseIterable, Sendable {
     case contentDisposition = "content-disposition"
     case contentLength = "content-length"
@@ -19,7 +19,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case sourceURL = "source-url"
     case validator
 
-    /// Reads the bytes and checks what came of them.
+    /// Reads the bytes and checks the result.
     package func check(_ bytes: [UInt8]) throws(Violation) {
         switch self {
         case .contentDisposition: try ContentDispositionProperties.check(bytes)
@@ -47,7 +47,7 @@ package struct Violation: Error, CustomStringConvertible {
     package let description: String
 }
 
-/// States a property; the text says what the world would look like without it.
+/// Checks a property; the text describes its violation.
 func require(_ holds: Bool, _ violation: @autoclosure () -> String) throws(Violation) {
     guard holds else { throw Violation(description: violation()) }
 }

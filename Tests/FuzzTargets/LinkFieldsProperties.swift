@@ -1,8 +1,8 @@
 import SegmentedDownloadCore
 
-/// Targets are parts of what was sent, each once; what does not concern a link does not change what is read of it.
+/// Targets are substrings of the fields, each at most once; unrelated links do not change the result.
 enum LinkFieldsProperties {
-    /// Lines: a field value each.
+    /// The input: a field value per line.
     static func check(_ bytes: [UInt8]) throws(Violation) {
         let values = Reference.split(bytes, at: "\n").map { String(decoding: $0, as: UTF8.self) }
         let links = LinkFields(fieldValues: values)
@@ -10,9 +10,9 @@ enum LinkFieldsProperties {
             try require(!target.isEmpty, "\(values) has an empty target")
             try require(
                 target.utf8.allSatisfy { $0 > 0x20 && $0 != 0x3E && $0 != 0x7F },
-                "\(target.debugDescription) is no target")
+                "\(target.debugDescription) is not a target")
         }
-        try require(Set(links.duplicates).count == links.duplicates.count, "\(values) names one twice")
+        try require(Set(links.duplicates).count == links.duplicates.count, "\(values) has a duplicate target twice")
         let others = ["", "<other>; rel=next", "<other>; rel=\"duplicate", "other", "<other>;anchor=x;rel=duplicate"]
         for other in others {
             try require(
@@ -22,6 +22,6 @@ enum LinkFieldsProperties {
         let isKnown = links.duplicates.contains("last")
         try require(
             longer.duplicates == links.duplicates + (isKnown ? [] : ["last"]),
-            "\(values) and one more is \(longer.duplicates)")
+            "\(values) and another link give \(longer.duplicates)")
     }
 }

@@ -1,6 +1,6 @@
 import SegmentedDownloadCore
 
-/// What a manifest's log means, as a list of claims that are durable or not: the codec's replay, told another way.
+/// The claims that a manifest's log implies, durable or pending: a second implementation of the codec's replay.
 struct ManifestModel {
     struct Record {
         let kind: UInt32
@@ -11,7 +11,7 @@ struct ManifestModel {
 
     private let completeLength: Int64
     private var claims: [(claim: Claim, isDurable: Bool)] = []
-    /// Behind a record that cannot be, nothing is read.
+    /// Records after an invalid one are not read.
     private var isEnded = false
     private(set) var pausedModified: Int64?
     private(set) var everClaimed: Set<Claim> = []
@@ -24,14 +24,14 @@ struct ManifestModel {
     var durable: [Claim] { self.claims.filter(\.isDurable).map(\.claim) }
     var pending: [Claim] { self.claims.filter { !$0.isDurable }.map(\.claim) }
 
-    /// Whether such a claim lies within the resource and within one block of a mebibyte.
+    /// Whether a claim lies within the resource and within one block of 1 MiB.
     static func isPossible(_ offset: Int64, _ length: Int64, _ completeLength: Int64) -> Bool {
         guard offset >= 0, length > 0, offset < completeLength, length <= completeLength - offset else { return false }
         return offset >> 20 == (offset + (length - 1)) >> 20
     }
 
     mutating func append(_ record: Record) {
-        // How far a digest has come: 16 bytes of whatever there is, which claim nothing.
+        // The state of a running digest: 16 arbitrary bytes, which claim nothing.
         if !self.isEnded, record.kind & 0xFF == 6 {
             self.pausedModified = nil
             return
@@ -55,7 +55,7 @@ struct ManifestModel {
                 self.everDurable.insert(self.claims[index].claim)
             }
         case 4: self.claims.removeAll { !$0.isDurable }
-        // A digest that was wrong takes no claim away.
+        // A record of a mismatching digest withdraws no claim.
         case 7: break
         default: self.claims.removeAll { $0.claim.range.upperBound > first }
         }

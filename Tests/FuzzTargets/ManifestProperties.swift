@@ -1,11 +1,11 @@
 import SegmentedDownloadCore
 
-/// A manifest claims exactly what its log says, whatever was done to it since; damage only ever costs progress.
+/// A manifest claims exactly what its log says; damage to it can only cost progress.
 enum ManifestProperties {
     private static let magic = Array("SEGDLMAN".utf8)
 
-    /// The first byte says what the rest is: a manifest as it lies on disk; a header's body and records whose checksums
-    /// are put right here, which is as deep as no fuzzer gets alone; or those, damaged afterwards.
+    /// The first byte selects the input: a manifest as on disk; a header's body and records that get correct checksums
+    /// here, which is deeper than a fuzzer gets alone; or these, damaged afterwards.
     static func check(_ bytes: [UInt8]) throws(Violation) {
         var program = ByteProgram(bytes)
         let kind = program.byte()
@@ -57,18 +57,18 @@ enum ManifestProperties {
 
     private static func check(onDisk bytes: [UInt8]) throws(Violation) {
         guard let manifest = try? ManifestCodec.decode(bytes) else { return }
-        try require(ManifestCodec.isBegun(bytes), "what is read as a manifest is not taken for one")
+        try require(ManifestCodec.isBegun(bytes), "isBegun rejects a manifest that decodes")
         try Self.check(manifest)
     }
 
     private static func decode(_ bytes: [UInt8]) throws(Violation) -> Manifest {
         guard let manifest = try? ManifestCodec.decode(bytes) else {
-            throw Violation(description: "a manifest is not read again")
+            throw Violation(description: "an encoded manifest does not decode")
         }
         return manifest
     }
 
-    // MARK: What holds of every manifest
+    // MARK: Properties of every manifest
 
     private static func check(_ manifest: Manifest) throws(Violation) {
         let header = manifest.header
@@ -82,18 +82,20 @@ enum ManifestProperties {
         let expected = claims.indices.filter { index in
             !claims.indices.contains { $0 != index && claims[$0].range.overlaps(claims[index].range) }
         }.map { claims[$0] }.sorted { $0.offset < $1.offset }
-        try require(settled == expected, "of \(claims) are believed \(settled) and not \(expected)")
+        try require(settled == expected, "\(claims) settle to \(settled) and not \(expected)")
 
         let kept = settled.reduce(0) { $0 + $1.length }
         let missing = settled.missing(of: length)
         let lacking = missing.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
-        try require(kept + lacking == length, "\(kept) are kept and \(lacking) missing of \(length)")
-        try require(missing.allSatisfy { !$0.isEmpty && $0.upperBound <= length }, "\(missing) of \(length) is missing")
+        try require(kept + lacking == length, "\(kept) kept and \(lacking) missing do not add up to \(length)")
+        try require(
+            missing.allSatisfy { !$0.isEmpty && $0.upperBound <= length },
+            "\(missing) is not a set of ranges in \(length)")
         let joined = settled.joined()
         try require(joined.missing(of: length) == missing, "joining \(settled) changed what is missing")
         try require(joined.combinedCRC(of: length) == settled.combinedCRC(of: length), "joining changed the checksum")
 
-        // What the next run writes of it is read as the same.
+        // A manifest written again decodes to the same value.
         var bytes = ManifestCodec.encode(header)
         var sequence: UInt32 = 0
         for claim in claims {
@@ -105,14 +107,14 @@ enum ManifestProperties {
             manifest.pausedModified.map { .pause(claims: count, modified: $0) } ?? .checkpoint(claims: count)
         bytes += ManifestCodec.encode(last, sequence: sequence, of: header.id)
         let again = try Self.decode(bytes)
-        // Except that the next run counts right.
+        // Except that the next run's count of claims is correct.
         try require(
             again.header == manifest.header && again.durable == manifest.durable && again.pending == manifest.pending
                 && again.pausedModified == manifest.pausedModified && !again.isOverstated,
-            "\(manifest) is written and read as another")
+            "\(manifest) does not survive encoding and decoding")
     }
 
-    /// One byte changed, or the end lost: checksums find that always, so nothing may be claimed that never was.
+    /// Changes one byte or cuts the end. Checksums always detect that, so no claim may appear that the log never made.
     private static func check(
         _ bytes: [UInt8], _ headerLength: Int, damagedBy damage: (place: UInt8, mask: UInt8, cut: UInt8),
         _ header: Manifest.Header, _ log: ManifestModel
@@ -121,13 +123,13 @@ enum ManifestProperties {
         damaged[Int(damage.place) * 7 % bytes.count] ^= damage.mask
         damaged.removeLast(min(Int(damage.cut), bytes.count))
         guard let manifest = try? ManifestCodec.decode(damaged) else { return }
-        try require(manifest.header == header, "damage made another header")
-        try require(Set(manifest.durable).isSubset(of: log.everDurable), "damage made claims durable")
-        try require(Set(manifest.durable + manifest.pending).isSubset(of: log.everClaimed), "damage made claims")
+        try require(manifest.header == header, "damage changed the header")
+        try require(Set(manifest.durable).isSubset(of: log.everDurable), "damage added durable claims")
+        try require(Set(manifest.durable + manifest.pending).isSubset(of: log.everClaimed), "damage added claims")
         try Self.check(manifest)
     }
 
-    // MARK: Writing, without the codec
+    // MARK: Encoding, without the codec
 
     private static func bytes(_ value: some FixedWidthInteger) -> [UInt8] {
         (0..<MemoryLayout.size(ofValue: value)).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
@@ -147,7 +149,7 @@ enum ManifestProperties {
         return bytes + Self.bytes(CRC32(of: id + bytes).value)
     }
 
-    /// A header's body that is well formed, so that what follows is read.
+    /// The body of a well-formed header, so that the records after it are read.
     private static func header(_ program: inout ByteProgram, version: UInt16) -> [UInt8] {
         let shape = program.byte()
         let blocks: Int64 = shape & 4 == 0 ? 4 << 20 : .max - 1
@@ -170,7 +172,7 @@ enum ManifestProperties {
         return body
     }
 
-    /// A label that is well formed: with and without a name, and none to three keys in order.
+    /// A well-formed label: with or without a name, and with up to three keys in order.
     private static func label(_ shape: UInt8) -> [UInt8] {
         func text(_ text: String) -> [UInt8] { Self.bytes(UInt32(text.utf8.count)) + Array(text.utf8) }
         var label = shape & 8 == 0 ? [0] : [1] + text("name")
@@ -187,7 +189,7 @@ enum ManifestProperties {
             return ManifestModel.Record(
                 kind: UInt32(kind & 7), first: program.integer(), second: program.integer(), crc: UInt32(kind))
         }
-        // Offsets lie near each other, so that claims meet and overlap; lengths up to a block and one more.
+        // Offsets are close together, so that claims meet and overlap; lengths reach a block and one more.
         let isClaim = kind & 7 <= 1
         let first = isClaim ? program.number(upTo: completeLength) : Int64(program.byte() & 31)
         let second = isClaim ? program.number(upTo: (1 << 20) + 1) : Int64(program.byte())

@@ -1,7 +1,7 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 
-/// Whatever the document, a file of it has a source, stays below its directory, and what is said of it agrees with itself.
+/// Every file of an accepted document has a source, stays below its directory, and has consistent data.
 enum MetalinkProperties {
     static func check(_ bytes: [UInt8]) throws(Violation) {
         let metalink: Metalink
@@ -17,10 +17,10 @@ enum MetalinkProperties {
         try require(!metalink.files.isEmpty, "a document without a file is accepted")
         try require(Set(metalink.files.map(\.path)).count == metalink.files.count, "two files have one path")
         for file in metalink.files { try Self.check(file) }
-        // Every other encoding that is read has NULs in its tags.
+        // All other accepted encodings have NULs in their tags.
         guard !bytes.contains(0) else { return }
         let longer = try? Metalink(bytes + Array("\n<!-- <!DOCTYPE x> -->".utf8))
-        try require(longer == metalink, "a comment behind the document changes it")
+        try require(longer == metalink, "a comment after the document changes it")
         try require((try? Metalink(Array("<!DOCTYPE metalink>".utf8) + bytes)) == nil, "a document type is accepted")
     }
 

@@ -1,6 +1,7 @@
 import SegmentedDownloadCore
 
-/// What is shown holds nothing that acts or hides, is as short as asked, and leaves harmless text alone.
+/// Displayed text contains no control or invisible characters and is no longer than requested; harmless text is
+/// unchanged.
 enum PrintableTextProperties {
     static func check(_ bytes: [UInt8]) throws(Violation) {
         var program = ByteProgram(bytes)

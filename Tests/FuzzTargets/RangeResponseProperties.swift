@@ -1,15 +1,15 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// The verdict lets bytes through exactly where the acceptance rule does.
+/// A verdict accepts bytes exactly where the acceptance rule does.
 ///
-/// The rule, of which ``isAcceptable(_:_:_:)`` is an independent reading: status 206, not `multipart/byteranges`, exactly
+/// The rule, which ``isAcceptable(_:_:_:)`` implements independently: status 206, not `multipart/byteranges`, exactly
 /// one `Content-Range` in unit bytes, first = a, a <= last <= b, last < total, total as recorded; `Content-Length`, if
-/// any, is the range's; content coding as recorded; validator equal, or missing from the start. The complete length must
-/// be known from somewhere, and no transfer coding but chunked may stand between us and the bytes.
+/// present, equals the range's length; content coding as recorded; validator equal, or missing from the start. The
+/// complete length must be known from some field, and only the transfer coding chunked is allowed.
 ///
-/// The bytes are text: `FIRST[-LAST][ FLAGS]` for what is asked (`u` no range, `r` If-Range, `n` If-None-Match), fields of
-/// the response that defined the resource, an empty line, a status, and the fields to be judged.
+/// The input is text: `FIRST[-LAST][ FLAGS]` for the request (`u` no range, `r` If-Range, `n` If-None-Match), fields of
+/// the response that defined the resource, an empty line, a status, and the fields to judge.
 enum RangeResponseProperties {
     private typealias Fields = [(name: String, value: String)]
 
@@ -26,7 +26,7 @@ enum RangeResponseProperties {
         let status = Int(Reference.number(lines.popFirst() ?? []) ?? 206)
         let (currentHead, current) = Self.fields(&lines)
 
-        // As on first contact: what is recorded is what a verdict said.
+        // As at the first response: the recorded identity is the one of an earlier verdict.
         var identity: RemoteResource?
         let recorded: Fields? = recordedFields.isEmpty ? nil : recordedFields
         if recorded != nil {
@@ -43,22 +43,23 @@ enum RangeResponseProperties {
 
         let range = status == 206 ? Self.isAcceptable(asked, recorded, current) : nil
         if case .partial(let found, let resource) = verdict {
-            try require(range == found.bounds, "\(verdict) although only \(range.map { "\($0)" } ?? "nothing") may be")
-            try require(found.upperBound <= resource.completeLength ?? -1, "\(verdict) reaches behind its end")
+            try require(
+                range == found.bounds, "\(verdict) although only \(range.map { "\($0)" } ?? "nothing") is allowed")
+            try require(found.upperBound <= resource.completeLength ?? -1, "\(verdict) reaches past the end")
         } else {
             try require(range == nil, "\(verdict) although the rule accepts it")
         }
         let isWhole = status == 200 && Self.isWhole(recorded, current)
         if case .whole = verdict {
-            try require(isWhole, "\(verdict) although it is not the whole of the same file")
+            try require(isWhole, "\(verdict) although the response is not the complete same file")
         } else {
-            try require(!isWhole, "\(verdict) although it is the whole of the same file")
+            try require(!isWhole, "\(verdict) although the response is the complete same file")
         }
         try Self.checkForm(verdict, status)
     }
 
     private static func checkForm(_ verdict: RangeResponse, _ status: Int) throws(Violation) {
-        try require(!verdict.hasBytes || status == 200 || status == 206, "bytes of a \(status)")
+        try require(!verdict.hasBytes || status == 200 || status == 206, "a \(status) with bytes")
         try require(verdict.bodyStart >= 0 && verdict.bodyEnd ?? .max >= verdict.bodyStart, "\(verdict) ends early")
         if case .unsatisfiable(let length) = verdict {
             try require(status == 416 && length ?? 0 >= 0, "\(verdict) for \(status)")
@@ -69,7 +70,7 @@ enum RangeResponseProperties {
             try require(
                 text.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(text.debugDescription) is shown")
         }
-        try require(failure.retryAfter ?? .zero >= .zero, "\(verdict) waits less than nothing")
+        try require(failure.retryAfter ?? .zero >= .zero, "\(verdict) has a negative wait")
     }
 
     // MARK: The rule
@@ -109,7 +110,7 @@ enum RangeResponseProperties {
         return Self.isSame(recorded, current)
     }
 
-    /// Validator and coding; lengths are the caller's.
+    /// Compares validator and coding; the caller compares lengths.
     private static func isSame(_ recorded: Fields?, _ current: Fields) -> Bool {
         guard let recorded else { return true }
         func validator(_ fields: Fields) -> (tags: [String], dates: [String]) {
@@ -147,14 +148,14 @@ enum RangeResponseProperties {
         let ends = Reference.split(words[0], at: "-")
         var asked = Asked()
         asked.flags = words.count > 1 ? words[1] : []
-        // Without a range everything is asked for.
+        // Without a range the request is for the complete file.
         guard !asked.flags.contains(0x75) else { return asked }
         asked.first = min(Reference.number(ends[0]) ?? 0, .max - 2)
         if ends.count > 1, let last = Reference.number(ends[1]), last >= asked.first, last < .max { asked.last = last }
         return asked
     }
 
-    /// Fields up to an empty line or the end, as the transport makes them of what it read, and as plain pairs.
+    /// Reads fields up to an empty line or the end: as the transport builds them, and as plain pairs.
     private static func fields(_ lines: inout ArraySlice<[UInt8]>) -> (HTTPFields, Fields) {
         var fields = HTTPFields()
         var pairs: Fields = []

@@ -1,6 +1,7 @@
-/// The grammars once more, written as plainly as possible and from the RFCs alone: what the parsers are held against.
+/// Second implementations of the grammars, written as plainly as possible from the RFCs alone, to compare the parsers
+/// with.
 ///
-/// Slow where that is simpler, on bytes throughout, and sharing no code with what it checks.
+/// They work on bytes, prefer simplicity to speed, and share no code with the parsers.
 enum Reference {
     /// `1*DIGIT` within `Int64`.
     static func number(_ text: some Collection<UInt8>) -> Int64? {
@@ -16,7 +17,7 @@ enum Reference {
         text.map { $0 >= 0x41 && $0 <= 0x5A ? $0 + 0x20 : $0 }
     }
 
-    /// Without spaces and tabs at its ends.
+    /// Without spaces and tabs at both ends.
     static func trimmed(_ text: some Collection<UInt8>) -> [UInt8] {
         var text = Array(text)
         while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
@@ -86,7 +87,7 @@ enum Reference {
         guard quoted.count >= 2, quoted.first == 0x22, quoted.last == 0x22 else { return nil }
         let opaque = quoted.dropFirst().dropLast()
         guard opaque.allSatisfy({ $0 == 0x21 || (0x23...0x7E).contains($0) || $0 >= 0x80 }) else { return nil }
-        // The replacement character, EF BF BD: there is no telling what it replaced.
+        // The replacement character, EF BF BD: the byte that it replaced is unknown.
         guard !String(decoding: opaque, as: UTF8.self).unicodeScalars.contains("\u{FFFD}") else { return nil }
         return Tag(bytes: Array(opaque), isWeak: isWeak)
     }
@@ -106,9 +107,9 @@ enum Reference {
         return sinceZero - 719_528
     }
 
-    // MARK: What may be shown
+    // MARK: Characters that may be shown
 
-    /// Whether a scalar is a space of some kind, as PropList.txt of Unicode lists them (`White_Space`), or Braille's empty pattern.
+    /// Whether a scalar is a kind of space, by PropList.txt of Unicode (`White_Space`), or Braille's empty pattern.
     static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x09...0x0D, 0x20, 0x85, 0xA0, 0x1680, 0x2000...0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x2800, 0x3000:
@@ -117,18 +118,18 @@ enum Reference {
         }
     }
 
-    /// Whether a scalar leaves something to be seen, alone: neither variation selectors nor the marks of annotations do.
+    /// Whether a scalar is visible on its own: variation selectors and annotation marks are not.
     static func isSeen(_ scalar: Unicode.Scalar) -> Bool {
         Self.isShowable(scalar) && !(0xFE00...0xFE0F).contains(scalar.value)
             && scalar.properties.generalCategory != .format
     }
 
-    /// Whether a scalar moves no cursor, turns no line around and is there to be seen, by its properties in Unicode.
+    /// Whether a scalar, by its Unicode properties, moves no cursor, reverses no line and is visible.
     static func isShowable(_ scalar: Unicode.Scalar) -> Bool {
         Self.showable[Int(scalar.value)]
     }
 
-    /// Asked once for each of them: the properties take a fuzzer's time.
+    /// Looked up once per scalar: the properties are too slow for a fuzzer.
     private static let showable = (0..<UInt32(0x11_0000)).map { Unicode.Scalar($0).map { Self.lookUp($0) } ?? false }
 
     private static func lookUp(_ scalar: Unicode.Scalar) -> Bool {
@@ -136,7 +137,7 @@ enum Reference {
         case .control, .lineSeparator, .paragraphSeparator: return false
         default: break
         }
-        // A variation selector chooses the shape of the character before it and hides nothing.
+        // A variation selector chooses the shape of the preceding character and hides nothing.
         if (0xFE00...0xFE0F).contains(scalar.value) { return true }
         return !scalar.properties.isBidiControl && !scalar.properties.isDefaultIgnorableCodePoint
     }

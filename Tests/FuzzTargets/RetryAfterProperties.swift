@@ -1,13 +1,13 @@
 import SegmentedDownloadCore
 
-/// Three lines: the field, the response's date and the time here. The answer is a number, or a date's distance.
+/// Three lines: the field, the response's date and the local time. The result is a number, or the distance to a date.
 enum RetryAfterProperties {
     static func check(_ bytes: [UInt8]) throws(Violation) {
         let lines = Reference.split(bytes, at: "\n").map { String(decoding: $0, as: UTF8.self) }
         let date = lines.count > 1 ? HTTPDate(fieldValue: lines[1]) : nil
         let now = lines.count > 2 ? HTTPDate(fieldValue: lines[2]) : nil
         let read = RetryAfter(fieldValue: lines[0], date: date, fallbackNow: now)?.seconds
-        try require(read ?? 0 >= 0, "\(read ?? 0) s are to be waited")
+        try require(read ?? 0 >= 0, "\(read ?? 0) s is negative")
 
         let expected: Int64?
         if Reference.isDigits(lines[0].utf8) {

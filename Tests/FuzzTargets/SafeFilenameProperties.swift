@@ -1,8 +1,9 @@
 import SegmentedDownloadCore
 
-/// Whatever is suggested, the name stays in its directory, fits there with our suffixes, hides nothing and is nobody's.
+/// An accepted name stays in its directory, leaves room for segdl's suffixes, hides nothing and is not one of segdl's
+/// names.
 enum SafeFilenameProperties {
-    /// The first byte says who suggests the name; for the last choice the rest is three lines.
+    /// The first byte selects where the name comes from; for the last choice the rest is three lines.
     static func check(_ bytes: [UInt8]) throws(Violation) {
         let text = String(decoding: bytes.dropFirst(), as: UTF8.self)
         switch (bytes.first ?? 0) % 3 {
@@ -12,7 +13,7 @@ enum SafeFilenameProperties {
             let component =
                 text.utf8.split(omittingEmptySubsequences: false) { $0 == 0x2F || $0 == 0x5C }.last ?? ""[...].utf8
             let isSeen = Substring(component).unicodeScalars.contains { !Reference.isBlank($0) && Reference.isSeen($0) }
-            try require(isSeen || name == nil, "\(text.debugDescription) has nothing to be seen, and is a name")
+            try require(isSeen || name == nil, "\(text.debugDescription) has no visible character and is a name")
         case 1:
             if let name = SafeFilename.fromURLPath(text) { try Self.check(name) }
         default:
@@ -24,7 +25,7 @@ enum SafeFilenameProperties {
 
     private static func check(_ name: SafeFilename) throws(Violation) {
         let text = name.value
-        // 255 bytes is what file systems allow; 15 are for `.segdl-part` and a temporary suffix behind it.
+        // 255 bytes is the limit of file systems; 15 are for `.segdl-part` and a temporary suffix after it.
         try require((1...240).contains(text.utf8.count), "\(text.debugDescription) has \(text.utf8.count) bytes")
         try require(
             text.utf8.allSatisfy { $0 != 0x2F && $0 != 0x5C && $0 != 0 },
@@ -32,7 +33,8 @@ enum SafeFilenameProperties {
         try require(
             text.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(text.debugDescription) hides something")
         try require(
-            !".-~".utf8.contains(text.utf8.first ?? 0), "\(text.debugDescription) is hidden, an option or a home")
+            !".-~".utf8.contains(text.utf8.first ?? 0),
+            "\(text.debugDescription) is hidden, an option or a home directory")
         for (scalar, place) in [(text.unicodeScalars.first, "begins with"), (text.unicodeScalars.last, "ends in")] {
             let isBlank = scalar.map { Reference.isBlank($0) } ?? true
             try require(!isBlank, "\(text.debugDescription) \(place) a space")
@@ -41,8 +43,9 @@ enum SafeFilenameProperties {
         for suffix in [".segdl", ".segdl-part", ".segdl-new"] {
             try require(
                 !lowercased.reversed().starts(with: suffix.utf8.reversed()),
-                "\(text.debugDescription) is one of our files")
+                "\(text.debugDescription) is one of segdl's names")
         }
-        try require(SafeFilename(untrusted: text) == name, "\(text.debugDescription) is not safe enough for itself")
+        try require(
+            SafeFilename(untrusted: text) == name, "\(text.debugDescription) changes when it is made safe again")
     }
 }

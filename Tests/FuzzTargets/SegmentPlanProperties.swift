@@ -1,10 +1,10 @@
 import SegmentedDownloadCore
 
-/// Whatever is done to a plan, its segments cover the resource in order and without overlap, and nothing written is lost.
+/// After any operation a plan's segments cover the resource in order and without overlap, and no written byte is lost.
 enum SegmentPlanProperties {
-    /// 32 operations: every one of them has the whole plan checked.
+    /// 32 operations: the whole plan is checked after each.
     private static let operationsMax = 32
-    /// As many as a host is ever asked for, and some.
+    /// More than the connections that any host gets.
     private static let segmentsMax = 40
 
     static func check(_ bytes: [UInt8]) throws(Violation) {
@@ -59,7 +59,8 @@ enum SegmentPlanProperties {
         for segment in plan.segments {
             try require(segment.lowerBound == offset, "a gap or overlap at \(offset) in \(plan)")
             try require(
-                segment.lowerBound <= segment.position && segment.position <= segment.upperBound, "\(segment) is no run"
+                segment.lowerBound <= segment.position && segment.position <= segment.upperBound,
+                "\(segment) has a position outside of itself"
             )
             try require(!ids.contains(segment.id), "two segments are \(segment.id)")
             ids.append(segment.id)
@@ -70,9 +71,9 @@ enum SegmentPlanProperties {
         let missing = plan.missing.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
         try require(missing == plan.bytesMissing, "\(plan) misses \(missing)")
         if plan.isComplete {
-            try require(plan.bytesDone == plan.completeLength, "\(plan) is called complete")
+            try require(plan.bytesDone == plan.completeLength, "\(plan) is reported as complete")
         } else {
-            try require(plan.frontier < offset || plan.completeLength == nil, "\(plan) is called incomplete")
+            try require(plan.frontier < offset || plan.completeLength == nil, "\(plan) is reported as incomplete")
         }
     }
 
@@ -92,13 +93,14 @@ enum SegmentPlanProperties {
         let count = Int(program.byte()) % Self.segmentsMax
         planner.divide(&plan, into: count)
         let open = before.missing.count
-        try require(plan.missing.count <= max(count, open), "\(count) were asked for and \(plan.missing.count) came")
+        try require(
+            plan.missing.count <= max(count, open), "\(count) were requested and \(plan.missing.count) returned")
         try require(plan.bytesDone == before.bytesDone, "\(before) was divided and lost bytes")
-        // A cut may move by half a block where pieces are large; none may come out empty.
+        // A cut may move by half a block where pieces are large; no piece may be empty.
         for range in plan.missing {
             let isNew = !before.missing.contains(range)
             let least = min(planner.splitLengthMinimum, 3 << 20)
-            try require(!isNew || range.upperBound - range.lowerBound >= least, "\(range) is too small to be worth it")
+            try require(!isNew || range.upperBound - range.lowerBound >= least, "\(range) is shorter than the minimum")
         }
     }
 
@@ -109,7 +111,7 @@ enum SegmentPlanProperties {
         var candidates: [SegmentSplitter.Candidate] = []
         for segment in plan.segments.prefix(8) where !segment.isComplete {
             let rate = program.byte()
-            // Bytes a second from less than one to an exabyte, or unknown.
+            // Bytes per second from less than one to an exabyte, or unknown.
             candidates.append(
                 SegmentSplitter.Candidate(
                     lease: LeaseID(segment.id.rawValue), remaining: segment.position..<segment.upperBound,
@@ -128,7 +130,7 @@ enum SegmentPlanProperties {
                 victim.upperBound - offset >= least, "only \(victim.upperBound - offset) are taken, not \(least)")
             if plan.segments.count < Self.segmentsMax {
                 let back = plan.split(Segment.ID(lease.rawValue), at: offset)
-                try require(back != nil, "\(offset) is no place to cut")
+                try require(back != nil, "\(offset) is not a valid cut")
                 let before = plan
                 if let rest = back.flatMap({ plan[$0] }) {
                     splitter.planner.cut(rest, of: &plan, into: min(pieces, Self.segmentsMax - plan.segments.count))

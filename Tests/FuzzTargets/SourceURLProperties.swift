@@ -1,9 +1,9 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 
-/// A URL that is accepted leads where a plain reading of RFC 3986 says, and shows no password.
+/// An accepted URL leads where a plain reading of RFC 3986 says, and shows no password.
 enum SourceURLProperties {
-    /// Lines: a URL, and a `Location` that is followed from there.
+    /// Lines: a URL, and a `Location` resolved against it.
     static func check(_ bytes: [UInt8]) throws(Violation) {
         let lines = Reference.split(bytes, at: "\n").map { String(decoding: $0, as: UTF8.self) }
         guard let url = try Self.parse(lines[0]) else { return }
@@ -27,7 +27,7 @@ enum SourceURLProperties {
             return nil
         }
         let plain = Plain(text)
-        try require(plain != nil, "\(text.debugDescription) is accepted and is no absolute URL")
+        try require(plain != nil, "\(text.debugDescription) is accepted and is not an absolute URL")
         guard let plain else { return nil }
         try require(
             Array(url.origin.scheme.utf8) == plain.scheme, "\(text.debugDescription) has scheme \(url.origin.scheme)")
@@ -45,7 +45,7 @@ enum SourceURLProperties {
         try require(["http", "https"].contains(url.origin.scheme), "\(url.string) has another scheme")
         try require((1...65_535).contains(url.origin.port) && !url.origin.host.isEmpty, "\(url.string) leads nowhere")
         try require(
-            url.string.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "\(url.string) cannot stand in a request")
+            url.string.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "\(url.string) is not valid in a request")
         try require(url.path.utf8.first == 0x2F, "\(url.string) has the path \(url.path.debugDescription)")
         let description = url.description
         try require(description.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(url.string) is shown")
@@ -64,7 +64,7 @@ enum SourceURLProperties {
         let message = error.message
         try require([.usage, .policy, .protocol].contains(error.code), "\(error) is not about a URL")
         try require(message.unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(message.debugDescription)")
-        try require(!message.utf8.contains(0x40), "a password may stand before the @ in \(message.debugDescription)")
+        try require(!message.utf8.contains(0x40), "a password may precede the @ in \(message.debugDescription)")
     }
 
     /// `scheme://[userinfo@]host[:port]…`, cut at the first delimiter of each kind.
@@ -83,7 +83,7 @@ enum SourceURLProperties {
             let at = authority.lastIndex(of: 0x40)
             self.userinfo = at.map { Array(authority[..<$0]) }
             let place = Array(authority[(at.map { $0 + 1 } ?? authority.startIndex)...])
-            // The colons within the brackets of an IPv6 address are no port's.
+            // The colons within the brackets of an IPv6 address do not precede a port.
             let end = place.lastIndex(of: 0x5D) ?? place.startIndex
             if let colon = place[end...].lastIndex(of: 0x3A) {
                 self.port = Reference.number(place[(colon + 1)...]).map { Int($0) }

@@ -1,6 +1,6 @@
 import SegmentedDownloadCore
 
-/// Four lines: an entity tag and a date as recorded, then as they came. Nothing counts as the same that is not.
+/// Four lines: an entity tag and a date as recorded, then as received. Only equal validators compare as equal.
 enum ValidatorProperties {
     static func check(_ bytes: [UInt8]) throws(Violation) {
         var lines = Reference.split(bytes, at: "\n").map { String(decoding: $0, as: UTF8.self) }
@@ -20,7 +20,7 @@ enum ValidatorProperties {
             try require(recorded.ifRangeFieldValue == lines[0], "\(lines[0]) is sent as another tag")
         }
         try require(
-            "\(recorded)".unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(recorded) is not for people")
+            "\(recorded)".unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(recorded) is not printable")
     }
 
     private static func check(tag field: String) throws(Violation) {
@@ -37,8 +37,8 @@ enum ValidatorProperties {
         Validator(tagFields: tag.isEmpty ? [] : [tag], dateFields: date.isEmpty ? [] : [date])
     }
 
-    /// "Strong ETag byte by byte; else Last-Modified; missing where it was there before is a mismatch. One that does not parse
-    /// proves nothing when equal, and change when different." Of the fields as they came.
+    /// "Strong ETag byte by byte; else Last-Modified; missing where it was there before is a mismatch. One that does
+    /// not parse proves nothing when equal, and change when different." Applied to the fields as received.
     static func expected(
         _ recorded: (tags: [String], dates: [String]), _ current: (tags: [String], dates: [String])
     ) -> Validator.Comparison {

@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of its own, so that swift-syntax is no dependency of segdl.
+// A separate package, so that segdl does not depend on swift-syntax.
 let package = Package(
     name: "segdl-mutants",
     platforms: [.macOS(.v15)],

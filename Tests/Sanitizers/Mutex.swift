@@ -1,9 +1,9 @@
 import Glibc
 
-/// A lock that ThreadSanitizer sees, in the place of `Synchronization.Mutex`; `scripts/sanitize thread` puts it there.
+/// A lock that ThreadSanitizer sees, in place of `Synchronization.Mutex`; `scripts/sanitize thread` substitutes it.
 ///
-/// The standard library is not instrumented: whoever had to wait for its mutex appears to have raced for what it guards.
-/// A type of a module's own hides an imported one of the same name, so no other file knows of this.
+/// The standard library is not instrumented: a thread that waits for its mutex seems to race for the guarded value. A
+/// module's own type hides an imported one of the same name, so no other file changes.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>

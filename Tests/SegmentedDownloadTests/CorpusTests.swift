@@ -2,13 +2,13 @@ import Foundation
 import FuzzTargets
 import Testing
 
-/// What the fuzzer found worth keeping, replayed: every way through a reader that it knows.
+/// Replays the fuzzer's corpus, which covers every known path through a reader.
 @Suite("Corpus")
 struct CorpusTests {
     private static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appending(components: "..", "..", "Fixtures", "Corpus")
 
-    @Test("Every stored input has the properties its reader promises", arguments: FuzzTarget.allCases)
+    @Test("Every stored input has the properties of its reader", arguments: FuzzTarget.allCases)
     func replay(target: FuzzTarget) throws {
         let directory = Self.directory.appending(component: target.rawValue)
         let inputs = try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
@@ -18,7 +18,7 @@ struct CorpusTests {
         }
     }
 
-    @Test("A corpus is some reader's")
+    @Test("Every corpus belongs to a reader")
     func complete() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.directory.path)
         #expect(Set(names) == Set(FuzzTarget.allCases.map(\.rawValue)))

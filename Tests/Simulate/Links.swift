@@ -3,22 +3,22 @@ import Foundation
 import Simulator
 import Synchronization
 
-/// Compares the engine's own choice of connections with the best there is, over random paths.
+/// Compares the engine's choice of connections with the optimum, over random paths.
 struct Links: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Fetch a file each over a range of random paths, and compare with a downloader that knows each path.")
+        abstract: "Fetch one file over each of many random paths, and compare the time with the optimum for that path.")
 
     @Option(help: "The first seed.") var first: UInt64 = 0
     @Option(help: "How many seeds.") var count: UInt64 = 500
     @Option(help: "Worlds at once.") var workers = 2
-    @Option(help: "Say of so many what they were like, the worst first.") var worst = 0
-    @Option(help: "What the middle one may take, as a multiple of the best.") var medianMax = 1.10
-    @Option(help: "What nineteen of twenty may take, as a multiple of the best.") var tailMax = 1.25
-    @Option(help: "What may come twice, as a part of any file.") var duplicatesMax = 0.02
-    @Option(help: "What may be on its way to connections that are closed, as a part of all files.") var abandonedMax =
+    @Option(help: "Print this many paths, the worst first.") var worst = 0
+    @Option(help: "The largest allowed median, as a multiple of the optimum.") var medianMax = 1.10
+    @Option(help: "The largest allowed 95th percentile, as a multiple of the optimum.") var tailMax = 1.25
+    @Option(help: "The largest share of any file that may be received twice.") var duplicatesMax = 0.02
+    @Option(help: "The largest average share of a file in flight to closed connections.") var abandonedMax =
         0.02
 
-    @Flag(help: "Say everything that happens.") var trace = false
+    @Flag(help: "Print every event and action.") var trace = false
 
     func run() throws {
         let trials = Mutex<[(seed: UInt64, trial: LinkTrial)]>([])
@@ -33,7 +33,8 @@ struct Links: ParsableCommand {
             print(
                 String(
                     format:
-                        "seed %d: %.2f times (%.1f of %.1f s), %.1f MB, %.1f %% twice, %.1f %% abandoned, %d connections, %d refused: ",
+                        "seed %d: %.2f times (%.1f of %.1f s), %.1f MB, %.1f %% twice, %.1f %% abandoned, "
+                        + "%d connections, %d refused: ",
                     seed, trial.ratio, trial.time, trial.optimum, Double(trial.length) / 1e6, 100 * trial.duplicates,
                     100 * trial.abandoned, trial.connectionsPeak, trial.refusals) + trial.model.description)
         }
@@ -46,8 +47,8 @@ struct Links: ParsableCommand {
         let abandoned = sorted.map(\.trial.abandoned).reduce(0, +) / Double(sorted.count)
         print(
             String(
-                format: "%d paths: %.3f times the best at the median, %.3f at the 95th percentile; "
-                    + "%.2f %% came twice at most, %.2f %% were abandoned on average",
+                format: "%d paths: %.3f times the optimum at the median, %.3f at the 95th percentile; "
+                    + "%.2f %% received twice at most, %.2f %% abandoned on average",
                 sorted.count, median, tail, 100 * duplicates, 100 * abandoned))
         guard failed.isEmpty, median <= self.medianMax, tail <= self.tailMax, duplicates <= self.duplicatesMax,
             abandoned <= self.abandonedMax

@@ -1,10 +1,10 @@
 import ArgumentParser
 import SegmentedDownloadCore
 
-/// Prints what one event costs the state machine of a large group.
+/// Prints the cost of one event in the state machine of a large group.
 struct Scale: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Measure what an event costs in a group of very many downloads.")
+        abstract: "Measure the cost of an event in a group of very many downloads.")
 
     @Option(help: "Downloads in the group.") var downloads = 100_000
     @Option(help: "Files fetched at once.") var running = 5
@@ -28,7 +28,7 @@ struct Scale: ParsableCommand {
                 actions += machine.handle(.tick, now: .milliseconds(100 * number)).count
             }
         }
-        // The last one is cancelled while it waits: the events of one download must not be looked up among all.
+        // Cancels the last one while it waits: finding a download must not need a search through all.
         let telling = clock.measure {
             for _ in 0..<self.ticks {
                 let id = DownloadID(self.downloads - 1)

@@ -1,9 +1,9 @@
 import Dispatch
 import Synchronization
 
-/// Runs a body for one seed after the other, several at a time, until there are no more or it is called off.
+/// Runs `body` for one seed after another, several at a time, until the seeds end or `goesOn` returns false.
 ///
-/// - Parameter goesOn: asked before each seed.
+/// - Parameter goesOn: Called before each seed.
 func runSeeds(
     from first: UInt64, count: UInt64 = .max, workers: Int, while goesOn: @Sendable () -> Bool,
     body: @Sendable (UInt64) -> Void

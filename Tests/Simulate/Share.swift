@@ -2,10 +2,10 @@ import ArgumentParser
 import Simulator
 import Synchronization
 
-/// Shows that downloads get what is due to them, whatever their weights and whatever changes.
+/// Checks that downloads get their shares for any weights and after any change.
 struct Share: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run a range of seeds in which downloads share connections and bytes by weight.")
+        abstract: "Run a range of seeds in which downloads share connections and bandwidth by weight.")
 
     @Option(help: "The first seed.") var first: UInt64 = 0
     @Option(help: "How many seeds.") var count: UInt64 = 1000
@@ -26,7 +26,7 @@ struct Share: ParsableCommand {
             for violation in violations { print("seed \(seed): \(violation)") }
         }
         let all = totals.withLock { $0 }
-        print("\(all.worlds) worlds, the lowest index \(all.fairness): \(all.failed) failed")
+        print("\(all.worlds) worlds, lowest index \(all.fairness): \(all.failed) failed")
         if all.failed > 0 { throw ExitCode.failure }
     }
 }

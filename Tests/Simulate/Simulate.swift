@@ -2,12 +2,12 @@ import ArgumentParser
 import Simulator
 import Synchronization
 
-/// Runs many simulated worlds, or one again.
+/// Runs many simulated worlds, or replays one.
 @main
 struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-simulate",
-        abstract: "Runs the engine against simulated networks, origins and disks.",
+        abstract: "Run the engine against simulated networks, origins and disks.",
         subcommands: [
             Run.self, Machine.self, Replay.self, Explore.self, Crashes.self, Share.self, Links.self, Scale.self,
         ],
@@ -25,8 +25,8 @@ struct Run: ParsableCommand {
     @Option(help: "The first seed.") var first: UInt64 = 0
     @Option(help: "How many seeds.") var count: UInt64 = 1000
     @Option(help: "Worlds at once.") var workers = 2
-    @Option(help: "What may go wrong: names with commas between, all or none.") var faults = Faults.all
-    @Option(help: "Violations after which no more seeds are run.") var failuresMax = 5
+    @Option(help: "Faults to inject: names separated by commas, all or none.") var faults = Faults.all
+    @Option(help: "Stop after this many violations.") var failuresMax = 5
 
     func run() throws {
         let totals = Mutex(Totals())
@@ -67,18 +67,18 @@ struct Run: ParsableCommand {
 }
 
 struct Replay: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Run one seed again, and say how it went.")
+    static let configuration = CommandConfiguration(abstract: "Replay one seed, and print what happens.")
 
     @Option(help: "The seed.") var seed: UInt64
-    @Option(help: "The faults it was run with.") var faults = Faults.all
+    @Option(help: "The faults of the run to replay.") var faults = Faults.all
 
     func run() throws {
         var simulation = try Simulation(seed: self.seed, faults: self.faults, isLogged: true)
         print("seed \(self.seed), with \(simulation.faults)")
         let report = simulation.run()
         print(
-            "\(report.runs) runs, \(report.crashes) crashes, \(report.operations) disk operations, \(report.jobs) jobs, "
-                + "trace \(String(report.trace, radix: 16))")
+            "\(report.runs) runs, \(report.crashes) crashes, \(report.operations) disk operations, \(report.jobs) "
+                + "jobs, trace \(String(report.trace, radix: 16))")
         for line in report.log { print(line) }
         print("endings: \(report.endings.joined(separator: ", "))")
         for violation in report.violations { print("violation: \(violation)") }
@@ -88,10 +88,10 @@ struct Replay: ParsableCommand {
 
 struct Explore: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Try everything that can happen to one file of three segments on two connections.")
+        abstract: "Explore every order of events for one file of three segments on two connections.")
 
-    @Option(help: "How many events may fail.") var faults = 1
-    @Option(help: "States after which to give up.") var statesMax = 20_000_000
+    @Option(help: "The number of events that may fail.") var faults = 1
+    @Option(help: "Stop after this many states.") var statesMax = 20_000_000
 
     func run() throws {
         for resumes in [false, true] {
@@ -112,11 +112,11 @@ struct Explore: ParsableCommand {
 struct Crashes: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "crash-states",
-        abstract: "Cut the power before every operation on disk, in every way it may be left, and go on from each.")
+        abstract: "Cut the power before every disk operation, and resume from every state that this may leave.")
 
     @Option(help: "The first seed.") var first: UInt64 = 0
-    @Option(help: "How many states.") var count = 10_000
-    @Option(help: "States of one download at most.") var each = 5000
+    @Option(help: "The number of states to check.") var count = 10_000
+    @Option(help: "The largest number of states of one download.") var each = 5000
     @Option(help: "Downloads at once.") var workers = 2
 
     func run() throws {
@@ -149,7 +149,7 @@ struct Machine: ParsableCommand {
     @Option(help: "The first seed.") var first: UInt64 = 0
     @Option(help: "How many seeds.") var count: UInt64 = 10_000
     @Option(help: "Worlds at once.") var workers = 2
-    @Flag(help: "Say everything that happens.") var trace = false
+    @Flag(help: "Print every event and action.") var trace = false
 
     func run() throws {
         let totals = Mutex((worlds: 0, events: 0, failed: 0))

@@ -2,10 +2,11 @@ import Simulator
 import TestSupport
 import Testing
 
-/// One after the other, beside the other tests.
+/// Serialized, because the other tests run at the same time.
 @Suite("The whole engine in a simulated world", .serialized)
 struct SimulationTests {
-    /// Each argument runs so many seeds: few, for without optimization they are a hundred times slower. `.ci/run` runs thousands.
+    /// Each argument runs this many seeds: few, because without optimization they are a hundred times slower. `.ci/run`
+    /// runs thousands.
     private static let seedsPerArgument: UInt64 = 5
 
     private static func run(_ seed: UInt64) async throws -> Simulation.Report {
@@ -15,7 +16,7 @@ struct SimulationTests {
         }
     }
 
-    @Test("Whatever happens, no file is wrong, and all come to their end", arguments: UInt64(0)..<8)
+    @Test("With any faults, no run completes with a wrong file, and every download ends", arguments: UInt64(0)..<8)
     func survives(block: UInt64) async throws {
         for seed in (block * Self.seedsPerArgument)..<((block + 1) * Self.seedsPerArgument) {
             let report = try await Self.run(seed)
@@ -31,7 +32,7 @@ struct SimulationTests {
         #expect(report.violations.isEmpty, "\(report.replay)")
     }
 
-    @Test("Where nothing goes wrong nothing is fetched twice", arguments: UInt64(0)..<12)
+    @Test("Without faults no byte is fetched twice", arguments: UInt64(0)..<12)
     func faultless(seed: UInt64) async throws {
         let report = try await aside {
             var simulation = try Simulation(seed: seed, faults: [])
@@ -46,7 +47,7 @@ struct SimulationTests {
         #expect(once == again)
     }
 
-    @Test("Everything that can happen in a small world ends well", arguments: [false, true])
+    @Test("Every order of events in a small world ends well", arguments: [false, true])
     func small(resumes: Bool) async throws {
         let (isComplete, violation) = try await aside {
             let exploration = Exploration(of: SmallWorld(faults: 0, resumes: resumes), statesMax: 1_000_000)
@@ -56,7 +57,9 @@ struct SimulationTests {
         #expect(violation == nil)
     }
 
-    @Test("After a power cut before any operation, in any state, the same command ends well", arguments: UInt64(0)..<4)
+    @Test(
+        "After a power cut before any operation, in any state, the same command completes the file",
+        arguments: UInt64(0)..<4)
     func powerCuts(seed: UInt64) async throws {
         let (violations, states) = try await aside {
             var crashes = try CrashStates(seed: seed, statesMax: 60)

@@ -1,32 +1,32 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 
-/// What must always be so, looked at after every step.
+/// Checks the invariants of a simulation after every job, sync, rename and opened connection.
 final class Checker: @unchecked Sendable {
-    // Unchecked, as all of the simulation: one thread.
+    // Unchecked: the whole simulation runs on one thread.
     private let disk: SimulatedDisk
     private let network: SimulatedNetwork
     private var connectionsMax = Int.max
-    /// What was allowed until this moment: what is under way in it may have been begun before.
+    /// The limit before the last change: connections under way at the change were opened under it.
     private var connectionsBefore = Int.max
     private var heldSince: Duration = .zero
     private var rate: Int64?
-    /// The least that a limit of memory comes to for each connection, as ``DownloadLimits/memory`` promises.
+    /// The least memory per connection under a memory limit, as ``DownloadLimits/memory`` documents.
     private static let memoryShareMin: Int64 = 128 << 10
     private var memory: (bytes: Int, connections: Int)?
     private var deliveredBefore = 0
     private var requestsBefore = 0
-    /// Whether another user has planted a file.
+    /// Whether another user planted this file.
     var isPlanted: (SimulatedDisk.Inode) -> Bool = { _ in false }
-    /// The files whose twin the run asks for.
+    /// The files for which the run requests the twin's URL.
     var expectsTwin: [Int: Bool] = [:]
-    /// Connections each file asked for, if a number.
+    /// The number of connections each file requested; `nil` where the engine chooses it.
     var segments: [Int?] = []
     private(set) var violations: [String] = []
     private var endings: [String] = []
-    /// Sources that were said to have other bytes in this run, by file.
+    /// Sources that a download reported in this run as having different bytes, by file.
     private var blamed: [(file: Int, host: String)] = []
-    /// Of the manifests seen durable, and of the files that got their names.
+    /// A digest of the manifests that became durable and of the completed files.
     private(set) var digest: UInt64 = 7
 
     init(disk: SimulatedDisk, network: SimulatedNetwork) {
@@ -39,12 +39,13 @@ final class Checker: @unchecked Sendable {
 
     func violate(_ what: String) { self.violations.append("\(what) at \(self.disk.clock.now)") }
 
-    /// Whether every file ended well in the last run, or in an earlier one: then it `exists`, and the remote file changed since.
+    /// Whether every file ended well in the last run. `exists` counts: an earlier run completed the file, and the
+    /// remote file changed since.
     var isDone: Bool {
         !self.endings.isEmpty && self.endings.allSatisfy { ["completed", "already", "exists"].contains($0) }
     }
 
-    /// After every job: what is held in memory is one piece for each connection.
+    /// Checks memory and rate after every job: each connection holds at most one piece.
     func check() {
         if self.network.chunksOut > self.network.connections {
             self.violate("\(self.network.chunksOut) pieces are held by \(self.network.connections) connections")
@@ -53,7 +54,8 @@ final class Checker: @unchecked Sendable {
         self.checkRate()
     }
 
-    /// What is held is within the limit; while there are more connections than may be, each still keeps to its share.
+    /// Checks that the bytes held are within the memory limit; with more connections open than allowed, each keeps
+    /// within its share.
     private func checkMemory() {
         guard let (bytes, connections) = self.memory else { return }
         if self.network.bytesHeld * connections > bytes * max(connections, self.network.connections) {
@@ -61,7 +63,7 @@ final class Checker: @unchecked Sendable {
         }
     }
 
-    /// From now on there may be so many connections, and bytes so fast.
+    /// Applies new limits to the checks that follow.
     func hold(to limits: DownloadLimits) {
         let now = self.disk.clock.now
         let isOneHost = self.network.others.isEmpty
@@ -75,11 +77,11 @@ final class Checker: @unchecked Sendable {
         self.heldSince = now
         self.rate = [limits.bytesPerSecond, isOneHost ? limits.bytesPerSecondPerHost : nil].compactMap { $0 }.min()
         self.deliveredBefore = self.network.bytesDelivered
-        // Those that are open have a piece in hand.
+        // Each open connection has a piece in hand.
         self.requestsBefore = self.network.requests - self.network.connections
     }
 
-    /// No more has come than the rate allows, but for a burst and for what each connection had in hand when it ended.
+    /// Checks that no more bytes came than the rate allows, plus a burst and the piece in hand of each connection.
     private func checkRate() {
         guard let rate else { return }
         let seconds = (self.disk.clock.now - self.heldSince).inSeconds
@@ -93,7 +95,7 @@ final class Checker: @unchecked Sendable {
     }
 
     private func opened(_ file: Int) {
-        // One that is nearly done is waited for half a second, and may be led elsewhere meanwhile.
+        // A connection that is nearly done has half a second to finish, and may be redirected meanwhile.
         let isChanging = self.disk.clock.now - self.heldSince < .milliseconds(600)
         let allowed = isChanging ? max(self.connectionsMax, self.connectionsBefore) : self.connectionsMax
         if self.network.connections > allowed {
@@ -106,9 +108,10 @@ final class Checker: @unchecked Sendable {
 
     // MARK: Files and manifests
 
-    /// A final name is given to nothing but the whole of one version.
+    /// Checks that a file with its final name is one complete version.
     ///
-    /// - Parameter isNew: Whether it is given now, in a run that asked for one URL: then the file is that URL's.
+    /// - Parameter isNew: Whether the file gets its name now, in a run that requested one URL. Then it must be a
+    ///   version of that URL.
     private func named(_ name: String, _ inode: SimulatedDisk.Inode, isNew: Bool = true) {
         guard let file = Self.file(name) else { return }
         let versions =
@@ -121,14 +124,15 @@ final class Checker: @unchecked Sendable {
                 return "\(version.bytes.count)@\(first.map { "\($0)" } ?? "-")"
             }
             self.violate(
-                "\(name) is given its name with wrong bytes: \(inode.bytes.count), the versions have and differ at \(distances)"
+                "\(name) gets its final name with \(inode.bytes.count) wrong bytes; "
+                    + "length and first difference of each version: \(distances)"
             )
         }
     }
 
     private static func file(_ name: String) -> Int? { Int(name.dropFirst("file".count)) }
 
-    /// A manifest that has come to be durable calls nothing durable that is not, and nothing at all that is wrong.
+    /// Checks that a durable manifest claims as durable only bytes that are, and that all its claims are correct.
     private func synced(_ inode: SimulatedDisk.Inode) {
         for file in self.network.origins.indices where self.disk.names["file\(file).segdl"] === inode {
             self.digest = self.digest &* 31 &+ UInt64(CRC32(of: inode.durable).value)
@@ -137,20 +141,20 @@ final class Checker: @unchecked Sendable {
         }
     }
 
-    /// A pause that is acknowledged is durable: all that the download says it has would be there after a power cut.
+    /// Checks that an acknowledged pause is durable: the bytes that the download reports survive a power cut.
     func checkPaused(_ states: [ResumeState]) {
-        // Where the disk fails a download does; resumed, and paused before it has synced anything anew, it has what can be read.
+        // After a disk failure, a resumed download that pauses before its next sync has only what it can read back.
         guard self.disk.failures == 0 else { return }
-        // Without a length it is a stream that nobody can go on with, or it paused before it fetched a byte in this run: what an
-        // earlier one left is as durable as that left it.
+        // Without a length, either the stream cannot be resumed, or the run paused before it fetched a byte: then the
+        // part is as durable as an earlier run left it.
         for state in states where state.bytesDone > 0 && state.bytesTotal != nil {
-            // A finished file was found there, which is durable itself.
+            // The run found a finished file, which is durable by itself.
             if self.disk.durableNames[state.path] != nil { continue }
             guard let inode = self.disk.durableNames[state.path + ".segdl"],
                 self.disk.durableNames[state.path + ".segdl-part"] != nil,
                 let manifest = try? ManifestCodec.decode(inode.durable)
             else {
-                self.violate("\(state.path) has paused with \(state.bytesDone) bytes, and without a durable manifest")
+                self.violate("\(state.path) has paused with \(state.bytesDone) bytes without a durable manifest")
                 continue
             }
             let durable = manifest.durable.settled().reduce(0) { $0 + $1.length }
@@ -159,8 +163,8 @@ final class Checker: @unchecked Sendable {
                 let named = self.disk.names[state.path + ".segdl"]
                 let seen = named.flatMap { try? ManifestCodec.decode($0.bytes) }?.durable.map(\.range)
                 self.violate(
-                    "\(state.path) has paused with \(state.bytesDone) bytes, of which \(durable) are durable: \(claims), and "
-                        + "seen are \(seen ?? []) of \(named === inode ? "the same" : "another") manifest")
+                    "\(state.path) has paused with \(state.bytesDone) bytes, of which \(durable) are durable: \(claims);"
+                        + " readable are \(seen ?? []) of \(named === inode ? "the same" : "another") manifest")
             }
         }
     }
@@ -170,17 +174,17 @@ final class Checker: @unchecked Sendable {
             self.violate("the manifest of file \(file) cannot be read after it was synced")
             return
         }
-        if manifest.isOverstated { self.violate("the manifest of file \(file) counts claims that it has not") }
+        if manifest.isOverstated { self.violate("the manifest of file \(file) counts claims that it does not have") }
         let pending = Set(manifest.pending)
         for claim in manifest.durable where !pending.contains(claim) && !Self.holds(claim, durable) {
-            self.violate("file \(file): \(claim.range) is called durable, and is not")
+            self.violate("file \(file): \(claim.range) is claimed as durable and is not")
         }
         let versions = self.network.versions(of: file)
         let claims = (manifest.durable + manifest.pending).settled()
         for mark in Set(claims.map(\.mark)).sorted() {
             let own = claims.filter { $0.mark == mark }
             if !versions.contains(where: { version in own.allSatisfy { Self.holds($0, version.bytes) } }) {
-                self.violate("file \(file): what is claimed with mark \(mark) is of no one version")
+                self.violate("file \(file): the claims with mark \(mark) match no single version")
             }
         }
     }
@@ -195,7 +199,7 @@ final class Checker: @unchecked Sendable {
         return crc == claim.crc
     }
 
-    /// Whatever a crash left: a file with its final name is whole.
+    /// Checks after a crash that every file with a final name is complete.
     func checkAfterCrash() {
         for file in self.network.origins.indices {
             guard let inode = self.disk.names["file\(file)"], !self.isPlanted(inode) else { continue }
@@ -205,10 +209,10 @@ final class Checker: @unchecked Sendable {
 
     // MARK: Ends
 
-    /// A run begins: what was said in one that crashed is forgotten.
+    /// Starts a run: the reports of a crashed run no longer count.
     func begin() { self.blamed = [] }
 
-    /// A download says something of one of its sources.
+    /// Evaluates a note that a download reports about one of its sources.
     func handle(_ note: String, file: Int) {
         if let end = note.firstRange(of: " has other bytes")?.lowerBound {
             self.blamed.append((file, String(note[..<end])))
@@ -219,10 +223,10 @@ final class Checker: @unchecked Sendable {
         }
     }
 
-    /// A download has failed or rests: resumed, another source may define the file.
+    /// Drops the reports about a file: after a failure or a pause another source may define it.
     func forgive(file: Int) { self.blamed.removeAll { $0.file == file } }
 
-    /// Where a file was completed, nobody was blamed who has the same bytes.
+    /// Checks that no source of a completed file was reported although it has the same bytes.
     private func checkBlame() {
         for (file, host) in self.blamed
         where self.endings.indices.contains(file) && self.endings[file] == "completed" {
@@ -230,19 +234,19 @@ final class Checker: @unchecked Sendable {
             let number = host.hasPrefix("other") ? (Int(host.dropFirst("other".count)) ?? 0) + 1 : 0
             guard sources[number].versions.count == 1, let inode = self.disk.names["file\(file)"] else { continue }
             if sources[number].current.bytes == inode.bytes {
-                self.violate("\(host) is blamed for having the right bytes of file \(file)")
+                self.violate("\(host) was reported as different and has the right bytes of file \(file)")
             }
         }
     }
 
-    /// Notes how a run ended that was left to end by itself.
+    /// Notes the outcomes of a run that no crash ended.
     func note(_ endings: [String], isCalm: Bool) {
         self.endings = endings
         self.checkBlame()
-        if endings.contains("internal") { self.violate("a run ends with a fault of its own") }
+        if endings.contains("internal") { self.violate("a run ends with an internal error") }
         guard isCalm else { return }
-        // `exists`: it was completed before the remote file changed, and is not overwritten.
-        // `integrity`: its origins have different files, and no two of them the same.
+        // `exists`: the file was completed before the remote file changed, and is not overwritten.
+        // `integrity`: its origins have different files, and no two of them agree.
         let words = ["completed", "already", "changed", "exists"]
         for (file, ending) in endings.enumerated() where !words.contains(ending) {
             if ending == "integrity", !self.haveTwoTheSame(file) { continue }
@@ -256,20 +260,22 @@ final class Checker: @unchecked Sendable {
         return files.indices.contains { files[..<$0].contains(files[$0]) }
     }
 
-    /// What a finished download says its digests are.
+    /// Checks the digests that a completed download reports.
     func compare(_ digests: [ExpectedDigest], of file: Int) {
         guard let bytes = self.disk.names["file\(file)"]?.bytes else { return }
         for digest in digests {
             var running = RunningDigest(digest.algorithm)
             bytes.withUnsafeBytes { running.update($0) }
-            if running.hex != digest.hex { self.violate("file \(file) has another \(digest.algorithm) than is said") }
+            if running.hex != digest.hex {
+                self.violate("file \(file) does not have the \(digest.algorithm) that was reported")
+            }
         }
     }
 
     func checkEnd(wasFaultless: Bool, endings: [String]) {
         for (file, ending) in self.endings.enumerated() where ending != "integrity" {
             guard let inode = self.disk.names["file\(file)"] else {
-                self.violate("file \(file) is not there at the end: \(endings)")
+                self.violate("file \(file) is missing at the end: \(endings)")
                 continue
             }
             self.named("file\(file)", inode, isNew: false)
@@ -277,27 +283,29 @@ final class Checker: @unchecked Sendable {
                 inode.bytes != self.current(file).bytes,
                 !self.network.origins[file].redirects, self.network.others.isEmpty
             {
-                self.violate("file \(file) is called current, and is an older version")
+                self.violate("file \(file) is reported as current and is an older version")
             }
             self.digest = self.digest &* 31 &+ UInt64(CRC32(of: inode.bytes).value)
             let suffixes = [".segdl", ".segdl-part", ".segdl-new", ".segdl-old.segdl", ".segdl-old.segdl-part"]
             for suffix in suffixes where ending != "exists" {
-                if self.disk.names["file\(file)\(suffix)"] != nil { self.violate("file\(file)\(suffix) is left") }
+                if self.disk.names["file\(file)\(suffix)"] != nil {
+                    self.violate("file\(file)\(suffix) is left behind")
+                }
             }
         }
         if wasFaultless { self.checkWaste() }
     }
 
-    /// What the URL of the last run has now.
+    /// The current version at the URL that the last run requested.
     private func current(_ file: Int) -> SimulatedOrigin.Version {
         let origin = self.network.origins[file]
         return self.expectsTwin[file] == true ? origin.twin(of: origin.current) : origin.current
     }
 
-    /// Without faults nothing is fetched twice, but for the piece that was on its way when a segment was cut short, and the
-    /// fiftieth that may be asked for twice where somebody is late.
+    /// Checks that without faults nothing is fetched twice, except the piece in flight when a segment is cut short, and
+    /// the fiftieth that hedging may request twice.
     private func checkWaste() {
-        // Samples of other origins are fetched to be compared only.
+        // Samples of other origins are fetched only to be compared.
         guard self.network.others.isEmpty else { return }
         let length = self.network.origins.reduce(0) { $0 + $1.current.bytes.count }
         let waste = self.network.bytesDelivered - length

@@ -1,8 +1,10 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 
-/// Takes one download apart: before every operation on disk the power is cut, in every way in which the disk may then be left,
-/// and from each of these states the same command must come to a right end.
+/// Cuts the power before every disk operation of one download, and runs the same command on every state that the cut
+/// may leave.
+///
+/// Each of these runs must end with the right file.
 package struct CrashStates {
     package private(set) var moments = 0
     package private(set) var states = 0
@@ -15,12 +17,12 @@ package struct CrashStates {
     private let statesMax: Int
     private let before: DiskImage.Settled
 
-    /// - Parameter statesMax: after so many states it ends.
+    /// - Parameter statesMax: The number of states after which the run stops.
     package init(seed: UInt64, statesMax: Int) throws {
         var generator = SplitMix64(seed: seed)
         self.seed = seed
         self.statesMax = statesMax
-        // A few blocks of the disk, a few segments: what makes states differ is the order of things, not their size.
+        // A few blocks and a few segments: the states differ by the order of operations, not by size.
         let length = Int.random(in: 1...(20 << 10), using: &generator)
         self.version = SimulatedNetwork.version(1, count: length, using: &generator)
         var origin = SimulatedOrigin(self.version)
@@ -36,21 +38,21 @@ package struct CrashStates {
         let replaces = Int.random(in: 0..<4, using: &generator) == 0
         request.ifExists = replaces ? .overwrite : .verify
         self.request = request
-        // What an overwriting run finds.
+        // The file that an overwriting run finds.
         let old = DiskImage.File(number: 9, bytes: [1, 2, 3], attributes: [:], pending: [])
         self.before = DiskImage.Settled(files: replaces ? [("file0", old)] : [], boot: 0)
     }
 
-    /// Cuts the power before every operation, and goes on from every state that may leave.
+    /// Cuts the power before every operation, and resumes from every state that the cut may leave.
     package mutating func run() {
         var images: [DiskImage] = []
         let clock = SimulatedClock()
         let disk = SimulatedDisk(self.before, seed: self.seed, clock: clock)
-        // A pace at which it lasts for a few checkpoints.
+        // A rate at which the download lasts for a few checkpoints.
         let ending = self.download(disk, clock, rate: max(self.version.bytes.count / 12, 64)) {
             images.append(disk.image())
         }
-        if ending != "completed" { self.violations.append("the run itself ends with \(ending)") }
+        if ending != "completed" { self.violations.append("the undisturbed run ends with \(ending)") }
         for (moment, image) in images.enumerated() {
             guard self.violations.isEmpty, self.states < self.statesMax else { return }
             self.moments += 1
@@ -68,7 +70,7 @@ package struct CrashStates {
         }
     }
 
-    /// What goes wrong when the same command is run on what a power cut left.
+    /// Runs the same command on what a power cut left; returns what is wrong, `nil` if nothing is.
     private func flaw(after settled: DiskImage.Settled) -> String? {
         if let named = settled.files.first(where: { $0.0 == "file0" })?.1.bytes,
             named != self.version.bytes, named != [1, 2, 3]
@@ -78,7 +80,7 @@ package struct CrashStates {
         let clock = SimulatedClock()
         let disk = SimulatedDisk(settled, seed: self.seed, clock: clock)
         let ending = self.download(disk, clock, rate: 1 << 24) {}
-        // In place already, and nothing by which the origin could say that it is current: true, though a pity.
+        // The file is in place, and without a validator the origin cannot confirm that it is current.
         let isUnprovable =
             ending.hasPrefix("exists: the destination exists")
             && ([.weak, .none].contains(self.origin.identity) || !self.origin.tellsLength)

@@ -1,4 +1,4 @@
-/// A disk at one moment: what is durable, and what was done since and may or may not survive a power cut.
+/// A disk at one moment: its durable state, and the pending operations that may or may not survive a power cut.
 struct DiskImage {
     struct File {
         let number: UInt64
@@ -13,18 +13,18 @@ struct DiskImage {
         case rename(String, String)
     }
 
-    /// What is left of it: names and their files.
+    /// The state after the power cut: names and their files.
     struct Settled {
         var files: [(String, File)]
         var boot: Int
     }
 
-    /// What becomes of one pending operation.
+    /// What happens to one pending operation.
     enum Fate: Hashable {
         case whole, lost
-        /// Only so many bytes of a write arrive.
+        /// Only the first `Int` bytes of a write arrive.
         case torn(Int)
-        /// The file grows, and the data does not come.
+        /// The file grows, and its data does not arrive.
         case lengthOnly
     }
 
@@ -35,16 +35,18 @@ struct DiskImage {
 
     private var pendingCount: Int { self.files.reduce(0) { $0 + $1.pending.count } }
 
-    /// Pairs and triples of lost operations are tried up to so many pending ones; beyond, they are too many.
+    /// Pairs and triples of lost operations are tried up to this number of pending operations; beyond, there are too
+    /// many.
     private static let pairsMax = 24
     private static let triplesMax = 10
 
-    /// The ways in which the pending operations may end: all there, none, any one to three lost, any one torn or without its data.
+    /// The fates tried for the pending operations: all survive, none, any one to three are lost, any one is torn or
+    /// lacks its data.
     var fates: [[Fate]] {
         let count = self.pendingCount
         let whole = [Fate](repeating: .whole, count: count)
         var fates = [whole, [Fate](repeating: .lost, count: count)]
-        // A prefix: what a disk that keeps order leaves.
+        // A prefix survives, as on a disk that keeps the order of writes.
         for kept in 0..<count { fates.append((0..<count).map { $0 < kept ? .whole : .lost }) }
         let operations = self.files.flatMap(\.pending)
         for first in 0..<count {
@@ -70,7 +72,8 @@ struct DiskImage {
         return fates
     }
 
-    /// Every state a power cut may leave: each fate of the data with each prefix of what was done to names.
+    /// Calls `body` with every state that a power cut may leave: each fate of the data with each prefix of the
+    /// directory operations.
     func states(_ body: (Settled) -> Bool) {
         for fate in self.fates {
             let files = self.settledFiles(fate)

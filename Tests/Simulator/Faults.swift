@@ -1,4 +1,4 @@
-/// What may go wrong in a simulation.
+/// The faults that a simulation may inject.
 package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
     package let rawValue: UInt32
 
@@ -27,12 +27,12 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
     package static let diskErrors = Faults(rawValue: 1 << 15)
     package static let slowDisk = Faults(rawValue: 1 << 16)
 
-    // The machine, and who sits before it.
+    // The machine and its user.
     package static let kill = Faults(rawValue: 1 << 17)
     package static let powerLoss = Faults(rawValue: 1 << 18)
     package static let user = Faults(rawValue: 1 << 19)
 
-    // Which file it is.
+    // The identity of files.
     package static let identity = Faults(rawValue: 1 << 20)
 
     package static let names: [(String, Faults)] = [
@@ -44,7 +44,8 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
         ("power-loss", .powerLoss), ("user", .user),
     ]
 
-    /// Those of ``names``, and the one that came later and is chosen apart from them, so that old worlds stay as they were.
+    /// All faults of ``names`` and `identity`. `identity` is drawn apart from the others, so that it does not change
+    /// older seeds.
     package static let all = Faults(Self.names.map(\.1) + [.identity])
 
     package var description: String {
@@ -53,7 +54,7 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
             : (Self.names + [("identity", .identity)]).filter { self.contains($0.1) }.map(\.0).joined(separator: ",")
     }
 
-    /// Reads what ``description`` writes; absent for an unknown name.
+    /// Parses ``description``; `nil` if a name is unknown.
     package init?(_ text: String) {
         self = []
         if text == "none" { return }

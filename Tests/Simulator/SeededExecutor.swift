@@ -1,10 +1,11 @@
 import SegmentedDownloadCore
 
-/// Runs tasks one job at a time on the thread that drives it, the next job drawn from a seed.
+/// Runs tasks one job at a time on the thread that calls it, and draws the next job from a seed.
 ///
-/// Child tasks inherit it, so that a whole engine runs in one order, and in the same one again for the same seed.
+/// Child tasks inherit it, so that a whole engine runs in one order, and in the same order for the same seed.
 package final class SeededExecutor: TaskExecutor, @unchecked Sendable {
-    // Unchecked, for everything happens on the one thread that calls `runOne`; another would break the replay, and traps.
+    // Unchecked: everything runs on the one thread that calls `runOne`. A job from another thread would break the
+    // replay, and traps.
     private var jobs: [UnownedJob] = []
     private var generator: SplitMix64
     private let thread = ThreadIdentity.current
@@ -18,7 +19,7 @@ package final class SeededExecutor: TaskExecutor, @unchecked Sendable {
         self.jobs.append(UnownedJob(job))
     }
 
-    /// Runs one of the waiting jobs; false if none waits.
+    /// Runs one of the waiting jobs; returns false if none waits.
     package func runOne() -> Bool {
         guard !self.jobs.isEmpty else { return false }
         let index = Int.random(in: 0..<self.jobs.count, using: &self.generator)

@@ -1,7 +1,7 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 
-/// Time that passes only when nothing is left to be done in the present.
+/// A clock that advances only when no job is left to run.
 package final class SimulatedClock: EngineClock, @unchecked Sendable {
     private struct Sleeper {
         let time: Duration
@@ -9,7 +9,7 @@ package final class SimulatedClock: EngineClock, @unchecked Sendable {
         let continuation: UnsafeContinuation<Bool, Never>
     }
 
-    // Unchecked, as all of the simulation: one thread.
+    // Unchecked: the whole simulation runs on one thread.
     package private(set) var now: Duration = .zero
     private var sleepers: [Sleeper] = []
     private var ordinalNext = 0
@@ -35,7 +35,7 @@ package final class SimulatedClock: EngineClock, @unchecked Sendable {
         if wasCancelled { throw CancellationError() }
     }
 
-    /// Returns when `time` has come, cancelled or not: as the disk does.
+    /// Returns at `time` even if the task is cancelled, as a disk operation does.
     package func wait(until time: Duration) async {
         _ = await withUnsafeContinuation { continuation in
             self.insert(Sleeper(time: time, ordinal: self.ordinalNext, continuation: continuation))
@@ -43,7 +43,7 @@ package final class SimulatedClock: EngineClock, @unchecked Sendable {
         }
     }
 
-    /// The latest first, so that the next one is at the end.
+    /// Keeps the latest first, so that the next one is at the end.
     private func insert(_ sleeper: Sleeper) {
         let index = self.sleepers.partitioningIndex {
             ($0.time, $0.ordinal) < (sleeper.time, sleeper.ordinal)
@@ -51,7 +51,7 @@ package final class SimulatedClock: EngineClock, @unchecked Sendable {
         self.sleepers.insert(sleeper, at: index)
     }
 
-    /// Goes on to the next moment somebody waits for; false if nobody waits.
+    /// Advances to the next time that a task waits for; returns false if none waits.
     package func advance() -> Bool {
         guard let sleeper = self.sleepers.popLast() else { return false }
         self.now = max(self.now, sleeper.time)

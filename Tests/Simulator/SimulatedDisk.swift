@@ -1,20 +1,21 @@
 import SegmentedDownload
 package import SegmentedDownloadCore
 
-/// A disk in memory that remembers what was synced, and at a power cut keeps only that and a random part of the rest.
+/// A disk in memory that records what is synced. At a power cut it keeps the synced state and a random part of the
+/// rest.
 ///
-/// What processes see and what would survive are kept apart. Any subset of the unsynced writes to a file may survive, each whole or
-/// torn; names survive as a prefix of what was done to the directory, as journals keep them. A failed sync drops pages
-/// for good although reading still shows them, as Linux does.
+/// What processes see and what survives a power cut are separate. Any subset of the unsynced writes to a file may
+/// survive, each whole or torn. Names survive as a prefix of the directory operations, as journals keep them. A failed
+/// sync drops pages for good although reads still show them, as on Linux.
 package final class SimulatedDisk: @unchecked Sendable {
-    /// What is done to a file and not yet synced.
+    /// An operation on a file that is not synced yet.
     package enum Operation {
         case write(offset: Int, bytes: [UInt8])
         case resize(Int)
         case attribute(String, [UInt8])
     }
 
-    /// The user as whom the program runs.
+    /// The user that the program runs as.
     package static let user: UInt32 = 1000
 
     package final class Inode {
@@ -23,11 +24,11 @@ package final class SimulatedDisk: @unchecked Sendable {
         package var attributes: [String: [UInt8]] = [:]
         package var modified: Int64
         package var linkCount: UInt64 = 1
-        /// Who owns it and who may write to it.
+        /// The owner and the permissions.
         package var ownership = Ownership(owner: SimulatedDisk.user, permissions: 0o644)
         /// The open file that holds the lock.
         var lockHolder: Int?
-        // What a power cut leaves for sure, and what it may leave.
+        // What surely survives a power cut, and what may survive.
         package var durable: [UInt8] = []
         var durableAttributes: [String: [UInt8]] = [:]
         package var pending: [(ordinal: Int, operation: Operation)] = []
@@ -45,7 +46,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     }
 
     package private(set) var names: [String: Inode] = [:]
-    /// Those that a power cut leaves.
+    /// The names that survive a power cut.
     package private(set) var durableNames: [String: Inode] = [:]
     private var pendingNames: [NameOperation] = []
     package private(set) var epoch = 0
@@ -56,19 +57,19 @@ package final class SimulatedDisk: @unchecked Sendable {
     package var generator: SplitMix64
     let clock: SimulatedClock
     package var faults: Faults = []
-    /// Of a thousand calls, how many fail.
+    /// Failing calls per thousand.
     package var faultiness = 0
-    /// How often something has failed so far.
+    /// The number of calls that have failed so far.
     package private(set) var failures = 0
-    /// Bytes that all files together may take.
+    /// Bytes that all files together may occupy.
     package var capacity = Int.max
-    /// Called when a file has come to be durable, and when one got its final name.
+    /// Called when a file becomes durable, and when a file gets its final name.
     package var onSync: (Inode) -> Void = { _ in }
     package var onName: (String, Inode) -> Void = { _, _ in }
-    /// A digest of every operation so far: two runs are the same if theirs are.
+    /// A digest of every operation so far: two runs with the same digest are the same.
     package private(set) var trace: UInt64 = 0xCBF2_9CE4_8422_2325
     package private(set) var operations = 0
-    /// Called before each operation; what crashes a run at a chosen one.
+    /// Called before each operation, to crash a run at a chosen one.
     package var onOperation: (Int) -> Void = { _ in }
 
     package init(seed: UInt64, clock: SimulatedClock) {
@@ -78,12 +79,12 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     package var bootID: String { "boot-\(self.boot)" }
 
-    /// The door as one process has it: it opens nothing any more once that process is gone.
+    /// The storage of one process; it fails after that process has ended.
     package func storage() -> SimulatedStorage { SimulatedStorage(disk: self, epoch: self.epoch) }
 
     // MARK: Images
 
-    /// What a power cut now would have to choose from.
+    /// The disk as a power cut now would find it.
     func image() -> DiskImage {
         var inodes = self.names.values.reduce(into: [UInt64: Inode]()) { $0[$1.number] = $1 }
         for inode in self.durableNames.values { inodes[inode.number] = inode }
@@ -104,7 +105,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         return DiskImage(files: files, names: names, pendingNames: pendingNames, boot: self.boot)
     }
 
-    /// A disk as a machine finds it that starts anew: all of it durable.
+    /// A disk as a restarted machine finds it: all of it durable.
     convenience init(_ settled: DiskImage.Settled, seed: UInt64, clock: SimulatedClock) {
         self.init(seed: seed, clock: clock)
         self.boot = settled.boot
@@ -155,7 +156,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         return self.openNext
     }
 
-    /// The time that a change now is stamped with; no two are the same.
+    /// The time stamp of a change now; no two are equal.
     func stamp() -> Int64 {
         self.ordinalNext += 1
         return Int64(self.clock.now.components.seconds) * 1_000_000_000 + Int64(self.ordinalNext)
@@ -168,7 +169,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         return inode
     }
 
-    /// A file that another process has made and synced.
+    /// Creates a file that another process made and synced.
     func plant(_ name: String, _ bytes: [UInt8], ownership: Ownership) -> Inode {
         let inode = Inode(number: self.inodeNext, modified: self.stamp())
         self.inodeNext += 1
@@ -178,7 +179,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         return inode
     }
 
-    /// Another process has deleted a file, and that is durable.
+    /// Deletes a file durably, as another process does.
     func unplant(_ name: String) {
         self.names[name] = nil
         self.durableNames[name] = nil
@@ -245,14 +246,14 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     // MARK: Syncs
 
-    /// Syncs what was done before the call; what is done while it takes its time may or may not be with it.
+    /// Syncs all operations before the call; operations during the sync may or may not be included.
     func synchronize(_ inode: Inode, epoch: Int) async throws(StorageError) {
         let ordinal = self.ordinalNext
         await self.clock.wait(until: self.clock.now + self.syncTime())
         guard epoch == self.epoch else { throw Self.error("fsync", "", .other, "the process is gone") }
         if self.faults.contains(.diskErrors), Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
             self.failures += 1
-            // The pages are marked clean: shown, but never written.
+            // The kernel marks these pages clean: reads show them, and they are never written.
             inode.pending.removeAll { $0.ordinal <= ordinal && Bool.random(using: &self.generator) }
             throw Self.error("fsync", "", .other, "Input/output error")
         }
@@ -281,13 +282,13 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     // MARK: Ends of processes
 
-    /// The process is gone, and what it wrote is in the page cache still.
+    /// Ends the process; its writes stay in the page cache.
     package func killProcess() {
         self.epoch += 1
         for inode in self.names.values { inode.lockHolder = nil }
     }
 
-    /// The power is cut: what was synced is there, of the rest a random part.
+    /// Cuts the power: what was synced survives, and a random part of the rest.
     package func cutPower() {
         self.epoch += 1
         self.boot += 1
@@ -297,12 +298,12 @@ package final class SimulatedDisk: @unchecked Sendable {
         }
         self.pendingNames = []
         self.names = self.durableNames
-        // In the order of their numbers: a dictionary's order is another in every process.
+        // Sorted by number: the order of a dictionary differs from process to process.
         for inode in self.names.values.sorted(by: { $0.number < $1.number }) { self.settle(inode) }
     }
 
     private func settle(_ inode: Inode) {
-        // Half of the cuts lose a few operations only: those are the ones that look most like a whole file.
+        // Half of the cuts lose only a few operations: their results look most like a whole file.
         let lossiness = Bool.random(using: &self.generator) ? 2 : 10
         for (_, operation) in inode.pending {
             switch Int.random(in: 0..<lossiness, using: &self.generator) {
@@ -318,7 +319,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         inode.lockHolder = nil
     }
 
-    /// An operation did not make it, or in part: torn at a sector, or its length without its data.
+    /// Loses an operation, or keeps a part of it: torn at a sector, or its length without its data.
     private func lose(_ operation: Operation, of inode: Inode) {
         guard case .write(let offset, let bytes) = operation else { return }
         switch Int.random(in: 0..<4, using: &self.generator) {

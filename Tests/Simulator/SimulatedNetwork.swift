@@ -2,20 +2,20 @@ import HTTPTypes
 package import SegmentedDownload
 package import SegmentedDownloadCore
 
-/// Connections that take time, break and stall, to origins that do not always tell the truth.
+/// Connections that take time, break and stall, to origins that may send wrong answers.
 package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
-    // Unchecked, as all of the simulation: one thread.
+    // Unchecked: the whole simulation runs on one thread.
     package var origins: [SimulatedOrigin]
-    /// Other origins of each file, reached as `http://other0/file0` and so on; not all have the same file.
+    /// Further origins of each file, reached as `http://other0/file0` and so on; not all have the same file.
     package var others: [[SimulatedOrigin]] = []
-    /// The files of which a twin is asked for at times, under a URL of its own and for the same destination.
+    /// The files whose twin is requested at times, under a URL of its own and for the same destination.
     package var twins: Set<Int> = []
     package var faults: Faults = []
-    /// Of a thousand decisions, how many go wrong.
+    /// Failing decisions per thousand.
     package var faultiness = 0
-    /// Requests an origin serves at once; more are refused with 429.
+    /// Requests an origin serves at once; it refuses more with 429.
     package var served = Int.max
-    /// Bytes a second that one connection gets, and all together.
+    /// Bytes per second of one connection, and of all together.
     package var rate = 1 << 20
     package var totalRate = 1 << 22
     package var latency = Duration.milliseconds(20)
@@ -33,12 +33,12 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package private(set) var chunksPeak = 0
     private var receiveLimits = SharedReceiveLimits()
     private var limitNumber = 0
-    /// Bytes held in pieces that came since the limits changed the last time.
+    /// Bytes held in pieces that arrived since the last change of limits.
     package private(set) var bytesHeld = 0
     package private(set) var requests = 0
     package private(set) var bytesDelivered = 0
     package private(set) var trace: UInt64 = 1
-    /// Called with what is asked and answered, for a replay's log.
+    /// Called with each request and its answer, for a replay's log.
     package var log: ((String) -> Void)?
     /// Called with the file's number when a connection opens.
     package var onOpen: (Int) -> Void = { _ in }
@@ -49,7 +49,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         self.origins = origins
     }
 
-    /// The machine is gone, and its connections with it.
+    /// Closes all connections, because the process or the machine ended.
     package func hangUp() {
         self.epoch += 1
         self.linkFreeAt = .zero
@@ -117,7 +117,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         }
         if origin.redirects, !request.url.path.contains("/signed"), !request.url.path.hasSuffix("/twin") {
             let expiry = (self.clock.now + origin.tokenLifetime).components.seconds
-            // Mirrors that differ: an odd one has the version before.
+            // Differing mirrors: an odd one serves the version before.
             let mirror =
                 self.faults.contains(.differingMirrors) ? Int.random(in: 0...3, using: &self.generator) / 3 : 0
             var answer = none
@@ -162,20 +162,20 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         return answer
     }
 
-    /// Every version of a file that any of its origins has or had, and of its twin.
+    /// Every version of a file on any of its origins, past and present, and of its twin.
     package func versions(of file: Int) -> [SimulatedOrigin.Version] {
         self.versions(of: file, isTwin: false)
             + (self.twins.contains(file) ? self.versions(of: file, isTwin: true) : [])
     }
 
-    /// Every version that a URL has or had.
+    /// Every version of a URL, past and present.
     package func versions(of file: Int, isTwin: Bool) -> [SimulatedOrigin.Version] {
         if isTwin { return self.origins[file].versions.map { self.origins[file].twin(of: $0) } }
         return self.origins[file].versions + (self.others.isEmpty ? [] : self.others[file].flatMap(\.versions))
     }
 
-    /// Puts a file of the same length in place that differs in every byte, while nobody looks: where there is no validator
-    /// only the bytes tell.
+    /// Replaces the file by one of the same length that differs in every byte. Without a validator only the bytes show
+    /// the change.
     package func replaceSilently(_ file: Int) {
         guard self.origins[file].identity == .none, self.origins[file].versions.count < 4, self.others.isEmpty else {
             return
@@ -184,9 +184,9 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         self.origins[file].versions.append(.init(number: old.number + 1, bytes: old.bytes.map { ~$0 }))
     }
 
-    /// Puts another version in place: same length or nearly so, as the nastiest ones have.
+    /// Replaces the file by another version of the same or nearly the same length, which is the hardest to detect.
     package func change(_ file: Int) {
-        // Without a validator a change cannot be told, so it is none that could be asked for.
+        // Without a validator a change cannot be detected.
         guard [.strong, .weak, .malformed].contains(self.origins[file].identity), self.origins[file].versions.count < 4
         else {
             return
@@ -232,7 +232,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         return max(self.rate >> Int.random(in: 0...7, using: &self.generator), 1024)
     }
 
-    /// A body that is read piece by piece; each piece takes its time on its connection and on the link all share.
+    /// A body read piece by piece; each piece takes its time on its connection and on the shared link.
     private final class Body: ResponseBody, @unchecked Sendable {
         private let network: SimulatedNetwork
         private let epoch: Int
@@ -268,7 +268,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             let own = Duration.microseconds(count * 1_000_000 / self.rate)
             try await self.network.clock.sleep(until: max(start + shared, self.network.clock.now + own))
             guard self.epoch == self.network.epoch else { throw CancellationError() }
-            // As a socket, it gives no more than there is room for when it is read. One piece is all that a connection holds here.
+            // As on a socket, a read returns no more than the memory limit allows. A connection holds one piece here.
             count = min(count, self.network.receiveLimits.strictest.memory ?? .max)
             let range = self.rest.prefix(count)
             self.rest = range.upperBound..<self.rest.upperBound
@@ -288,7 +288,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         }
     }
 
-    /// A piece that knows when it is let go, so that it can be seen how many are held at once.
+    /// A piece that reports its release, so that the pieces held at once can be counted.
     private final class Chunk: BodyChunk {
         private let network: SimulatedNetwork
         private let limitNumber: Int

@@ -2,12 +2,12 @@ import HTTPTypes
 package import SegmentedDownload
 package import SegmentedDownloadCore
 
-/// An origin with one file: what it answers follows from its versions and from what it is told to do wrong.
+/// An origin with one file: its answers follow from its versions and from the faults it is configured with.
 package struct SimulatedOrigin {
     package enum Identity: CaseIterable {
         case strong, weak, date, none
 
-        /// Those that worlds choose from by chance; `malformed` is chosen apart from them.
+        /// The cases drawn at random; `malformed` is drawn apart from them.
         package static let allCases: [Identity] = [.strong, .weak, .date, .none]
 
         /// A tag without quotation marks.
@@ -24,19 +24,19 @@ package struct SimulatedOrigin {
         /// Which bytes of which version the body has.
         package var version: Version
         package var body: Range<Int>
-        /// Whether the body's end is marked by more than the connection's.
+        /// Whether the message marks the end of its body, rather than the end of the connection.
         package var isFramed = true
 
         fileprivate var bytes: ArraySlice<UInt8> { self.version.bytes[self.body] }
 
-        /// Makes other bytes the body.
+        /// Replaces the body.
         fileprivate mutating func send(_ bytes: [UInt8]) {
             self.version = Version(number: self.version.number, bytes: bytes)
             self.body = bytes.indices
         }
     }
 
-    /// What a head may say that is not so, and can be found out. Bytes that are others than their label says cannot.
+    /// Untrue heads that a client can detect. Bytes that differ from a consistent head cannot be detected.
     package enum Lie: CaseIterable {
         case otherStart, noContentRange, otherTotal, garbage, multipart, coded, whole, longer, shorter, unsatisfiable
         case otherLength
@@ -47,12 +47,12 @@ package struct SimulatedOrigin {
     package var doesRanges = true
     package var tellsLength = true
     package var dislikesIfRange = false
-    /// Whether the source leads to a target whose name is good for a while only.
+    /// Whether the source redirects to a URL that expires.
     package var redirects = false
     package var tokenLifetime = Duration.seconds(3600)
-    /// How many nodes answer, each with a tag of its own for the same bytes.
+    /// The number of nodes, each with a tag of its own for the same bytes.
     package var nodes = 1
-    /// Whether different files share a tag: the one on the odd mirror, and the twin, have the current one's.
+    /// Whether different files share a tag: the odd mirror's file and the twin have the current version's.
     package var sharesTags = false
 
     package init(_ first: Version) {
@@ -75,14 +75,14 @@ package struct SimulatedOrigin {
         self.identity == .date ? "Tue, 14 Nov 2023 22:13:\(10 + version.number % 50) GMT" : nil
     }
 
-    /// What its answers say of the current version.
+    /// The validators of the current version, as answers state them.
     var validator: Validator {
         Validator(
             tagFields: self.entityTag(of: self.current).map { [$0] } ?? [],
             dateFields: self.lastModified(of: self.current).map { [$0] } ?? [])
     }
 
-    /// Another file, which differs from a version in every byte and in nothing else.
+    /// Another file that differs from a version in every byte and in nothing else.
     package func twin(of version: Version) -> Version {
         Version(number: version.number, bytes: version.bytes.map { ~$0 })
     }
@@ -120,7 +120,7 @@ package struct SimulatedOrigin {
         return Int(parts[1]).map { first..<($0 + 1) }
     }
 
-    /// The same answer with something untrue in its head.
+    /// Returns the same answer with an untrue head.
     package func distort(_ answer: Answer, _ lie: Lie, using generator: inout SplitMix64) -> Answer {
         guard answer.head.status == 206 else { return answer }
         var (answer, fields) = (answer, answer.head.fields)
@@ -128,13 +128,13 @@ package struct SimulatedOrigin {
         let shift = Int.random(in: 1...4096, using: &generator)
         switch lie {
         case .otherStart:
-            // The body is what the head says, and that is not what was asked for.
+            // The body matches the head, which is not what was requested.
             let start = min(first + shift, end - 1)
             fields[.contentRange] = "bytes \(start)-\(end - 1)/\(total)"
             fields[.contentLength] = "\(end - start)"
             answer.body = start..<end
         case .noContentRange:
-            // As long as what was asked for, and from the file's beginning.
+            // A body of the requested length, but from the file's beginning.
             fields[.contentRange] = nil
             answer.body = 0..<(end - first)
         case .otherTotal: fields[.contentRange] = "bytes \(first)-\(end - 1)/\(total + shift)"
@@ -149,7 +149,7 @@ package struct SimulatedOrigin {
             fields[.contentEncoding] = "gzip"
             answer.send(answer.bytes.map { ~$0 })
         case .coded:
-            // What is coded from its first byte on is another file, and would be stored as sent.
+            // A body coded from its first byte on is another file, which segdl stores as sent.
             return answer
         case .whole:
             fields[.contentRange] = nil

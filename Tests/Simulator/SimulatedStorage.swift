@@ -1,7 +1,7 @@
 package import SegmentedDownload
 import SegmentedDownloadCore
 
-/// The door to a simulated disk, as one process has it.
+/// The storage of one simulated process.
 package struct SimulatedStorage: Storage {
     let disk: SimulatedDisk
     let epoch: Int
@@ -87,7 +87,7 @@ extension SimulatedDisk.Inode {
 
 /// An open file of a simulated disk.
 private final class SimulatedFile: StorageFile, @unchecked Sendable {
-    // Unchecked, as all of the simulation: one thread.
+    // Unchecked: the whole simulation runs on one thread.
     private let disk: SimulatedDisk
     private let inode: SimulatedDisk.Inode
     private let path: String
@@ -180,7 +180,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
     }
 
     func removeAttribute(_ name: String) throws(StorageError) {
-        // What has none is left alone, as the call leaves it.
+        // Without the attribute the call changes nothing.
         guard self.inode.attributes[name] != nil else { return }
         try self.disk.begin("fremovexattr", self.path, epoch: self.epoch)
         self.inode.attributes[name] = nil

@@ -3,8 +3,8 @@ import SegmentedDownloadCore
 
 /// One world: the production engine on a seeded executor, with a simulated clock, network, origins and disk.
 ///
-/// Everything follows from the seed. First faults rain, over several runs of the same command, some of which end by kill or
-/// power cut; then they stop, and the command must come to its end. ``Checker`` looks on all the while.
+/// Everything follows from the seed. First faults occur, over several runs of the same command, some of which end by a
+/// kill or a power cut. Then the faults stop, and the command must complete. ``Checker`` checks every step.
 package struct Simulation {
     package struct Report: Hashable, Sendable {
         package let seed: UInt64
@@ -17,7 +17,7 @@ package struct Simulation {
         package fileprivate(set) var crashes = 0
         package fileprivate(set) var operations = 0
         package fileprivate(set) var endings: [String] = []
-        /// What happened, a line each, where it was asked for.
+        /// The events, one per line, if requested.
         package fileprivate(set) var log: [String] = []
 
         /// The command that runs this seed again.
@@ -26,22 +26,22 @@ package struct Simulation {
         }
     }
 
-    /// How a run ends before its own end.
+    /// How a run is interrupted.
     private enum Crash { case kill, power }
 
-    /// 3: as many runs as it takes for a crash in a resume of a resume.
+    /// 3: enough runs for a crash in a resume of a resume.
     private static let faultyRunsMax = 3
-    /// Runs that a user starts at most once all is well again: one that finds the change, one that begins anew, one more.
+    /// Runs that a user starts at most after the faults stop: one finds the change, one starts over, and two are spare.
     private static let calmRunsMax = 4
-    /// A day of simulated time for a run: thirty times what the longest legal wait takes.
+    /// A day of simulated time for a run: thirty times the longest legal wait.
     private static let patience = Duration.seconds(24 * 3600)
-    /// Jobs in one run; a loop without end is found by it.
+    /// Jobs in one run; exceeding it reveals an endless loop.
     private static let jobsMax = 4_000_000
 
     package let seed: UInt64
     package let faults: Faults
     private var generator: SplitMix64
-    /// Of its own, so that what it decides leaves all else in the worlds as it was.
+    /// Generators of their own, so that their decisions change nothing else in a world.
     private var memoryGenerator: SplitMix64
     private var readingGenerator: SplitMix64
     private var identityGenerator: SplitMix64
@@ -61,10 +61,10 @@ package struct Simulation {
         self.isLogged = isLogged
         var generator = SplitMix64(seed: seed)
         self.executor = SeededExecutor(seed: generator.next())
-        // A world in which everything goes wrong at once never gets far: each has some of the faults.
+        // A world with all faults at once never gets far: each has some of them.
         var mine = faults
         for (_, fault) in Faults.names where Int.random(in: 0..<3, using: &generator) == 0 { mine.remove(fault) }
-        // Chosen apart, so that worlds of before stay as they were but for this.
+        // Drawn apart, so that older seeds keep their other decisions.
         var identityGenerator = SplitMix64(seed: seed ^ 0x6964_656E_7469_7479)
         if Int.random(in: 0..<3, using: &identityGenerator) != 0 { mine.remove(.identity) }
         self.faults = mine
@@ -91,10 +91,11 @@ package struct Simulation {
         try self.configure()
     }
 
-    // MARK: What the world is like
+    // MARK: The world
 
     private static func origin(_ number: Int, _ faults: Faults, _ generator: inout SplitMix64) -> SimulatedOrigin {
-        // Mostly small, for many worlds; some past a block, some past the length that gets its manifest at once.
+        // Mostly small, for many worlds; some longer than a block, and some longer than the length that gets its
+        // manifest at once.
         let magnitude = [0, 8, 12, 16, 16, 18, 18, 20, 21, 24][Int.random(in: 0..<10, using: &generator)]
         let length = Int.random(in: 0...(1 << magnitude), using: &generator)
         var origin = SimulatedOrigin(SimulatedNetwork.version(1, count: length, using: &generator))
@@ -113,7 +114,7 @@ package struct Simulation {
         return origin
     }
 
-    /// Gives a file a tag that says less than it seems to.
+    /// Gives a file a tag that proves less than it seems to.
     private static func confuse(_ origin: inout SimulatedOrigin, _ faults: Faults, _ generator: inout SplitMix64) {
         guard faults.contains(.identity) else { return }
         origin.sharesTags = Bool.random(using: &generator)
@@ -124,7 +125,7 @@ package struct Simulation {
         }
     }
 
-    /// Has the next run ask for another file, which has the same length and tag, at the same destination.
+    /// At times has the next run request another file with the same length and tag, at the same destination.
     private mutating func redrawTwins() throws {
         for file in self.network.twins where Int.random(in: 0..<3, using: &self.identityGenerator) == 0 {
             let isTwin = Bool.random(using: &self.identityGenerator)
@@ -134,7 +135,7 @@ package struct Simulation {
         }
     }
 
-    /// In some runs another user is at work in the directory.
+    /// Has another user plant files in the directory in some runs.
     private mutating func haveStrangerPlant() {
         guard self.faults.contains(.identity) else { return }
         for file in self.requests.indices where Int.random(in: 0..<6, using: &self.identityGenerator) == 0 {
@@ -144,18 +145,18 @@ package struct Simulation {
         self.checker.isPlanted = { inode in plants.contains { $0.inode === inode } }
     }
 
-    /// Further origins of a file: mostly of the same bytes, under the same tag or another.
+    /// Further origins of a file, mostly with the same bytes, under the same tag or another.
     private static func others(
         _ origin: SimulatedOrigin, _ faults: Faults, _ generator: inout SplitMix64
     ) -> [SimulatedOrigin] {
-        // One place for all: of two that differ between two places samples at the ends tell nothing.
+        // One offset for all: samples at both ends cannot distinguish two files that differ between two offsets.
         let offset = Int.random(in: 0...origin.current.bytes.count, using: &generator)
         return (1...Int.random(in: 1...2, using: &generator)).map { number in
             var other = origin
             other.redirects = false
             let bytes = origin.current.bytes
             let kind = faults.contains(.differingMirrors) ? Int.random(in: 0..<5, using: &generator) : 0
-            // Its tag is another one, or the same: servers make them of the date and the length, whatever the bytes.
+            // The tag differs or is the same: servers make tags of date and length, independent of the bytes.
             let tag = kind > 0 && Bool.random(using: &generator) ? 10 + number : origin.current.number
             let version: SimulatedOrigin.Version
             switch kind {
@@ -190,7 +191,7 @@ package struct Simulation {
             self.configuration.limits.bytesPerSecond = 1 << Int64.random(in: 16...23, using: &self.generator)
         }
         self.configuration.limits.memory = self.drawMemory()
-        // Pieces so long that they would not all fit.
+        // Pieces too long to fit all at once.
         if self.configuration.limits.memory != nil { self.network.chunkMax = 1 << 18 }
         for number in self.network.origins.indices {
             var request = DownloadRequest(
@@ -214,7 +215,7 @@ package struct Simulation {
         }
     }
 
-    /// In some worlds files are read along while they are fetched.
+    /// In some worlds files are read while they are fetched.
     private mutating func haveRead(_ request: inout DownloadRequest) {
         guard Int.random(in: 0..<3, using: &self.readingGenerator) == 0 else { return }
         request.computedDigests =
@@ -235,7 +236,7 @@ package struct Simulation {
         for _ in 0..<Self.calmRunsMax where self.checker.violations.isEmpty {
             self.runOnce(isCalm: true)
             if self.checker.isDone { break }
-            // What was found changed is begun anew, as the message said one could.
+            // Changed files are downloaded anew, as the error message suggests.
             for index in self.requests.indices { self.requests[index].onChange = .restart }
         }
         if self.checker.violations.isEmpty {
@@ -252,14 +253,14 @@ package struct Simulation {
         self.disk.faults = []
         self.disk.capacity = .max
         self.network.served = .max
-        // A pace and a size of pieces at which nobody is taken for stalled.
+        // A rate and a piece length at which no connection looks stalled.
         self.network.chunkMax = min(self.network.chunkMax, 1 << 14)
         self.network.rate = max(self.network.rate, 1 << 16)
         self.network.totalRate = max(self.network.totalRate, 1 << 20)
         for index in self.network.origins.indices { self.network.origins[index].tokenLifetime = .seconds(3600) }
     }
 
-    /// The next run may ask for another number of connections.
+    /// At times has the next run request another number of connections.
     private mutating func redrawSegments() {
         guard Int.random(in: 0..<3, using: &self.generator) == 0 else { return }
         for index in self.requests.indices {
@@ -297,7 +298,7 @@ package struct Simulation {
                 jobs += 1
                 self.checker.check()
             } else if !self.clock.advance() {
-                self.checker.violate("nothing is left to be done, and the run is not over")
+                self.checker.violate("no job and no timer is left, and the run is not over")
             }
             if jobs == crashAt, let crash {
                 self.perform(crash)
@@ -312,7 +313,7 @@ package struct Simulation {
         self.report.log += ["run \(self.report.runs):"] + outcome.log
         if jobs < crashAt { self.checker.note(outcome.endings, isCalm: isCalm) }
         for violation in self.stranger.leave(jobs < crashAt ? outcome.endings : nil) { self.checker.violate(violation) }
-        // Connections and files are closed as the process ends, however it ends.
+        // Connections and files close when the process ends, however it ends.
         self.network.hangUp()
         self.disk.killProcess()
         while self.checker.violations.isEmpty, self.executor.runOne() || self.clock.advance() {}
@@ -325,7 +326,7 @@ package struct Simulation {
         return choices.randomElement(using: &self.generator)
     }
 
-    /// Crashes come early as often as late: the number's magnitude is drawn first.
+    /// Draws the number's magnitude first, so that crashes come early as often as late.
     private mutating func drawMoment() -> Int {
         Int.random(in: 1...(1 << Int.random(in: 4...14, using: &self.generator)), using: &self.generator)
     }
@@ -340,7 +341,7 @@ package struct Simulation {
         self.checker.checkAfterCrash()
     }
 
-    /// Limits the user changes to, and how long after the one before.
+    /// The changes of limits, and the delay before each.
     private mutating func drawChanges() -> [(after: Duration, limits: DownloadLimits)] {
         (0..<Int.random(in: 0...4, using: &self.generator)).map { _ in
             var limits = DownloadLimits()
@@ -358,7 +359,7 @@ package struct Simulation {
         }
     }
 
-    /// Mostly none; else less than one share, up to more than all connections could hold.
+    /// Mostly no limit; otherwise from less than one share to more than all connections could hold.
     private mutating func drawMemory() -> Int64? {
         guard Int.random(in: 0..<3, using: &self.memoryGenerator) == 0 else { return nil }
         return Int64.random(
@@ -372,9 +373,9 @@ package struct Simulation {
     }
 }
 
-/// What a run came to, seen from outside of it.
+/// The outcome of a run, as seen from outside.
 final class Outcome: @unchecked Sendable {
-    // Unchecked, as all of the simulation: one thread.
+    // Unchecked: the whole simulation runs on one thread.
     var isOver = false
     var endings: [String] = []
     var log: [String] = []
@@ -383,7 +384,7 @@ final class Outcome: @unchecked Sendable {
     init(isLogged: Bool) { self.isLogged = isLogged }
 }
 
-/// One run of the command: a group of downloads, some paused and resumed on the way.
+/// One run of the command: a group of downloads, some of them paused and resumed.
 private struct Session: Sendable {
     let client: DownloadClient
     let requests: [DownloadRequest]
@@ -398,7 +399,7 @@ private struct Session: Sendable {
             try await self.client.withGroup { group in
                 let downloads = try self.requests.map { try group.add($0) }
                 await withTaskGroup(of: Void.self) { tasks in
-                    // Logged or not, somebody listens: a listener more would make another run of it.
+                    // Listens with or without a log: another listener would change the run.
                     for (file, download) in downloads.enumerated() {
                         tasks.addTask { await self.log(download, of: file, outcome) }
                     }

@@ -1,10 +1,10 @@
 import HTTPTypes
 package import SegmentedDownloadCore
 
-/// A world so small that everything that can happen in it can be tried: one file of three segments, two connections, every order
-/// of events, with a few of them failing.
+/// A world small enough to try everything that can happen in it: one file of three segments, two connections, every
+/// order of events, and up to a few failures.
 ///
-/// Time passes only when it is told to, so that most orders lead to the same few states.
+/// Time passes only by a move of its own, so that most orders lead to the same few states.
 package struct SmallWorld: Hashable, Sendable {
     /// What may happen next.
     package enum Move: Hashable, Sendable {
@@ -41,7 +41,7 @@ package struct SmallWorld: Hashable, Sendable {
         }
     }
 
-    /// 12 bytes in pieces of 2: two pieces to a segment.
+    /// 12 bytes in pieces of 2.
     static let length: Int64 = 12
     private static let pieceLength: Int64 = 2
     private static let connectionsMax = 2
@@ -53,18 +53,18 @@ package struct SmallWorld: Hashable, Sendable {
     private var machine: GroupStateMachine
     private var now: Duration = .zero
     private var connections: [Connection] = []
-    /// What the disk will answer, in order.
+    /// The disk's answers to come, in order.
     private var steps: [MachineEvent] = []
     private var written: UInt32
     private var conclusion: DownloadConclusion?
     private var faultsLeft: Int
     private var ticksLeft = 1
     private var pausesLeft = 1
-    /// Whether the resource was said to have changed.
+    /// Whether an answer showed a changed resource.
     private var hasChanged = false
     package private(set) var violation: String?
 
-    /// - Parameter resumes: whether an earlier run left three gaps, or everything is still to be fetched.
+    /// - Parameter resumes: Whether an earlier run left three gaps; otherwise nothing has been fetched.
     package init(faults: Int, resumes: Bool) {
         var limits = GroupStateMachine.Limits()
         limits.connections = Self.connectionsMax
@@ -82,7 +82,7 @@ package struct SmallWorld: Hashable, Sendable {
         self.take(.added(Self.id, settings, seed: 1))
     }
 
-    // MARK: What can happen
+    // MARK: Moves
 
     package var isOver: Bool { self.machine.isIdle && self.connections.isEmpty && self.steps.isEmpty }
 
@@ -205,7 +205,7 @@ package struct SmallWorld: Hashable, Sendable {
         self.take(.download(Self.id, .responded(lease, response, suggestedName: nil)))
     }
 
-    /// What the fetcher does with a piece: passes over what is there, writes up to the limit, asks.
+    /// What the fetcher does with a piece: skips bytes before its position, writes up to the limit, asks for more.
     private mutating func receive(_ lease: LeaseID) {
         guard var connection = self.connection(lease) else { return }
         let end = min(connection.received + Self.pieceLength, connection.responseEnd)
@@ -223,7 +223,7 @@ package struct SmallWorld: Hashable, Sendable {
         if isAtLimit { self.take(.download(Self.id, .limitReached(lease))) }
     }
 
-    // MARK: The engine's part
+    // MARK: What the engine does
 
     private mutating func take(_ event: GroupEvent) {
         self.machine.observe(Self.id, self.connections.map(\.observation), now: self.now)
@@ -266,11 +266,11 @@ package struct SmallWorld: Hashable, Sendable {
             }
             self.steps.append(.prepared())
         case .checkpoint: self.steps.append(.checkpointed(bytes: 0))
-        case .revise: self.violate("it changes its mind about the only source it has")
+        case .revise: self.violate("it revises its only source")
         case .place:
             if self.written != (1 << UInt32(Self.length)) - 1 { self.violate("a file with holes is placed") }
             self.steps.append(.placed)
-        case .replaceExisting: self.violate("it replaces a file, and there is none")
+        case .replaceExisting: self.violate("it replaces a file that does not exist")
         case .interruptPlacing: break
         case .discard: self.steps.append(.discarded)
         case .report: break
@@ -283,12 +283,12 @@ package struct SmallWorld: Hashable, Sendable {
 
     private var survey: Survey {
         guard self.resumes else { return .nothing }
-        // Bytes 3 and 7 are there.
+        // Bytes 3 and 7 are present.
         return .partial(
             SavedPartial(resource: Self.resource, completeLength: Self.length, missing: [0..<3, 4..<7, 8..<12]))
     }
 
-    // MARK: What must always be so
+    // MARK: Invariants
 
     private mutating func violate(_ what: String) { self.violation = self.violation ?? what }
 
@@ -308,7 +308,7 @@ package struct SmallWorld: Hashable, Sendable {
         switch self.conclusion {
         case .completed: break
         case .failed(let failure):
-            // Two faults are never enough for a network failure to be final.
+            // Two faults never make a network failure final.
             let mayFail = [.space, .file].contains(failure.code) || (failure.code == .changed && self.hasChanged)
             if !mayFail { self.violate("it fails with \(failure.code): \(failure.message)") }
         case .paused where self.pausesLeft == 0: break
@@ -321,10 +321,10 @@ package struct SmallWorld: Hashable, Sendable {
 package struct Exploration: Sendable {
     package private(set) var states = 0
     package private(set) var ends = 0
-    /// What went wrong first, and the moves that led there.
+    /// The first violation, and the moves that led to it.
     package private(set) var violation: (String, [SmallWorld.Move])?
 
-    /// - Parameter statesMax: where to give up, so that the exploration of a world that is not small ends.
+    /// - Parameter statesMax: The number of states after which to stop, so that a large world ends too.
     package init(of world: SmallWorld, statesMax: Int) {
         var seen: Set<SmallWorld> = [world]
         var stack: [(SmallWorld, [SmallWorld.Move])] = [(world, [])]
@@ -346,6 +346,6 @@ package struct Exploration: Sendable {
         self.isComplete = stack.isEmpty
     }
 
-    /// Whether there is nothing left to try.
+    /// Whether every state was visited.
     package private(set) var isComplete = false
 }

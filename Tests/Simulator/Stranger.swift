@@ -1,12 +1,12 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 
-/// Another user of the machine, who may write to the download directory and plants files where ours would be.
+/// Another user of the machine, who may write to the download directory and plants files under segdl's names.
 ///
-/// All that a manifest or a record can say for them is said: the right resource, tag and length, and the checksums of the
-/// bytes that they hold. Only their owner or mode tells that they are not ours.
+/// The planted manifests and records are as convincing as possible: they have the right resource, tag and length, and
+/// checksums of the bytes in the file. Only owner and permissions show that the files are not segdl's.
 struct Stranger {
-    /// A file that was planted, as it must stay.
+    /// A planted file, which must not change.
     struct Plant {
         let file: Int
         let inode: SimulatedDisk.Inode
@@ -14,11 +14,11 @@ struct Stranger {
     }
 
     private enum Trick: CaseIterable {
-        /// A part without bytes, that its owner goes on writing to.
+        /// A part without bytes; its owner may write to it at any time.
         case emptyPart
-        /// A part with every byte of another file, and the manifest that claims them.
+        /// A part with every byte of another file, and a manifest that claims them.
         case claimedPart
-        /// A finished file that says by its attribute what it is.
+        /// A finished file with an attribute that claims it is the requested one.
         case finishedFile
     }
 
@@ -33,11 +33,11 @@ struct Stranger {
         self.network = network
     }
 
-    /// Plants something for a file of which nothing is there yet.
+    /// Plants a file for a destination that has no files yet.
     mutating func plant(for file: Int, using generator: inout SplitMix64) {
         let name = "file\(file)"
         guard !self.disk.names.keys.contains(where: { $0 == name || $0.hasPrefix(name + ".") }) else { return }
-        // Another user's, or one that the own umask left open to all.
+        // Another user's file, or a file of the same user that anyone may write to.
         let ownership =
             Bool.random(using: &generator)
             ? Ownership(owner: Self.user, permissions: 0o644)
@@ -50,7 +50,7 @@ struct Stranger {
         case .emptyPart: self.place(name + ".segdl-part", of: file, [], ownership)
         case .claimedPart:
             let part = self.place(name + ".segdl-part", of: file, bytes, ownership)
-            // The manifest alone would be believed.
+            // The manifest alone would pass every check.
             let manifest = self.disk.plant(
                 name + ".segdl", self.manifest(of: part, resource),
                 ownership: Ownership(owner: SimulatedDisk.user, permissions: 0o600))
@@ -81,7 +81,7 @@ struct Stranger {
             completeLength: Int64(origin.current.bytes.count), validator: origin.validator, locator: .named(name))
     }
 
-    /// What a run of ours would have written at a pause after its last byte.
+    /// The manifest that a run of segdl would have written at a pause after its last byte.
     private func manifest(of part: SimulatedDisk.Inode, _ resource: RemoteResource) -> [UInt8] {
         let header = Manifest.Header(
             id: 7, resource: resource, completeLength: Int64(part.bytes.count), device: SimulatedStorage.device,
@@ -103,7 +103,7 @@ struct Stranger {
         }
     }
 
-    /// What the run has done that it must not; then the stranger takes what is theirs away.
+    /// Returns the run's violations, and removes the planted files.
     mutating func leave(_ endings: [String]?) -> [String] {
         var violations: [String] = []
         for plant in self.plants where plant.inode.bytes != plant.bytes {

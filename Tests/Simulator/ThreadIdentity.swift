@@ -4,7 +4,7 @@
     import Musl
 #endif
 
-/// Which thread this is.
+/// Identifies a thread.
 struct ThreadIdentity: Hashable, Sendable {
     private let value: UInt
 

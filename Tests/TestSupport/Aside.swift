@@ -1,14 +1,14 @@
 import Glibc
 
-/// Computes something on a thread of its own, which waits for all others: what takes seconds without a pause would hold one of the few
-/// threads that all other tests' tasks share, and they would be late for what they look at.
+/// Computes a value on a thread of its own at the lowest priority. A computation of seconds would occupy one of the few
+/// threads that the tasks of all other tests share, and delay what they measure.
 package func aside<Answer: Sendable>(_ body: @escaping @Sendable () throws -> Answer) async throws -> Answer {
     let result = await withCheckedContinuation {
         (continuation: CheckedContinuation<Result<Answer, any Error>, Never>) in
         let work = Unmanaged.passRetained(Work { continuation.resume(returning: Result { try body() }) })
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
-        // As much as a main thread has.
+        // The size of a main thread's stack.
         pthread_attr_setstacksize(&attributes, 8 << 20)
         pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
         var thread = pthread_t()
@@ -16,7 +16,7 @@ package func aside<Answer: Sendable>(_ body: @escaping @Sendable () throws -> An
             &thread, &attributes,
             { pointer in
                 guard let pointer else { return nil }
-                // On Linux this is about the calling thread only, see setpriority(2).
+                // On Linux this applies to the calling thread only, see setpriority(2).
                 _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
                 Unmanaged<Work>.fromOpaque(pointer).takeRetainedValue().run()
                 return nil

@@ -4,13 +4,13 @@ import Synchronization
 
 /// A process under test.
 package final class Child: Sendable {
-    /// What a process left when it ended.
+    /// The result of a process.
     package struct Outcome: Sendable, CustomStringConvertible {
-        /// The exit status, or minus the signal that ended it.
+        /// The exit status, or minus the signal that ended the process.
         package var status: Int32
         package var output: String
         package var errors: String
-        /// Whether it had to be killed because it did not end.
+        /// Whether the process was killed at the deadline.
         package var isOverdue: Bool
 
         package var wasKilled: Bool { self.status == -SIGKILL && !self.isOverdue }
@@ -20,7 +20,7 @@ package final class Child: Sendable {
             return "\(self.isOverdue ? "did not end" : "status \(self.status)"): \(words)"
         }
 
-        /// The last value of a number in the events of one name that `--json` wrote.
+        /// The last value of a key in the events of one name that `--json` wrote.
         package func number(_ key: String, of event: String) -> Int64? {
             let last = Child.events(in: self.output).last { $0["event"] as? String == event }
             return (last?[key] as? NSNumber)?.int64Value
@@ -36,12 +36,12 @@ package final class Child: Sendable {
         self.process = process
     }
 
-    /// Runs a command to its end; `during` is called beside it and is cancelled when it ends.
+    /// Runs a command to its end. `during` runs beside it and is cancelled when the command ends.
     ///
     /// - Parameters:
-    ///   - directory: where it runs; here, without one.
-    ///   - log: the path to which `.out` and `.err` are added for what it prints. Files, not pipes: nobody has to read.
-    ///   - environment: what it has besides ours, or instead.
+    ///   - directory: The working directory; by default the current one.
+    ///   - log: The path to which `.out` and `.err` are appended for the output. Files need no reader, unlike pipes.
+    ///   - environment: Variables added to the inherited ones, or in place of them.
     package static func run(
         _ command: [String], in directory: String? = nil, log: String, environment: [String: String] = [:],
         deadline: Duration = .seconds(60), during: @escaping @Sendable (Child) async -> Void = { _ in }
@@ -55,7 +55,7 @@ package final class Child: Sendable {
         let ending = await withTaskGroup(of: Void.self) { group in
             group.addTask { await during(child) }
             group.addTask {
-                // A limit, not a wait: it is cancelled as soon as the process ends.
+                // A deadline, not a delay: the task is cancelled as soon as the process ends.
                 guard (try? await Task.sleep(for: deadline)) != nil else { return }
                 child.isOverdue.withLock { $0 = true }
                 child.process.signal(SIGKILL, toGroup: true)

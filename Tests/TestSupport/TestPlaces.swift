@@ -1,21 +1,21 @@
 import Foundation
 import Synchronization
 
-/// Lets so many tests of those run at once that have an origin, a client or a process of their own.
+/// Limits how many tests with an origin, a client or a process run at once.
 ///
-/// Swift Testing starts all at once: without this two threads serve hundreds of them, each waits for all others at every step,
-/// and thousands of descriptors and threads are open.
+/// Swift Testing starts all tests at once. Without the limit two threads serve hundreds of them, each step waits for
+/// all others, and thousands of descriptors and threads are open.
 package enum TestPlaces {
     @TaskLocal private static var hasPlace = false
     private static let gate = Gate(places: 8)
 
-    /// Runs `body` when there is a place for it.
+    /// Runs `body` when a place is free.
     ///
-    /// - Parameter isPatient: whether it needs none because it only waits most of the time.
+    /// - Parameter isPatient: Whether the test needs no place because it mostly waits.
     package static func take<Answer>(
         isPatient: Bool = false, _ body: () async throws -> Answer
     ) async rethrows -> Answer {
-        // One that waited for a second place while it has the first could wait for ever.
+        // A test that waits for a second place while it has the first could wait for ever.
         if Self.hasPlace || isPatient { return try await Self.$hasPlace.withValue(true, operation: body) }
         await Self.gate.enter()
         defer { Self.gate.leave() }
@@ -23,7 +23,7 @@ package enum TestPlaces {
     }
 }
 
-/// A directory of its own for one test that has a place, removed afterwards.
+/// Creates a directory for one test that has a place, and removes it afterwards.
 package func withTemporaryDirectory<Answer>(_ body: (String) async throws -> Answer) async throws -> Answer {
     try await TestPlaces.take {
         let path = NSTemporaryDirectory() + "segdl-test-" + UUID().uuidString
@@ -33,7 +33,7 @@ package func withTemporaryDirectory<Answer>(_ body: (String) async throws -> Ans
     }
 }
 
-/// So many may be inside; the others enter in the order they came.
+/// Admits a limited number of tasks; the others enter in the order they came.
 private final class Gate: Sendable {
     private struct State {
         var places: Int

@@ -1,7 +1,7 @@
 #ifndef SEGDL_ALLOCATIONS_H
 #define SEGDL_ALLOCATIONS_H
 
-/// How often memory was allocated since the process began, on all threads.
+/// The number of allocations since the process began, on all threads.
 long segdl_allocation_count(void);
 
 #endif

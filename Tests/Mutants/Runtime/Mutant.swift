@@ -1,15 +1,15 @@
 import Glibc
 
-/// Selects one mutation of all that are compiled in. `segdl-mutants` adds this file to each mutated module.
+/// Selects one of the compiled-in mutations. `segdl-mutants` adds this file to each mutated module.
 ///
-/// Every function takes the number of its first mutation; further ones have the numbers behind it.
+/// Every function receives the number of its first mutation; further ones have the next numbers.
 public enum Mutant {
-    /// Which mutation is active, from `SEGDL_MUTANT`; and where to note which ones were evaluated.
+    /// The active mutation, from `SEGDL_MUTANT`, and the map that notes which mutations were evaluated.
     private static nonisolated(unsafe) let state: (active: Int, seen: UnsafeMutablePointer<UInt8>?) = (
         getenv("SEGDL_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0, Self.map()
     )
 
-    /// Maps the file named by `SEGDL_MUTANTS_SEEN`, one byte a mutation; what is noted there survives a trap.
+    /// Maps the file named by `SEGDL_MUTANTS_SEEN`, one byte per mutation; the notes survive a trap.
     private static func map() -> UnsafeMutablePointer<UInt8>? {
         guard let path = getenv("SEGDL_MUTANTS_SEEN") else { return nil }
         let file = open(path, O_RDWR)
@@ -64,9 +64,9 @@ public enum Mutant {
 
     // MARK: Statements
 
-    /// True, or nothing of it happens.
+    /// Whether the statement runs; false if the mutation is active.
     public static func keeps(_ number: Int) -> Bool { !Self.isActive(number) }
-    /// What a guard asks, or true.
+    /// The condition of a `guard`, or true if the mutation is active.
     public static func passes(_ number: Int, _ a: Bool) -> Bool { Self.isActive(number) || a }
 
     // MARK: Arithmetic

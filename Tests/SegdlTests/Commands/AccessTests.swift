@@ -4,7 +4,7 @@ import Testing
 
 @testable import segdl
 
-/// Who is let in, and by which way: nginx and the proxies of the Debian archive.
+/// Authentication, name resolution and proxies, with nginx and proxies of the Debian archive.
 @Suite("Access", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct AccessTests {
     private static let content = OriginContent(seed: 9).bytes(0..<(3 << 20))
@@ -31,7 +31,7 @@ struct AccessTests {
         }
     }
 
-    /// Commands of tests go without proxies unless they are to use one.
+    /// Tests run without proxies unless they set one.
     private static let noExceptions = ["no_proxy": ""]
 
     private static func holds(_ command: Segdl) -> Bool {
@@ -39,7 +39,7 @@ struct AccessTests {
     }
 
     @Test(
-        "Basic authentication, from the option, the URL, or a netrc file that only its owner may read",
+        "Basic authentication takes credentials from the option, the URL, or a netrc file that only its owner may read",
         arguments: ["option", "two options", "url", "netrc"])
     func basic(way: String) async throws {
         try await Self.run { nginx, command in
@@ -62,7 +62,7 @@ struct AccessTests {
         }
     }
 
-    @Test("A wrong password is exit 6, with what to do, and is kept nowhere")
+    @Test("A wrong password is exit 6 with a remedy, and is not stored")
     func wrongPassword() async throws {
         try await Self.run { nginx, command in
             let outcome = try await command.run("--json", "-v", "-u", "user:secretword", nginx.url("private/file.bin"))
@@ -71,7 +71,7 @@ struct AccessTests {
         }
     }
 
-    @Test("No secret is in manifest, events, errors, history or process title", arguments: [false, true])
+    @Test("Manifest, events, errors, history and process title contain no secret", arguments: [false, true])
     func secrets(isKept: Bool) async throws {
         try await Self.run { nginx, command in
             let url = nginx.url("file.bin").replacingOccurrences(of: "//", with: "//user:secret1@")
@@ -95,7 +95,7 @@ struct AccessTests {
         }
     }
 
-    @Test("Cookies that a redirect sets are sent back, also where a file begins with others")
+    @Test("Cookies that a redirect sets are sent back, in addition to those of a file")
     func cookies() async throws {
         try await Self.run { nginx, command in
             let line = "127.0.0.1\tFALSE\t/\tFALSE\t0\tfrom\tfile\n"
@@ -108,7 +108,7 @@ struct AccessTests {
     }
 
     @Test(
-        "A client certificate is shown to who wants one",
+        "A client certificate is sent to a server that requires one",
         arguments: [("--cert", "--key"), ("--certificate", "--private-key")])
     func clientCertificate(certificate: String, key: String) async throws {
         try await Self.run { nginx, command in
@@ -119,7 +119,7 @@ struct AccessTests {
             let shown = [certificate, nginx.directory + "/client.pem", key, nginx.directory + "/client.key"]
             let outcome = try await command.run(trust + shown + [url])
             #expect(outcome.status == 0 && Self.holds(command), "\(outcome)")
-            // A redirect to another origin is not shown it, unless the user says so.
+            // After a redirect to another origin it is not sent, unless the user allows it.
             let redirected = nginx.url("to-certified/?port=\(nginx.portTLS)")
             let unshown = try await command.run(trust + shown + ["--if-exists", "overwrite", redirected])
             #expect(unshown.status == 8 && unshown.errors.contains("403"), "\(unshown)")
@@ -132,7 +132,7 @@ struct AccessTests {
         }
     }
 
-    @Test("A name is resolved to what the user says, for one port, and its certificate is checked all the same")
+    @Test("--resolve replaces the address of a name for one port, and the certificate is still checked")
     func resolve() async throws {
         try await Self.run { nginx, command in
             let arguments = ["-q", "-o", "f.bin", "--cacert", nginx.directory + "/ca.pem", "--retry", "0"]
@@ -156,7 +156,7 @@ struct AccessTests {
     }
 
     @Test(
-        "-4 and -6 decide by which addresses a server is reached",
+        "-4 and -6 select the addresses by which a server is reached",
         arguments: [("-4", "127.0.0.1", "[::1]"), ("-6", "[::1]", "127.0.0.1")])
     func family(option: String, host: String, other: String) async throws {
         try await Self.run { nginx, command in
@@ -171,7 +171,7 @@ struct AccessTests {
     // MARK: Proxies
 
     @Test(
-        "An HTTP proxy is asked for http URLs, and to connect for https ones, with its credentials; and those only",
+        "An HTTP proxy gets requests for http URLs and CONNECT for https ones, and only its own credentials",
         .enabled(if: ProxyServer.tinyproxy != nil, "tinyproxy is not installed"), arguments: [false, true])
     func httpProxy(isTLS: Bool) async throws {
         try await Self.run { nginx, command in
@@ -202,7 +202,7 @@ struct AccessTests {
     }
 
     @Test(
-        "A proxy that wants TLS is asked for both, once its certificate is found right",
+        "A proxy with TLS is used for both, after its certificate is checked",
         .enabled(
             if: ProxyServer.tinyproxy != nil && ProxyServer.stunnel != nil, "tinyproxy or stunnel is not installed"),
         arguments: [false, true])
@@ -230,7 +230,7 @@ struct AccessTests {
     }
 
     @Test(
-        "A SOCKS proxy carries both, and names are looked up here or there",
+        "A SOCKS proxy is used for both, and names are resolved locally or by the proxy",
         .enabled(if: ProxyServer.dante != nil && getuid() == 0, "dante is not installed, or needs root"),
         arguments: ["socks5", "socks5h"], [false, true])
     func socks(scheme: String, isTLS: Bool) async throws {
@@ -246,7 +246,7 @@ struct AccessTests {
         }
     }
 
-    @Test("Bytes of an argument that hold a secret, whatever bytes they are")
+    @Test("The secret bytes of an argument are found, in any encoding")
     func hidden() {
         let hidden = { (text: String, isValue: Bool) in
             SecretArguments.secrets(in: Array(text.utf8), isValue: isValue).ranges

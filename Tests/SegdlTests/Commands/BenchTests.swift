@@ -5,9 +5,9 @@ import Testing
 
 @testable import segdl
 
-/// `segdl bench`, with the real command, and how it judges.
+/// `segdl bench`, with the real command, and its choice of the knee.
 @Suite struct BenchTests {
-    @Test("Every number of segments is measured, the knee is told, and nothing is left")
+    @Test("Every number of segments is measured, the knee is reported, and no file is left")
     func measured() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -26,11 +26,11 @@ import Testing
         }
     }
 
-    @Test("A run ends when its time is up, and what it fetched is deleted")
+    @Test("A run ends after its time limit, and its file is deleted")
     func limited() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                // Of this nothing comes after the first 100,000 bytes: only its time can end it.
+                // The origin stalls after 100,000 bytes: only the time limit can end the run.
                 let url = origin.url("/64M/file.bin?stall-after=100000:all")
                 let outcome = try await command.run("bench", "--json", "--counts", "2", "--seconds", "300ms", url)
                 #expect(outcome.status == 0, "\(outcome)")
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("What cannot be fetched is told with its code, and a signal ends the measuring and leaves nothing")
+    @Test("A failed fetch is reported with its exit status, and a signal ends the measurement and leaves no file")
     func ended() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("The knee is the fewest segments that bring nearly the most, whatever the order")
+    @Test("The knee is the fewest segments with nearly the highest rate, in any order")
     func knee() {
         var report = BenchReport()
         #expect(report.knee.segments == nil)
@@ -67,7 +67,7 @@ import Testing
         }
         #expect(report.knee.segments == 4 && report.knee.rate == 951 && report.knee.rateMost == 1000)
         _ = report.add(.automatic, [BenchFigures(seconds: 1, bytes: 2000)])
-        // Then no number that was tried is near, and the best of them is told.
+        // Without a number near the highest rate, the knee is the best one tried.
         #expect(report.knee.segments == 8 && report.knee.rateMost == 2000)
         #expect(report.knee.text == "The knee: 8 segments bring 0.0 MB/s, 50 % of the most.")
         let brief = BenchFigures(seconds: 0.1, bytes: 10)

@@ -2,12 +2,13 @@ import Testing
 
 @testable import segdl
 
-/// What the command says of itself.
+/// The command's help.
 @Suite("Help")
 struct HelpTests {
     private static let commands = SegdlCommand.subcommandNames.subtracting(["help"]).sorted()
 
-    @Test("Every command's help has an example, names what it is told, and shows no code", arguments: Self.commands)
+    @Test(
+        "Every command's help has an example, names its arguments, and shows no Swift syntax", arguments: Self.commands)
     func example(name: String) async throws {
         try await withCommand { command in
             let help = try await command.run(name, "--help")
@@ -22,7 +23,7 @@ struct HelpTests {
         }
     }
 
-    @Test("The first help names every other command")
+    @Test("The main help names every other command")
     func names() async throws {
         try await withCommand { command in
             let help = try await command.run("help").output

@@ -3,15 +3,15 @@ import Origin
 import TestSupport
 import Testing
 
-/// `--metered`, over an interface that the kernel has for the time of the test.
+/// `--metered`, over an interface that exists for the duration of the test.
 struct MeteredTests {
-    /// A device whose name says that its bytes cost money, and its address.
+    /// A device whose name marks it as metered, and its address.
     private struct Device {
         let name = "ppp\(getpid())"
         let address = "10.\(getpid() % 199 + 1).231.1"
         let log: String
 
-        /// Whether it could be made: that takes root and `iproute2`.
+        /// Creates the device; returns whether that succeeded. It needs root and `iproute2`.
         func make() async throws -> Bool {
             guard try await self.ip("tuntap", "add", "dev", self.name, "mode", "tun") else { return false }
             let hasAddress = try await self.ip("addr", "add", "\(self.address)/32", "dev", self.name)
@@ -32,7 +32,7 @@ struct MeteredTests {
     func metered() async throws {
         try await withCommand { command in
             let device = Device(log: command.path("ip"))
-            guard try await device.make() else { try Test.cancel("no network device can be made here") }
+            guard try await device.make() else { try Test.cancel("no network device can be created here") }
             let result: Result<Void, any Error>
             do {
                 try await withOrigin(.init(hosts: [device.address])) { origin in
@@ -52,7 +52,7 @@ struct MeteredTests {
         }
     }
 
-    @Test("What may be said of metered networks is pause or allow")
+    @Test("--metered accepts pause and allow")
     func unknown() async throws {
         try await withCommand { command in
             let outcome = try await command.run(["--metered", "sometimes", "http://127.0.0.1/a"])

@@ -2,14 +2,14 @@ import Foundation
 import Origin
 import Testing
 
-/// What is said of files without fetching them, and of a run once it is over.
+/// Information about files without fetching them, and figures of a run.
 @Suite("Plans and figures")
 struct PlanTests {
     private static func object(_ text: String) throws -> [String: Any] {
         try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
     }
 
-    @Test("A probe says what a server has, where it leads, and writes nothing")
+    @Test("A probe reports what a server has and where it redirects, and writes nothing")
     func probe() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -36,7 +36,7 @@ struct PlanTests {
                 let url = origin.url("/1M/file.bin?redirect=302:\(origin.url("/1M/other.bin"))&\(linked)")
                 let outcome = try await command.run("probe", "--json", url)
                 #expect(try Self.object(outcome.output)["digest"] as? String == "sha256=\(digits)", "\(outcome)")
-                // Of a part it may be the part's, and a probe asks for one byte.
+                // This digest may be the part's, and a probe requests one byte.
                 let part = "/1M/x?field=Content-MD5:Q2hlY2sgSW50ZWdyaXR5IQ=="
                 let silent = try await command.run("probe", "--json", origin.url(part))
                 #expect(silent.status == 0 && !silent.output.contains("digest"), "\(silent)")
@@ -44,7 +44,7 @@ struct PlanTests {
         }
     }
 
-    @Test("A server without ranges, an empty file and one that is not there are told apart")
+    @Test("A probe distinguishes a server without ranges, an empty file and a missing one")
     func kinds() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -60,7 +60,7 @@ struct PlanTests {
         }
     }
 
-    @Test("A dry run says what would be fetched, also of what is there already, and writes nothing")
+    @Test("A dry run reports what would be fetched, also for existing files, and writes nothing")
     func dryRun() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -83,7 +83,7 @@ struct PlanTests {
         }
     }
 
-    @Test("The figures of a run are kept, whether it succeeds or not")
+    @Test("The figures of a run are written, whether it succeeds or not")
     func stats() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -102,7 +102,7 @@ struct PlanTests {
         }
     }
 
-    @Test("The file has the server's date where that is wanted, and is known again all the same")
+    @Test("With --remote-time the file has the server's date, and is still recognized")
     func remoteTime() async throws {
         try await withOrigin { origin in
             try await withCommand { command in

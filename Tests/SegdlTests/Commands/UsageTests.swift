@@ -4,7 +4,7 @@ import Testing
 
 /// `segdl du` and `segdl gc`, with the real command.
 @Suite struct UsageTests {
-    /// A finished file, an interrupted one in a directory below, and files that are none of ours.
+    /// A finished file, an interrupted one in a subdirectory, and files that are not segdl's.
     private static func withFiles(_ body: (Segdl) async throws -> Void) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// Has part and manifest last written three hours ago.
+    /// Sets the modification time of part and manifest to three hours ago.
     private static func age(_ command: Segdl) throws {
         let old = [FileAttributeKey.modificationDate: Date(timeIntervalSinceNow: -3 * 3600)]
         for name in ["b.bin.segdl", "b.bin.segdl-part"] {
@@ -49,14 +49,16 @@ import Testing
         }
     }
 
-    /// Makes what is there another user's where the tests run as root, who may read everything; runs the command as that user.
+    /// As root, who may read everything, gives the files to another user and runs the command as that user.
     private static let asOther = """
         chmod 000 done/closed done/d.bin.segdl
         if [ "$(id -u)" = 0 ]; then chown -R 65534 .; exec setpriv --reuid 65534 --clear-groups "$0" "$@"; fi
         exec "$0" "$@"
         """
 
-    @Test("What cannot be read is passed over and said, and the rest is counted, or deleted", arguments: ["du", "gc"])
+    @Test(
+        "Unreadable files and directories are skipped and reported, and the rest is counted or deleted",
+        arguments: ["du", "gc"])
     func unreadable(subcommand: String) async throws {
         try await Self.withFiles { command in
             try FileManager.default.createDirectory(
@@ -82,8 +84,8 @@ import Testing
     }
 
     @Test(
-        "A part that has become another file once it is locked stays, and so does the manifest",
-        .enabled(if: FaultyDisk.compiler != nil, "a disk that fails needs a C compiler"))
+        "A part that is replaced before it is locked stays, and so does its manifest",
+        .enabled(if: FaultyDisk.compiler != nil, "a failing disk needs a C compiler"))
     func swapped() async throws {
         try await Self.withFiles { command in
             try Self.age(command)

@@ -3,10 +3,10 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// `segdl verify` of files that it fetched from nginx, damaged in every way that disks and people have.
+/// `segdl verify` for files that it fetched from nginx and that were damaged in many ways.
 @Suite("Verifying", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct VerifyTests {
-    /// 300 MiB would be two blocks a piece; this has one a piece, and a short last one.
+    /// 300 MiB would have two blocks per piece; this has one per piece, and a short last one.
     private static let content = OriginContent(seed: 5).bytes(0..<(12 << 20 | 12345))
 
     private static func fetched(_ body: (Nginx, Segdl) async throws -> Void) async throws {
@@ -15,7 +15,7 @@ struct VerifyTests {
             try await withCommand { command in
                 let outcome = try await command.run("-q", "-o", "f.bin", nginx.url())
                 #expect(outcome.status == 0, "\(outcome)")
-                // Where files have no attributes there is nothing to verify them by.
+                // Without extended attributes there is no record to verify by.
                 guard try await command.run("verify", "f.bin").status != 14 else { return }
                 try await body(nginx, command)
             }
@@ -32,7 +32,7 @@ struct VerifyTests {
         FileManager.default.contents(atPath: command.path("f.bin")) == Data(Self.content)
     }
 
-    @Test("Flipped bytes are named by their pieces, and only these are fetched again")
+    @Test("Flipped bytes are reported by piece, and only these pieces are fetched again")
     func flipped() async throws {
         try await Self.fetched { nginx, command in
             try Self.change(command) { handle in
@@ -52,14 +52,14 @@ struct VerifyTests {
                     """)
             let repaired = try await command.run("verify", "--json", "--repair", "f.bin", nginx.url())
             #expect(repaired.status == 0 && Self.holds(command), "\(repaired)")
-            // What is in flight to a connection that another one relieves comes twice.
+            // Bytes in flight to a connection that another one replaces are received twice.
             let fetched = try #require((repaired.event("completed")?["bytes_fetched"] as? NSNumber)?.intValue)
             #expect((2 << 20..<3 << 20).contains(fetched), "\(repaired)")
             #expect(try await command.run("verify", "f.bin").status == 0)
         }
     }
 
-    @Test("A file that was cut or has grown is made whole again", arguments: [7_000_000, 0, (12 << 20) + 99_999])
+    @Test("A file that was cut or has grown is repaired", arguments: [7_000_000, 0, (12 << 20) + 99_999])
     func length(_ length: Int) async throws {
         try await Self.fetched { nginx, command in
             try Self.change(command) { try $0.truncate(atOffset: UInt64(length)) }
@@ -76,10 +76,10 @@ struct VerifyTests {
         }
     }
 
-    @Test("A repair that breaks off is an interrupted download, which resume goes on with")
+    @Test("An interrupted repair is an interrupted download, and resume completes it")
     func interrupted() async throws {
         try await Self.fetched { nginx, command in
-            // All but the beginning is damaged, and one stream takes a while to bring it.
+            // All but the beginning is damaged, and one stream takes a while to fetch it.
             try Self.change(command) { try $0.truncate(atOffset: 1 << 20) }
             let url = nginx.url()
             let broken = try await command.run([
@@ -97,7 +97,7 @@ struct VerifyTests {
     }
 
     @Test(
-        "What is wrong with the arguments or the source is found while the file has its name",
+        "Wrong arguments and a wrong source are reported before the file is moved",
         arguments: [
             (["-H", "Host: x"], "file.bin", 2), (["--cacert", "/none"], "file.bin", 2),
             (["--proto", "=https"], "file.bin", 11),
@@ -115,7 +115,8 @@ struct VerifyTests {
     }
 
     @Test(
-        "Pieces of another file are never put into this one, whatever its length and its tag", arguments: [true, false])
+        "Pieces of another file are never mixed into this one, whether length and tag are equal or not",
+        arguments: [true, false])
     func splice(hasTags: Bool) async throws {
         try await Nginx.run(Nginx.Settings(hosts: 2, hasTags: hasTags)) { nginx in
             let date = [FileAttributeKey.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)]
@@ -127,7 +128,7 @@ struct VerifyTests {
             try await withCommand { command in
                 #expect(try await command.run("-q", "-o", "f.bin", nginx.url()).status == 0)
                 guard try await command.run("verify", "f.bin").status != 14 else { return }
-                // In the piece that the other file has otherwise, too.
+                // Also in the piece that differs in the other file.
                 try Self.damage(command, at: 3_400_000)
                 let spliced = try await command.run("verify", "-q", "--repair", "f.bin", nginx.url(host: 2))
                 #expect(spliced.status == 9 && !command.exists("f.bin"), "\(spliced)")
@@ -135,7 +136,7 @@ struct VerifyTests {
         }
     }
 
-    @Test("A source with the same bytes and another tag repairs as well")
+    @Test("A source with the same bytes and another tag repairs the file")
     func otherTag() async throws {
         try await Nginx.run(Nginx.Settings(hosts: 2)) { nginx in
             for host in 1...2 {
@@ -155,7 +156,8 @@ struct VerifyTests {
         }
     }
 
-    @Test("A metalink's pieces tell where any file is damaged, and its sources repair it", arguments: [true, false])
+    @Test(
+        "Pieces of a Metalink document locate damage in any file, and its sources repair it", arguments: [true, false])
     func metalink(isOurs: Bool) async throws {
         try await Nginx.run { nginx in
             try nginx.serve(Self.content)
@@ -186,7 +188,7 @@ struct VerifyTests {
                 #expect(repaired.status == 0 && Self.holds(command), "\(repaired)")
                 let fetched = try #require((repaired.event("completed")?["bytes_fetched"] as? NSNumber)?.intValue)
                 #expect(fetched < 3 << 20, "\(repaired)")
-                // What is missing at the end counts, and so does what is behind it.
+                // Missing bytes at the end count as damage, and so do additional ones.
                 for length in [5_000_000, Self.content.count + 99_999] {
                     try Self.change(command) { try $0.truncate(atOffset: UInt64(length)) }
                     let whole = try await command.run("verify", "-q", "--repair", "--metalink-file", "f.meta4", "f.bin")
@@ -198,7 +200,7 @@ struct VerifyTests {
         }
     }
 
-    @Test("A file with another name is left as it is, and so is what is no file")
+    @Test("A hard-linked file is left unchanged, and so is anything but a regular file")
     func links() async throws {
         try await Self.fetched { nginx, command in
             try Self.damage(command)
@@ -212,7 +214,7 @@ struct VerifyTests {
         }
     }
 
-    @Test("A file that is begun anew in another's place does not say what that one was")
+    @Test("A file that replaces another one does not keep its record")
     func staleRecord() async throws {
         try await Self.fetched { nginx, command in
             try Self.change(command) { try $0.truncate(atOffset: 5_000_000) }
@@ -227,7 +229,7 @@ struct VerifyTests {
         }
     }
 
-    @Test("A wrong digest of what is as it was fetched leaves the file where it is")
+    @Test("A wrong digest for an unchanged file leaves the file in place")
     func wrongDigest() async throws {
         try await Self.fetched { nginx, command in
             let zeros = "crc32=00000000"

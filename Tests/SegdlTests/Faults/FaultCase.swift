@@ -2,19 +2,19 @@ import Foundation
 import Origin
 import Testing
 
-/// One case of the fault matrix, as its file in `Fixtures/Faults` says it.
+/// One case of the fault matrix, decoded from its file in `Fixtures/Faults`.
 ///
-/// In arguments `{origin}` and `{other}` are the URLs of two origins, `{raw}` that of a file answered with the case's own
-/// bytes, `{silent}` that of a listener that never says a word, `{ca}` a file with the fixture's authority.
+/// In arguments `{origin}` and `{other}` are the URLs of two origins, `{raw}` that of a file answered with the case's
+/// own bytes, `{silent}` that of a listener that never answers, `{ca}` a file with the fixture's authority.
 struct FaultCase: Decodable, Sendable, CustomTestStringConvertible {
     enum Need: String, Decodable, Sendable {
-        /// May mount file systems.
+        /// Permission to mount file systems.
         case root
-        /// Has a C compiler, to build a disk that fails.
+        /// A C compiler, to build a failing disk.
         case compiler
     }
 
-    /// How an origin is set up.
+    /// The configuration of an origin.
     struct Setup: Decodable, Sendable {
         var tls: Bool?
         var legacy: Bool?
@@ -24,23 +24,23 @@ struct FaultCase: Decodable, Sendable, CustomTestStringConvertible {
 
     /// The row of the matrix, such as `A1`.
     var row: String
-    /// What the world does.
+    /// The fault.
     var fault: String
-    /// What other programs do then, once a row.
+    /// The behaviour of other programs, once per row.
     var peers: String?
-    /// What segdl does.
+    /// The behaviour of segdl.
     var segdl: String
     var needs: Need?
-    /// Whether it waits most of its time, and so keeps nobody from the processor.
+    /// Whether the case mostly waits, and so needs little processor time.
     var patient: Bool?
     var origin: Setup?
     var other: Setup?
-    /// Whole answers, one a request, the last for all that follow.
+    /// Complete answers, one per request; the last applies to all later ones.
     var raw: [String]?
     var steps: [FaultStep]
-    /// What is in the directory at the end: exactly these.
+    /// The files in the directory at the end, and no others.
     var left: [String: FaultRemains]
-    /// Why it does not pass yet.
+    /// Why the case does not pass yet.
     var known: String?
 
     /// The file's name.
@@ -65,7 +65,7 @@ struct FaultCase: Decodable, Sendable, CustomTestStringConvertible {
 
     static func all(needing need: Need?) -> [FaultCase] { Self.all.filter { $0.needs == need } }
 
-    /// Traps on a malformed file: a case that is not run must not pass.
+    /// Traps on a malformed file, because a case that does not run must not pass.
     private init(_ file: String) {
         do {
             let data = try Data(contentsOf: Self.directory.appendingPathComponent(file))
@@ -82,7 +82,7 @@ struct FaultCase: Decodable, Sendable, CustomTestStringConvertible {
     }
 }
 
-/// What a case file or a step gets wrong.
+/// An error in a case file or a step.
 struct FaultError: Error, CustomStringConvertible {
     var description: String
 

@@ -5,20 +5,24 @@ import Testing
     import Glibc
 #endif
 
-/// What the world does to a download, on real sockets and a real disk: every file in `Fixtures/Faults` is a case.
+/// Faults on real sockets and a real disk: every file in `Fixtures/Faults` is a case.
 ///
-/// A failure names the case's file. `scripts/faults-table` makes the table of all of them.
+/// A failure names the case's file. `scripts/faults-table` writes the table of all cases.
 struct FaultMatrixTests {
-    @Test("Whatever the world does: the right file, or a failure that says so", arguments: FaultCase.all(needing: nil))
+    @Test(
+        "Network and server faults end with the right file, or with a failure that names the cause",
+        arguments: FaultCase.all(needing: nil))
     func world(_ fault: FaultCase) async throws { try await Self.play(fault) }
 
     @Test(
-        "Whatever the disk does", .enabled(if: FaultyDisk.compiler != nil, "a disk that fails needs a C compiler"),
+        "Disk faults end with the right file, or with a failure that names the cause",
+        .enabled(if: FaultyDisk.compiler != nil, "a failing disk needs a C compiler"),
         arguments: FaultCase.all(needing: .compiler))
     func disk(_ fault: FaultCase) async throws { try await Self.play(fault) }
 
     @Test(
-        "Whatever the file system does", .enabled(if: getuid() == 0, "a file system is mounted by root only"),
+        "File system faults end with the right file, or with a failure that names the cause",
+        .enabled(if: getuid() == 0, "only root may mount a file system"),
         arguments: FaultCase.all(needing: .root))
     func fileSystem(_ fault: FaultCase) async throws { try await Self.play(fault) }
 

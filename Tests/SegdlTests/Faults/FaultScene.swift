@@ -8,16 +8,16 @@ import Testing
     import Glibc
 #endif
 
-/// Where one case is played: two origins, a directory, and the command in it.
+/// The environment of one case: two origins, a directory, and the command in it.
 struct FaultScene: Sendable {
     let fault: FaultCase
-    /// Runs in a directory within one that only the case's own files lie beside.
+    /// Runs in a subdirectory of a directory with only the case's own files.
     let command: Segdl
     let origin: Origin
     let other: Origin
     let silence: SilentListener
 
-    /// Sets the scene, plays the case and looks at what is left.
+    /// Sets up the environment, runs the case and checks the files that are left.
     static func play(_ fault: FaultCase) async throws {
         try await withCommand { outer in
             try FileManager.default.createDirectory(atPath: outer.path("work"), withIntermediateDirectories: false)
@@ -34,7 +34,7 @@ struct FaultScene: Sendable {
                 }
             }
             let beside = try FileManager.default.contentsOfDirectory(atPath: outer.directory).sorted()
-            #expect(beside == ["ca.pem", "work"], "nothing is written elsewhere")
+            #expect(beside == ["ca.pem", "work"], "no file is written elsewhere")
         }
     }
 
@@ -49,7 +49,7 @@ struct FaultScene: Sendable {
 
     // MARK: Steps
 
-    /// What had happened when a run began.
+    /// The counts when a run began.
     struct Mark: Sendable {
         var requests: Int
         var bytes: Int64
@@ -107,11 +107,11 @@ struct FaultScene: Sendable {
     private func url(_ name: String) -> URL { URL(fileURLWithPath: self.command.path(name)) }
 
     private func require(_ process: Int32?) throws -> Int32 {
-        guard let process else { throw FaultError("this step is for the time of a run") }
+        guard let process else { throw FaultError("this step needs a running command") }
         return process
     }
 
-    /// Looks at the events the command has written until one says so many bytes are done.
+    /// Polls the command's events until one reports this number of bytes.
     private func waitForProgress(_ bytes: Int64) async throws {
         while true {
             let names = try FileManager.default.contentsOfDirectory(atPath: self.command.directory)
@@ -121,7 +121,7 @@ struct FaultScene: Sendable {
                 let isDone = events.contains { ($0["bytes_done"] as? Int64 ?? 0) >= bytes }
                 if isDone { return }
             }
-            // Not to wait for something, but to leave the processor to those who are waited for.
+            // Not a delay for correctness: it leaves the processor to the processes under test.
             try await Task.sleep(for: .milliseconds(5))
         }
     }
@@ -160,7 +160,7 @@ struct FaultScene: Sendable {
             do {
                 for step in run.meanwhile { try await self.perform(step, on: process, since: mark) }
             } catch is CancellationError {
-                // It ended before that could be done; what came of it is looked at below.
+                // The run ended before the step; its result is checked below.
             } catch {
                 failure.withLock { $0 = error }
                 kill(process, SIGKILL)
@@ -171,7 +171,7 @@ struct FaultScene: Sendable {
         self.check(requestsSince: mark, of: run, outcome)
     }
 
-    /// Where a fault has several runs, a URL's query says how the origin behaves in this one: it is no part of the URL.
+    /// If a case has several runs, the query selects the origin's behaviour in this run and is removed from the URL.
     private func plain(_ argument: String) -> String {
         let runs = self.fault.steps.count { if case .run = $0 { true } else { false } }
         let base = self.origin.url("")
@@ -199,16 +199,16 @@ struct FaultScene: Sendable {
         #expect(outcome.status == run.exit, "\(outcome)")
         for phrase in run.says {
             let isSaid = text.contains(self.expand(phrase))
-            #expect(isSaid, "\"\(phrase)\" is not said: \(outcome)")
+            #expect(isSaid, "\"\(phrase)\" is missing: \(outcome)")
         }
         for phrase in run.hides {
             let isSaid = text.contains(self.expand(phrase))
-            #expect(!isSaid, "\"\(phrase)\" is said: \(outcome)")
+            #expect(!isSaid, "\"\(phrase)\" is printed: \(outcome)")
         }
-        // What holds for every run, whatever the case: one line for a failure, with its word, and nothing that moves a cursor.
+        // For every run: one line for a failure, with its code, and no control sequence.
         let failures = outcome.errors.split(separator: "\n").filter { $0.contains("segdl: error") }
         let word = ExitStatus.words[outcome.status]
-        // Several files have a line each, and one for them all.
+        // Several files have a line each, and one for the total.
         let count = word == nil ? 0 : outcome.status == 16 ? failures.count : 1
         #expect(failures.count == count, "\(outcome)")
         let isNamed = word == nil || failures.last?.hasPrefix("segdl: error[\(word ?? "")]: ") == true
@@ -285,7 +285,7 @@ struct FaultScene: Sendable {
     }
 }
 
-/// The words of the exit statuses that are failures.
+/// The codes of the exit statuses that are failures.
 private enum ExitStatus {
     static let words: [Int32: String] = [
         1: "internal", 2: "usage", 3: "file", 4: "network", 5: "tls", 6: "auth", 7: "protocol", 8: "server",

@@ -1,15 +1,15 @@
 import Foundation
 
-/// One thing done in a case: the command is run, or something is done to what it works with.
+/// One step of a case: it runs the command, or changes its environment.
 ///
-/// The first key names it, the others are its details; lengths are as in the origin's URLs.
+/// The first key names the step, the others are its details; lengths are written as in the origin's URLs.
 enum FaultStep: Decodable, Sendable {
     case run(FaultRun)
-    /// Waits until the origin has sent so many bytes of body since the last run began.
+    /// Waits until the origin has sent this number of bytes of body since the last run began.
     case sent(Int64)
-    /// Waits until so many requests have come to the origin since the last run began.
+    /// Waits until the origin has received this number of requests since the last run began.
     case requested(Int)
-    /// Waits until the command, run with `--json`, reports so many bytes done.
+    /// Waits until the command, run with `--json`, reports this number of bytes.
     case done(Int64)
     case signal(Int32)
     /// Serves other content at a path.
@@ -17,7 +17,7 @@ enum FaultStep: Decodable, Sendable {
     /// Resets all connections of the origin.
     case disconnect
     case write(String, text: String)
-    /// Writes so many bytes of content, as far as they fit.
+    /// Writes this number of bytes of content, as far as they fit.
     case fill(String, size: Int64)
     case overwrite(String, at: Int64, text: String)
     case truncate(String, to: Int64)
@@ -83,34 +83,34 @@ enum FaultStep: Decodable, Sendable {
         let exponents: [Character: Int64] = ["K": 10, "M": 20, "G": 30, "T": 40]
         let exponent = text.last.flatMap { exponents[$0] }
         guard let value = Int64(exponent == nil ? text[...] : text.dropLast()) else {
-            throw FaultError("\(text) is no number of bytes")
+            throw FaultError("\(text) is not a number of bytes")
         }
         return value << (exponent ?? 0)
     }
 }
 
-/// One run of the command, what happens meanwhile, and what must come of it.
+/// One run of the command, the steps during it, and its expected results.
 struct FaultRun: Decodable, Sendable {
     /// The arguments.
     var run: [String]
-    /// A script for bash that runs it as `"$0" "$@"`.
+    /// A script for bash that runs the command as `"$0" "$@"`.
     var shell: String?
-    /// What the disk does, for the library that is loaded before the system's.
+    /// The disk's fault, for the library that is loaded before the C library.
     var disk: String?
     var meanwhile: [FaultStep]
-    /// Minus a signal's number where that ended it.
+    /// The exit status, or minus the number of the signal that ended the command.
     var exit: Int32
-    /// What it writes contains each of these.
+    /// The output contains each of these.
     var says: [String]
-    /// What it writes contains none of these.
+    /// The output contains none of these.
     var hides: [String]
-    /// How many requests came to the origin, at least and at most.
+    /// The number of requests to the origin, at least and at most.
     var requests: ClosedRange<Int>?
     /// The same for the other origin.
     var otherRequests: ClosedRange<Int>?
-    /// Fields with these values came to the origin.
+    /// The origin received fields with these values.
     var sent: [String]
-    /// No field that came to the other origin contains any of these.
+    /// No field that the other origin received contains any of these.
     var unsent: [String]
 
     private enum Key: String, CodingKey, CaseIterable {
@@ -132,7 +132,7 @@ struct FaultRun: Decodable, Sendable {
         func texts(_ key: Key) throws -> [String] { try fields.decodeIfPresent([String].self, forKey: key) ?? [] }
         func range(_ key: Key) throws -> ClosedRange<Int>? {
             guard let bounds = try fields.decodeIfPresent([Int].self, forKey: key) else { return nil }
-            guard bounds.count == 2, bounds[0] <= bounds[1] else { throw FaultError("\(bounds) is no range") }
+            guard bounds.count == 2, bounds[0] <= bounds[1] else { throw FaultError("\(bounds) is not a range") }
             return bounds[0]...bounds[1]
         }
         self.run = try fields.decode([String].self, forKey: .run)
@@ -151,15 +151,15 @@ struct FaultRun: Decodable, Sendable {
 
 /// What is left at a path.
 enum FaultRemains: Decodable, Sendable {
-    /// A file, whatever it holds.
+    /// A file with any content.
     case present
-    /// A file that holds what it held before the last run.
+    /// A file with the content it had before the last run.
     case unchanged
     case directory
     case link(String)
     case text(String)
     case content(seed: UInt64, size: Int64)
-    /// A file whose first bytes behind some offsets are right: the start of a sparse one.
+    /// A sparse file with the right first bytes after some offsets.
     case pieces(seed: UInt64, offsets: [Int64], length: Int64)
 
     private enum Key: String, CodingKey {
@@ -172,7 +172,7 @@ enum FaultRemains: Decodable, Sendable {
             case "present": self = .present
             case "unchanged": self = .unchanged
             case "directory": self = .directory
-            default: throw FaultError("no remains \(word)")
+            default: throw FaultError("unknown remains \(word)")
             }
             return
         }

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The matrix and its page in the documentation say the same.
+/// The matrix and its page in the documentation agree.
 @Suite struct FaultTableTests {
-    @Test("The page is as the cases have it; scripts/faults-table makes it anew")
+    @Test("The page matches the cases; scripts/faults-table rewrites it")
     func upToDate() throws {
         let page = try FaultTable.page()
         if ProcessInfo.processInfo.environment["SEGDL_WRITE_FAULTS"] != nil {
@@ -14,7 +14,7 @@ import Testing
         #expect(isCurrent, "run scripts/faults-table")
     }
 
-    @Test("A row is played, or deferred with a reason, never both")
+    @Test("A row has a case, or is deferred with a reason, never both")
     func rows() throws {
         let deferred = try FaultTable.deferred()
         let played = Set(FaultCase.all.map(\.row))

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// A library that makes the system's calls for writing and syncing fail, built on the spot.
+/// A library that makes system calls for writing and syncing fail, built by the tests.
 enum FaultyDisk {
     static let compiler: String? = ["/usr/bin/cc", "/usr/bin/clang", "/opt/swift/usr/bin/clang"]
         .first { FileManager.default.isExecutableFile(atPath: $0) }

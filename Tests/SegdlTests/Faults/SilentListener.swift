@@ -4,7 +4,7 @@ import Foundation
     import Glibc
 #endif
 
-/// A port at which the system takes connections and nobody ever says a word.
+/// A port at which the system accepts connections and no program answers.
 final class SilentListener: Sendable {
     let port: Int
     private let descriptor: Int32

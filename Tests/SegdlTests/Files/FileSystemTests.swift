@@ -2,8 +2,9 @@ import Foundation
 import Origin
 import Testing
 
-/// The real command on real file systems that lack what Linux's own have, each mounted for one run in a mount namespace of its own.
-@Suite(.enabled(if: getuid() == 0, "a file system is mounted by root only"))
+/// The real command on real file systems that lack features of Linux's own, each mounted for one run in its own mount
+/// namespace.
+@Suite(.enabled(if: getuid() == 0, "only root may mount a file system"))
 struct FileSystemTests {
     private static func has(_ tools: String...) -> Bool {
         tools.allSatisfy { tool in
@@ -18,7 +19,7 @@ struct FileSystemTests {
         return String(decoding: types, as: UTF8.self).split(whereSeparator: \.isWhitespace).contains(Substring(type))
     }
 
-    /// Fetches a file into an empty file system, and looks at it again.
+    /// Fetches a file into an empty file system, and runs the command again.
     private static func fetch(make: String, mount: String) async throws {
         try await withOptionScene { origin, command in
             let shell = """
@@ -36,19 +37,19 @@ struct FileSystemTests {
             #expect(names == "f.bin\n")
             #expect(command.holds("f.bin", 9 << 20))
             let isKept = outcome.errors.contains("already complete")
-            #expect(isKept, "the second run looks at what the first has fetched: \(outcome)")
+            #expect(isKept, "the second run recognizes the file of the first: \(outcome)")
         }
     }
 
     @Test(
-        "FAT, which has no hard links and no attributes",
+        "A file is fetched on FAT, which has no hard links and no attributes",
         .enabled(if: knows("vfat") && has("mkfs.vfat", "losetup"), "the kernel has no vfat, or mkfs.vfat is missing"))
     func vfat() async throws {
         try await Self.fetch(make: "mkfs.vfat", mount: "mount -t vfat")
     }
 
     @Test(
-        "exFAT in user space, which has neither hard links nor renames that do not replace",
+        "A file is fetched on exFAT in user space, which has neither hard links nor renames that do not replace",
         .enabled(if: knows("fuse") && has("mkfs.exfat", "mount.exfat-fuse", "losetup"), "exfat-fuse is missing"))
     func fuse() async throws {
         try await Self.fetch(make: "mkfs.exfat", mount: "mount.exfat-fuse")

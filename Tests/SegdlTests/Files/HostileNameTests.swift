@@ -3,7 +3,7 @@ import Origin
 import SegmentedDownloadCore
 import Testing
 
-/// Names and heads of an origin that means harm, five hundred of them in one run.
+/// Names and heads of a hostile origin, five hundred of them in one run.
 @Suite("Hostile names")
 struct HostileNameTests {
     private static let atoms = [
@@ -15,7 +15,7 @@ struct HostileNameTests {
         ".segdl", "\u{feff}",
     ]
 
-    /// A `Content-Disposition` by a seed: either form of the name, quoted or not, or both.
+    /// A `Content-Disposition` from a seed: either form of the name, quoted or not, or both.
     private static func disposition(_ generator: inout SplitMix64) -> [UInt8] {
         func name() -> String {
             (0..<Int.random(in: 1...4, using: &generator)).map { _ in Self.atoms.randomElement(using: &generator) ?? ""
@@ -40,7 +40,7 @@ struct HostileNameTests {
     }
 
     @Test(
-        "Nothing is written outside the directory or over what is there, and no control character is printed",
+        "Hostile names cause no write outside the directory or over existing files, and no control character in the output",
         arguments: 0..<5)
     func hostile(block: Int) async throws {
         var generator = SplitMix64(seed: UInt64(block))
@@ -67,7 +67,7 @@ struct HostileNameTests {
                 let above = try FileManager.default.contentsOfDirectory(atPath: command.directory + "/top").sorted()
                 #expect(above == ["a.iso", "etc", "inside", "victim"])
                 let names = try FileManager.default.contentsOfDirectory(atPath: inside)
-                // Of a hundred heads many are no HTTP, or name what is there already.
+                // Of a hundred heads many are malformed, or name existing files.
                 #expect(names.count > 20)
                 for name in names {
                     let scalars = name.unicodeScalars

@@ -2,7 +2,7 @@ import Foundation
 import Origin
 import Testing
 
-/// Several processes at once that want the same name and, with `--if-exists rename`, take the next.
+/// Several processes at once that want the same name and, with `--if-exists rename`, take the next one.
 @Suite struct RenameTests {
     /// Six at once; the status of the last that failed.
     private static let shell = """
@@ -12,10 +12,12 @@ import Testing
 
     private static let names = ["f.bin"] + (1...5).map { "f.\($0).bin" }
 
-    /// - Parameter settings: what the origin does: nothing, so that they collide at every step as it comes; answers late, so that all have
-    ///   looked at the name before any begins; sends slowly, so that the first are not done when the last begin.
+    /// - Parameter settings: The origin's behaviour: none, so that the processes collide at any step; a late answer, so
+    ///   that all check the name before any starts; a slow answer, so that the first are still running when the last
+    ///   start.
     @Test(
-        "All end well, each with a file of its own", arguments: ["", "latency=300ms", "rate=4M"],
+        "Processes that want one name all complete, each with a file of its own",
+        arguments: ["", "latency=300ms", "rate=4M"],
         [["-o", "f.bin"], ["-d", "."]])
     func sixAtOnce(settings: String, destination: [String]) async throws {
         try await withOptionScene { origin, command in
@@ -34,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("A name that a response suggests is the next one, too")
+    @Test("A name from the response is numbered too")
     func suggested() async throws {
         try await withOptionScene { origin, command in
             let disposition = "attachment%3b%20filename%3d%22f.bin%22"
@@ -47,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("A file that comes to exist before the end takes the name, and the download the next")
+    @Test("A file that appears before the end keeps the name, and the download takes the next one")
     func atTheEnd() async throws {
         try await withOptionScene { origin, command in
             let arguments = ["--json", "-s", "4", "--if-exists", "rename", "-o", "f.bin"]

@@ -2,9 +2,9 @@ import Foundation
 import Origin
 import Testing
 
-/// Files that a run writes besides the downloads, where something is in their way: the run ends all the same.
+/// Files that a run writes besides the downloads: an obstacle to them does not stop the run.
 @Suite struct SideFileTests {
-    @Test("The figures are not written to a pipe that no program reads, and the run ends and says so")
+    @Test("Figures are not written to a pipe without a reader, and the run ends and reports it")
     func statsWithoutReader() async throws {
         try await withOptionScene { origin, command in
             let arguments = ["--stats", "pipe", "-o", "f.bin", origin.url("/1M/f.bin")]
@@ -15,11 +15,11 @@ import Testing
         }
     }
 
-    @Test("The figures are written to a pipe that is read, to a file in place of what it held, and to standard error")
+    @Test("Figures are written to a pipe with a reader, to a file whose content they replace, and to standard error")
     func statsWritten() async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/1M/f.bin")
-            // Opened for both, so that it has a reader from the start.
+            // Opened for reading and writing, so that it has a reader from the start.
             let piped = try await command.run(
                 ["-q", "--stats", "pipe", "-o", "f.bin", url],
                 shell: #"mkfifo pipe; exec 3<>pipe; "$0" "$@" || exit; read -r line <&3; echo "$line""#)
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("A lock on the history that another program holds for ever holds up no run")
+    @Test("A lock on the history that another program holds blocks no run")
     func historyLocked() async throws {
         try await withOptionScene { origin, command in
             let arguments = ["-q", "--keep-history", "h.json", "-o", "f.bin", origin.url("/1M/f.bin")]

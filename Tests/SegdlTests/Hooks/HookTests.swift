@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("However a hook ends, the exit status is the download's, and what went wrong is said")
+    @Test("Any exit of a hook leaves the exit status to the download, and a failed hook is reported")
     func endings() async throws {
         let endings = [("exit 3", "status 3"), ("kill -9 $$", "signal 9"), ("true", ""), ("exec <&-", "")]
         for (hook, said) in endings {
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "What a hook prints goes to standard error, never among the events, and what it leaves running is not waited for"
+        "A hook's output goes to standard error, never among the events, and segdl does not wait for its background processes"
     )
     func output() async throws {
         try await withCommand { command in
@@ -72,7 +72,7 @@ import Testing
                 "/1k/a.bin")
             #expect(outcome.status == 0)
             #expect(outcome.errors.contains("said\n"))
-            // Standard input, output and error, and the directory that is listed: nothing of ours.
+            // Standard input, output and error, and the listed directory: no descriptor of segdl.
             #expect(outcome.errors.split(separator: "\n").last?.trimmingCharacters(in: .whitespaces) == "4")
             let isAllJSON = outcome.output.split(separator: "\n").allSatisfy { $0.hasPrefix("{") }
             #expect(isAllJSON)
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("An interrupted run runs no more hooks and ends the one that runs")
+    @Test("An interrupted run starts no more hooks and ends the running one")
     func interrupted() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// Returns once a process has ended, whoever may still have to wait for it: what a hook has started ends with it.
+    /// Returns once a process has ended, even if it is not reaped: a hook's children end with it.
     private static func waitForEnd(of process: Int32) async {
         while let text = FileManager.default.contents(atPath: "/proc/\(process)/stat").map({
             String(decoding: $0, as: UTF8.self)
@@ -137,13 +137,13 @@ import Testing
         }
     }
 
-    /// What the command has written to standard output so far.
+    /// The command's standard output so far.
     private static func output(in command: Segdl) -> String {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: command.directory)) ?? []
         return names.filter { $0.hasSuffix(".out") }.map { Self.text($0, in: command) }.joined()
     }
 
-    @Test("Facts that an event has not are not there, wherever the command was run from")
+    @Test("A variable whose value the event lacks is unset, even if the command inherited it")
     func inherited() async throws {
         try await withCommand { command in
             _ = try await Self.run(
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test("A hook that is no command is a usage error", arguments: ["", "  "])
+    @Test("An empty hook is a usage error", arguments: ["", "  "])
     func empty(hook: String) async throws {
         try await withCommand { command in
             let outcome = try await command.run("--on-complete", hook, "http://127.0.0.1/x")

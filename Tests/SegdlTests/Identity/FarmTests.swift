@@ -6,8 +6,8 @@ import Testing
     import Glibc
 #endif
 
-/// Several servers behind one name, which take turns with connections, and each of which has tags and dates of its own.
-@Suite("A farm whose nodes disagree")
+/// Several servers behind one name, which take turns with connections, each with tags and dates of its own.
+@Suite("A farm of nodes with different tags")
 struct FarmTests {
     private static let length: Int64 = 64 << 20
 
@@ -15,10 +15,10 @@ struct FarmTests {
         OriginContent(seed: seed).firstMismatch(inFileAt: command.path("f.bin"), length: Self.length) == nil
     }
 
-    /// Keys of the origin's URLs, and how many segments.
+    /// Keys of the origin's URLs, and the number of segments.
     private static let ways = ["", "&etag=none", "&etag=weak"].flatMap { keys in ["8", "auto"].map { (keys, $0) } }
 
-    @Test("about the tag, but has the same bytes, gives the file", arguments: ["1:1", "1:1:1"], Self.ways)
+    @Test("The file completes if the nodes have the same bytes", arguments: ["1:1", "1:1:1"], Self.ways)
     func sameBytes(nodes: String, way: (validators: String, segments: String)) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -30,7 +30,8 @@ struct FarmTests {
     }
 
     @Test(
-        "about the bytes too never gives a mixture: one node's file, or 10", arguments: ["1:2", "1:2:3", "1:1:2"],
+        "If the nodes have different bytes, the result is one node's file or exit 10, never a mixture",
+        arguments: ["1:2", "1:2:3", "1:1:2"],
         ["", "&etag=none"])
     func otherBytes(nodes: String, validators: String) async throws {
         try await withOrigin { origin in
@@ -46,7 +47,7 @@ struct FarmTests {
         }
     }
 
-    @Test("whose nodes all change for good is a change, found with few requests", arguments: ["1:1", "1:1:1"])
+    @Test("If all nodes change, the change is found with few requests", arguments: ["1:1", "1:1:1"])
     func changed(nodes: String) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -59,7 +60,7 @@ struct FarmTests {
         }
     }
 
-    @Test("that breaks off again and again still gives the file")
+    @Test("The file completes although connections keep breaking")
     func breaks() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -70,7 +71,7 @@ struct FarmTests {
         }
     }
 
-    @Test("is gone on with after a pause, whichever node is met first", arguments: ["1:1", "1:1:1"], [0, 1, 2])
+    @Test("A paused download resumes from any node", arguments: ["1:1", "1:1:1"], [0, 1, 2])
     func resumed(nodes: String, first: Int) async throws {
         let count = nodes.split(separator: ":").count
         guard first < count else { return }
@@ -78,7 +79,7 @@ struct FarmTests {
             try await withCommand { command in
                 let arguments = ["-s", "4", "-o", "f.bin", origin.url("/64M/f.bin?nodes=\(nodes)")]
                 let kept = try await command.interrupt(["--limit-rate", "8M"] + arguments, after: 16 << 20)
-                // Connections of others pass until it is that node's turn.
+                // Uses up the connections of other nodes until it is this node's turn.
                 while origin.log.snapshot().connectionsCount % count != first {
                     let other = try await command.run(
                         "-q", "-s", "1", "--if-exists", "overwrite", "-o", "other", origin.url("/1k/x"))

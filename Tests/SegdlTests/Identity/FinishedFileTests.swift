@@ -6,10 +6,10 @@ import Testing
     import Glibc
 #endif
 
-/// A file is there, and another URL is asked for in its place that sends the same tag and length.
+/// A finished file, and another URL for the same destination that has the same tag and length.
 @Suite("A finished file and another URL with the same tag", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct FinishedFileTests {
-    /// `a` is the first file, whole; `body` asks for the second.
+    /// `a` is the first file, complete; `body` requests the second.
     private static func run(_ body: (Nginx, Segdl) async throws -> Void) async throws {
         try await TwoFiles.run { nginx, command in
             let first = try await command.run("-q", "-o", "a", nginx.url("part1.bin"))
@@ -18,7 +18,7 @@ struct FinishedFileTests {
         }
     }
 
-    @Test("are two files: the second one is fetched and replaces the first", arguments: ["1", "4", "auto"])
+    @Test("The second file is fetched and replaces the first", arguments: ["1", "4", "auto"])
     func replaced(segments: String) async throws {
         try await Self.run { nginx, command in
             let second = try await command.run("--json", "-s", segments, "-o", "a", nginx.url("part2.bin"))
@@ -28,7 +28,7 @@ struct FinishedFileTests {
         }
     }
 
-    @Test("keep the first one whole until the second is complete, also where that is interrupted")
+    @Test("The first file stays complete until the second is, also after an interruption")
     func interrupted() async throws {
         try await Self.run { nginx, command in
             try nginx.nearlyStop(true)
@@ -36,7 +36,7 @@ struct FinishedFileTests {
                 process in
                 await command.waitForBytes(writtenBy: process, 1_500_000)
                 let isFirst = command.holds("a", TwoFiles.one)
-                #expect(isFirst, "while the second one is fetched")
+                #expect(isFirst, "while the second file is fetched")
                 kill(process, SIGINT)
             }
             #expect(outcome.status == 130 && command.holds("a", TwoFiles.one), "\(outcome)")
@@ -46,7 +46,7 @@ struct FinishedFileTests {
         }
     }
 
-    @Test("keep the first one whole where the second cannot be fetched")
+    @Test("The first file stays complete if the second cannot be fetched")
     func failed() async throws {
         try await Self.run { nginx, command in
             try nginx.nearlyStop(true)
@@ -60,7 +60,7 @@ struct FinishedFileTests {
         }
     }
 
-    @Test("are 12 and left alone where the lengths differ")
+    @Test("With different lengths the result is exit 12, and the first file stays")
     func otherLength() async throws {
         try await Self.run { nginx, command in
             try nginx.serve(Array(TwoFiles.other.dropLast()), as: "part2.bin", at: TwoFiles.date)
@@ -70,7 +70,7 @@ struct FinishedFileTests {
         }
     }
 
-    @Test("do not make the same URL cost more than one conditional request without a body")
+    @Test("The same URL costs one conditional request without a body")
     func sameURL() async throws {
         try await Self.run { nginx, command in
             let before = nginx.requests.count

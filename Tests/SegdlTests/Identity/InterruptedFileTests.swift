@@ -6,13 +6,13 @@ import Testing
     import Glibc
 #endif
 
-/// A part of one file is there, and another URL is asked for in its place that sends the same tag and length.
+/// A part of one file, and another URL for the same destination that has the same tag and length.
 @Suite("A part and another URL with the same tag", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct InterruptedFileTests {
     enum Way: String, CaseIterable, Sendable {
         case plain, overwrite, resume, list
 
-        /// The command that asks for a URL to `a`.
+        /// The command that requests a URL to `a`.
         func arguments(_ url: String, _ command: Segdl) throws -> [String] {
             switch self {
             case .plain: return ["-s", "4", "-o", "a", url]
@@ -28,7 +28,7 @@ struct InterruptedFileTests {
     /// `resume --json`, not `--json resume`: a subcommand comes first.
     private static func reporting(_ arguments: [String]) -> [String] { arguments + ["--json"] }
 
-    @Test("are never spliced: the file is the second one's, whole", arguments: Way.allCases)
+    @Test("The two files are never mixed: the result is the second one, complete", arguments: Way.allCases)
     func different(way: Way) async throws {
         try await TwoFiles.run { nginx, command in
             try await nginx.interrupt(command, ["-s", "4", "-o", "a", nginx.url("part1.bin")])
@@ -38,7 +38,7 @@ struct InterruptedFileTests {
         }
     }
 
-    @Test("are one file where their bytes are equal, and only the rest is fetched", arguments: Way.allCases)
+    @Test("If their bytes are equal only the rest is fetched", arguments: Way.allCases)
     func same(way: Way) async throws {
         try await TwoFiles.run(second: .same) { nginx, command in
             let kept = try await nginx.interrupt(command, ["-s", "4", "-o", "a", nginx.url("part1.bin")])
@@ -50,7 +50,7 @@ struct InterruptedFileTests {
         }
     }
 
-    @Test("are never spliced either where the second run is interrupted as well, and the third goes on")
+    @Test("The files are not mixed either if the second run is interrupted too, and the third completes")
     func twice() async throws {
         try await TwoFiles.run { nginx, command in
             try await nginx.interrupt(command, ["-s", "4", "-o", "a", nginx.url("part1.bin")])
@@ -61,7 +61,9 @@ struct InterruptedFileTests {
         }
     }
 
-    @Test("on another host, with one date and length and no tag, are never spliced", arguments: TwoFiles.Bytes.allCases)
+    @Test(
+        "On another host, with equal date and length and no tag, files are not mixed",
+        arguments: TwoFiles.Bytes.allCases)
     func otherHost(bytes: TwoFiles.Bytes) async throws {
         try await TwoFiles.run(Nginx.Settings(hosts: 2, hasTags: false), second: bytes) { nginx, command in
             let kept = try await nginx.interrupt(command, ["-s", "4", "-o", "a", nginx.url("part1.bin")])

@@ -6,16 +6,16 @@ import Testing
     import Glibc
 #endif
 
-/// Bytes that are there and can be proved to be right, though nothing names their version.
+/// Bytes on disk that can be verified, although no validator identifies their version.
 @Suite("Progress without a validator, or with a manifest of a later version")
 struct KeptProgressTests {
     private static let length: Int64 = 32 << 20
     private static let path = "/32M/f.bin"
     private static let query = "?etag=none&last-modified=none&stall-after=7M:4"
 
-    /// `f.bin` is interrupted, and the first bytes of its part are damaged.
+    /// Interrupts `f.bin` and damages the first bytes of its part.
     ///
-    /// - Returns: how many bytes are missing then.
+    /// - Returns: The number of missing bytes.
     private static func damaged(_ origin: Origin, _ command: Segdl, _ arguments: [String]) async throws -> Int64 {
         let kept = try await command.interrupt(arguments, after: 27 << 20)
         let part = try FileHandle(forUpdating: URL(fileURLWithPath: command.path("f.bin.segdl-part")))
@@ -24,7 +24,7 @@ struct KeptProgressTests {
         return Self.length - Int64(kept) + 1 << 20
     }
 
-    @Test("A gap at the beginning costs the gap and a comparison, no more", arguments: ["get", "resume"])
+    @Test("A gap at the beginning costs the gap and a comparison", arguments: ["get", "resume"])
     func gap(way: String) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -42,7 +42,7 @@ struct KeptProgressTests {
         }
     }
 
-    @Test("A gap at the beginning of a file that is another one now never makes a mixture")
+    @Test("A gap at the beginning of a file that has changed never leads to a mixture")
     func otherBytes() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -59,7 +59,7 @@ struct KeptProgressTests {
     }
 
     @Test(
-        "A manifest of a later version is 14, and it and its part stay as they are",
+        "A manifest of a later version is exit 14, and it and its part stay unchanged",
         arguments: ["get", "overwrite", "restart", "resume", "status"])
     func laterVersion(way: String) async throws {
         try await withOrigin { origin in

@@ -2,10 +2,10 @@ import Foundation
 import Origin
 import Testing
 
-/// One URL that leads to one file, and after a pause to another with the same tag.
+/// A URL that redirects to one file, and after a pause to another with the same tag.
 @Suite("A redirect that moves during a pause", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct MovedRedirectTests {
-    /// Where `/latest` leads depends on whether there is a file `switch`.
+    /// The target of `/latest` depends on whether the file `switch` exists.
     private static let settings = Nginx.Settings(
         locations: """
             location = /latest {
@@ -15,7 +15,7 @@ struct MovedRedirectTests {
             """)
 
     @Test(
-        "gives the file it leads to now, and is gone on with where that has the same bytes",
+        "The result is the new target's file, and the part is resumed if the bytes are the same",
         arguments: TwoFiles.Bytes.allCases, ["get", "resume"])
     func moved(bytes: TwoFiles.Bytes, way: String) async throws {
         try await TwoFiles.run(Self.settings, second: bytes) { nginx, command in
@@ -30,7 +30,7 @@ struct MovedRedirectTests {
         }
     }
 
-    @Test("and has finished before gives the file it leads to now")
+    @Test("After a finished download the new target's file is fetched")
     func finished() async throws {
         try await TwoFiles.run(Self.settings) { nginx, command in
             let first = try await command.run("-o", "a", nginx.url("latest"))
@@ -41,7 +41,7 @@ struct MovedRedirectTests {
         }
     }
 
-    @Test("not at all costs no comparison: it is gone on with by its tag")
+    @Test("With an unmoved redirect the part is resumed by its tag, without a comparison")
     func unmoved() async throws {
         try await TwoFiles.run(Self.settings) { nginx, command in
             let kept = try await nginx.interrupt(command, ["-s", "4", "-o", "a", nginx.url("latest")])

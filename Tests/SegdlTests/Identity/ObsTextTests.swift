@@ -6,11 +6,11 @@ import Testing
     import Glibc
 #endif
 
-/// Fields with bytes that are not UTF-8, such as servers of the Latin-1 age send.
+/// Fields with bytes that are not UTF-8, as old Latin-1 servers send them.
 @Suite("Fields that are not UTF-8")
 struct ObsTextTests {
     @Test(
-        "A tag with such bytes is a tag: a resume fetches the rest, and a finished file is asked for with a condition")
+        "A tag with such bytes is valid: a resume fetches the rest, and a finished file is revalidated")
     func tag() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -24,7 +24,7 @@ struct ObsTextTests {
                 #expect(resumed.status == 0 && resumed.verifiedBy == "etag", "\(resumed)")
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: command.path("f.bin"), length: 16 << 20) == nil)
                 #expect(origin.log.snapshot().requests.map(\.range) == ["bytes=\(kept)-"])
-                // As the origin reads it, which is as text: one byte that is none.
+                // As the origin decodes it: an invalid byte becomes the replacement character.
                 #expect(origin.log.snapshot().requests.first?.ifRange == "\"caf\u{FFFD}\"")
                 let again = try await command.run(arguments)
                 #expect(again.status == 0 && origin.log.snapshot().requests.map(\.status) == [206, 304], "\(again)")
@@ -45,7 +45,7 @@ struct ObsTextTests {
         }
     }
 
-    @Test("Bodies with the end of a head in them come as they are", arguments: ["1", "8"])
+    @Test("Bodies with the end of a head in them are unchanged", arguments: ["1", "8"])
     func body(segments: String) async throws {
         try await withOrigin { origin in
             try await withCommand { command in

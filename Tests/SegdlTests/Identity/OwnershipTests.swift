@@ -6,12 +6,12 @@ import Testing
     import Glibc
 #endif
 
-/// Files beside the destination that somebody else put there, or can write to.
-@Suite("A part, manifest or finished file in somebody else's hands")
+/// Files beside the destination that another user created or can write to.
+@Suite("A part, manifest or finished file that others own or can write to")
 struct OwnershipTests {
     private static let stranger: uid_t = 12_345
 
-    /// What makes a file one that is not only ours.
+    /// The owner or permissions that make a file untrusted.
     enum Hands: String, CaseIterable, Sendable {
         case stranger, group, everybody
 
@@ -25,7 +25,7 @@ struct OwnershipTests {
             try #require(isTaken)
         }
 
-        /// What a message says of it.
+        /// What the message contains.
         var words: String {
             switch self {
             case .stranger: "\(OwnershipTests.stranger)"
@@ -34,11 +34,11 @@ struct OwnershipTests {
             }
         }
 
-        /// Only root can give files away.
+        /// Only root can change a file's owner.
         static var possible: [Hands] { geteuid() == 0 ? Self.allCases : [.group, .everybody] }
     }
 
-    /// The command ends with 12 and the reason before anything is requested or written.
+    /// Checks that the command ends with 12 and the reason, before any request or write.
     private static func expectRefused(
         _ origin: Origin, _ command: Segdl, _ words: String, _ ways: [[String]]
     ) async throws {
@@ -55,7 +55,7 @@ struct OwnershipTests {
     }
 
     @Test(
-        "A planted part and manifest in a directory all may write to are refused", arguments: Hands.possible,
+        "A planted part and manifest in a world-writable directory are refused", arguments: Hands.possible,
         [["f.bin.segdl", "f.bin.segdl-part"], ["f.bin.segdl"], ["f.bin.segdl-part"]])
     func planted(hands: Hands, names: [String]) async throws {
         try await withOrigin { origin in
@@ -75,7 +75,8 @@ struct OwnershipTests {
     }
 
     @Test(
-        "An empty part that others can write to is refused: they could go on to write to it", arguments: Hands.possible)
+        "An empty part that others can write to is refused, because they could write to it later",
+        arguments: Hands.possible)
     func emptyPart(hands: Hands) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -88,7 +89,9 @@ struct OwnershipTests {
         }
     }
 
-    @Test("A finished file with our attribute is refused once it is not only ours", arguments: Hands.possible)
+    @Test(
+        "A finished file with segdl's attribute is refused if others own it or can write to it",
+        arguments: Hands.possible)
     func finished(hands: Hands) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -100,7 +103,7 @@ struct OwnershipTests {
         }
     }
 
-    @Test("A part that is a link to a file of ours is never written through")
+    @Test("A part that is a hard link to a file of the user is never written through")
     func link() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -113,7 +116,7 @@ struct OwnershipTests {
     }
 
     @Test(
-        "Files of our own are gone on with whatever the umask they were made under",
+        "The user's own files are resumed under any umask",
         arguments: ["000", "002", "022", "077"])
     func umask(mask: String) async throws {
         try await withOrigin { origin in
@@ -129,7 +132,7 @@ struct OwnershipTests {
                 let second = try await command.run(arguments, shell: shell)
                 #expect(second.status == 0, "\(second)")
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: command.path("f.bin"), length: 8 << 20) == nil)
-                // The file has the permissions that the mask grants, but that others may not write to it: so it is believed again.
+                // The mode is 0644 restricted by the umask: others cannot write to the file, so that it stays trusted.
                 let permissions = try FileManager.default.attributesOfItem(atPath: command.path("f.bin"))[
                     .posixPermissions]
                 let granted = try #require(Int(mask, radix: 8))

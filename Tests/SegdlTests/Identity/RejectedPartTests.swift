@@ -6,12 +6,12 @@ import Testing
     import Glibc
 #endif
 
-/// Bytes that a digest has refused, and are still there.
-@Suite("A part that a digest refused", .enabled(if: Nginx.path != nil, "nginx is not installed"))
+/// A part whose digest did not match.
+@Suite("A part whose digest did not match", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct RejectedPartTests {
     private static let wrong = "sha256=" + String(repeating: "0", count: 64)
 
-    /// `a` was refused; `body` asks for it again.
+    /// `a` was rejected; `body` requests it again.
     private static func run(_ body: (Nginx, Segdl) async throws -> Void) async throws {
         try await TwoFiles.run { nginx, command in
             let refused = try await command.run("--checksum", Self.wrong, "-o", "a", nginx.url("part1.bin"))
@@ -20,7 +20,7 @@ struct RejectedPartTests {
         }
     }
 
-    @Test("is never taken for another URL's file, which is fetched whole")
+    @Test("It is not used for another URL's file, which is fetched completely")
     func otherURL() async throws {
         try await Self.run { nginx, command in
             let outcome = try await command.run("--json", "-o", "a", nginx.url("part2.bin"))
@@ -29,7 +29,7 @@ struct RejectedPartTests {
         }
     }
 
-    @Test("is refused again where it is resumed from another URL, for the manifest keeps the digest")
+    @Test("It is rejected again when resumed from another URL, because the manifest keeps the digest")
     func resumed() async throws {
         try await Self.run { nginx, command in
             let outcome = try await command.run("resume", "--url", nginx.url("part2.bin"), "a")
@@ -37,7 +37,7 @@ struct RejectedPartTests {
         }
     }
 
-    @Test("is never accepted without a digest at its own URL: it is 9 again, or fetched anew")
+    @Test("It is never accepted without a digest at its own URL: the result is exit 9 again, or a new download")
     func ownURL() async throws {
         try await Self.run { nginx, command in
             let outcome = try await command.run("--json", "-o", "a", nginx.url("part1.bin"))
@@ -50,7 +50,7 @@ struct RejectedPartTests {
         }
     }
 
-    @Test("of verify --repair is never taken for another URL's file")
+    @Test("A part of verify --repair is not used for another URL's file")
     func repaired() async throws {
         try await TwoFiles.run { nginx, command in
             let first = try await command.run("-q", "-o", "a", nginx.url("part1.bin"))
@@ -63,7 +63,8 @@ struct RejectedPartTests {
             let repaired = try await command.run("verify", "--repair", "a", nginx.url("part2.bin"))
             #expect(repaired.status != 0, "\(repaired)")
             #expect(!command.exists("a") || command.bytes("a") == damaged, "\(repaired)")
-            // The manifest still says which file is repaired: the other one is refused until that is given up.
+            // The manifest still names the file under repair: another file is refused until the user discards the
+            // repair.
             let outcome = try await command.run("--json", "-o", "a", nginx.url("part2.bin"))
             #expect([9, 10].contains(outcome.status) && !command.exists("a"), "\(outcome)")
             let anew = try await command.run("--json", "-c", "no", "-o", "a", nginx.url("part2.bin"))

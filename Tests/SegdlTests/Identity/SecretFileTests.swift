@@ -6,8 +6,8 @@ import Testing
     import Glibc
 #endif
 
-/// Files that say what is sent to servers, in the hands of somebody else.
-@Suite("A netrc or configuration file that somebody else could have written")
+/// Files with credentials that others own or can write to.
+@Suite("A netrc or configuration file that others could have written")
 struct SecretFileTests {
     enum Kind: String, CaseIterable, Sendable { case netrc, configuration }
 
@@ -15,7 +15,7 @@ struct SecretFileTests {
         .netrc: "machine localhost login name password word\n", .configuration: "header = Authorization: word\n",
     ]
 
-    /// Runs the command with such a file, as it is after `prepare`.
+    /// Runs the command with such a file, after `prepare` has changed it.
     private static func run(
         _ kind: Kind, _ text: String? = nil, _ prepare: (String) throws -> Void,
         _ check: (Origin, Segdl, Segdl.Outcome) throws -> Void
@@ -36,7 +36,7 @@ struct SecretFileTests {
         }
     }
 
-    /// It ended before anything was asked for, with these words.
+    /// Checks that the command ended before any request, with these words.
     private static func expectRefused(_ origin: Origin, _ command: Segdl, _ outcome: Segdl.Outcome, _ words: [String]) {
         #expect(outcome.status == 12 && outcome.errors.contains("error[exists]"), "\(outcome)")
         for word in words { #expect(outcome.errors.contains(word), "\(outcome)") }
@@ -45,7 +45,7 @@ struct SecretFileTests {
     }
 
     @Test(
-        "writable by its group or others is refused before anything is requested, with the bits and the remedy",
+        "A file writable by its group or others is refused before any request, with the mode and the remedy",
         arguments: Kind.allCases,
         [(0o620, "its group"), (0o602, "others"), (0o666, "its group and others")] as [(mode_t, String)])
     func writable(kind: Kind, access: (mode: mode_t, writers: String)) async throws {
@@ -62,8 +62,8 @@ struct SecretFileTests {
     }
 
     @Test(
-        "owned by another user is refused, and the message says whose it is",
-        .enabled(if: geteuid() == 0, "it takes root"),
+        "A file of another user is refused, and the message names the owner",
+        .enabled(if: geteuid() == 0, "it needs root"),
         arguments: Kind.allCases)
     func foreign(kind: Kind) async throws {
         try await Self.run(kind) { path in
@@ -73,7 +73,7 @@ struct SecretFileTests {
         }
     }
 
-    @Test("is used once only its owner can write to it", arguments: Kind.allCases)
+    @Test("A file that only its owner can write to is used", arguments: Kind.allCases)
     func own(kind: Kind) async throws {
         try await Self.run(kind) { path in
             try #require(chmod(path, 0o600) == 0)
@@ -86,12 +86,12 @@ struct SecretFileTests {
         }
     }
 
-    @Test("is used whoever can write to it if it is a configuration file without secrets")
+    @Test("A configuration file without secrets is used with any permissions")
     func withoutSecrets() async throws {
         try await Self.run(.configuration, "user-agent = me/1\nuser = name\n") { path in
             try #require(chmod(path, 0o666) == 0)
         } _: { origin, command, outcome in
-            // The name alone is no secret; the password is asked for at a terminal, of which there is none.
+            // The name alone is not a secret; the password would be read from a terminal, and there is none.
             #expect(outcome.status != 12, "\(outcome)")
         }
         try await Self.run(.configuration, "user-agent = me/1\n") { path in

@@ -2,7 +2,7 @@ import Foundation
 import Origin
 import Testing
 
-/// Two URLs in one command that suggest one name and send one tag.
+/// Two URLs of one command that suggest the same name and send the same tag.
 @Suite("Two URLs that suggest the same name", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct SuggestedNameTests {
     private static func run(_ body: (Nginx, Segdl) async throws -> Void) async throws {
@@ -16,7 +16,7 @@ struct SuggestedNameTests {
         try await TwoFiles.run(settings, body)
     }
 
-    @Test("are two files: the second is 12, the first is left alone", arguments: ["1", "2"])
+    @Test("The second file is exit 12, and the first is left unchanged", arguments: ["1", "2"])
     func refused(filesAtOnce: String) async throws {
         try await Self.run { nginx, command in
             let outcome = try await command.run(
@@ -33,7 +33,7 @@ struct SuggestedNameTests {
         }
     }
 
-    @Test("are both there where the second is renamed", arguments: ["1", "2"])
+    @Test("With --if-exists rename both files are there", arguments: ["1", "2"])
     func renamed(filesAtOnce: String) async throws {
         try await Self.run { nginx, command in
             let outcome = try await command.run(

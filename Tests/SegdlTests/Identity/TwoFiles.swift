@@ -2,24 +2,24 @@ import Foundation
 import Origin
 import Testing
 
-/// Two files that nothing but their bytes tells apart: of one length and one date, from which nginx makes one tag.
+/// Two files that differ only in their bytes: equal length and date, from which nginx makes equal tags.
 enum TwoFiles {
     static let length = 12 << 20
     static let one = OriginContent(seed: 21).bytes(0..<Int64(length))
     static let other = OriginContent(seed: 22).bytes(0..<Int64(length))
     static let date = Date(timeIntervalSince1970: 1_700_000_000)
 
-    /// What may be fetched twice to compare it.
+    /// The bytes that may be fetched twice for a comparison.
     static let overlapMax = 2 << 20
 
-    /// Where the second file is.
+    /// Whether the second file has the same bytes.
     enum Bytes: String, CaseIterable, Sendable {
         case same, different
 
         var content: [UInt8] { self == .same ? TwoFiles.one : TwoFiles.other }
     }
 
-    /// Runs `body` with nginx that serves both, as `part1.bin` and `part2.bin`.
+    /// Runs `body` with an nginx that serves both, as `part1.bin` and `part2.bin`.
     static func run(
         _ settings: Nginx.Settings = .init(), second: Bytes = .different, _ body: (Nginx, Segdl) async throws -> Void
     ) async throws {
@@ -32,7 +32,7 @@ enum TwoFiles {
 }
 
 extension Nginx {
-    /// Writes a file that one of its hosts serves, with the date it has.
+    /// Writes a file that one of its hosts serves, with this date.
     func serve(_ content: [UInt8], as name: String, host: Int = 1, at date: Date) throws {
         let path = self.path(name, host: host)
         try FileManager.default.createDirectory(
@@ -51,12 +51,13 @@ extension Segdl {
     /// Whether a file has this content, byte for byte.
     func holds(_ name: String, _ content: [UInt8]) -> Bool { self.bytes(name) == Data(content) }
 
-    /// Runs the command and interrupts it once it has written so much of what cannot come to its end.
+    /// Runs the command on a resource that cannot complete, and interrupts it after it has written this number of
+    /// bytes.
     ///
-    /// - Returns: how many bytes of the file it kept.
+    /// - Returns: The number of bytes it kept.
     @discardableResult
     func interrupt(_ arguments: [String], after count: Int = 1_500_000) async throws -> Int {
-        // Beside it, not from here: this process may be busy with other tests for seconds.
+        // In the shell, not from here: this process may be busy with other tests for seconds.
         let outcome = try await self.run(
             ["--json"] + arguments,
             shell: #"""
@@ -69,7 +70,7 @@ extension Segdl {
         return try #require(outcome.event("paused")?["bytes_done"] as? Int, "\(outcome)")
     }
 
-    /// All names in the directory and what they hold.
+    /// All names in the directory with their contents.
     func contents() throws -> [String: Data] {
         let names = try FileManager.default.contentsOfDirectory(atPath: self.directory)
         return Dictionary(uniqueKeysWithValues: names.map { ($0, self.bytes($0) ?? Data()) })
@@ -77,9 +78,9 @@ extension Segdl {
 }
 
 extension Nginx {
-    /// Interrupts the command, which has four connections, with a sixth of the file.
+    /// Interrupts the command, which has four connections, after a sixth of the file.
     ///
-    /// - Returns: how many bytes of the file it kept.
+    /// - Returns: The number of bytes it kept.
     @discardableResult
     func interrupt(_ command: Segdl, _ arguments: [String]) async throws -> Int {
         try self.nearlyStop(true)
@@ -90,7 +91,7 @@ extension Nginx {
 }
 
 extension Segdl.Outcome {
-    /// Bytes of bodies that the file took in this run.
+    /// Bytes of bodies fetched for the file in this run.
     var bytesFetched: Int? { self.event("completed")?["bytes_fetched"] as? Int }
 
     var verifiedBy: String? { self.event("completed")?["verified_by"] as? String }

@@ -6,10 +6,10 @@ import Testing
     import Glibc
 #endif
 
-/// What asking for the same URL again costs.
+/// The cost of requesting the same URL again.
 @Suite("The same URL again")
 struct UnchangedCostTests {
-    @Test("A resume asks for the missing bytes and nothing else", arguments: ["get", "resume"])
+    @Test("A resume requests the missing bytes and nothing else", arguments: ["get", "resume"])
     func oneSegment(way: String) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -27,7 +27,7 @@ struct UnchangedCostTests {
         }
     }
 
-    @Test("A resume in segments fetches the missing bytes, and no more than what is on its way where a segment is cut")
+    @Test("A resume in segments fetches the missing bytes, and at most the bytes in flight where a segment is cut")
     func fourSegments() async throws {
         try await withOrigin { origin in
             try await withCommand { command in

@@ -6,15 +6,15 @@ import Testing
     import Glibc
 #endif
 
-/// What a server says of a version, in a form that no grammar has.
-@Suite("Validators that do not parse")
+/// Validators in a form that no grammar allows.
+@Suite("Malformed validators")
 struct UnparsableValidatorTests {
     /// A validator before and after a change, as keys of the origin's URLs.
     struct Change: Sendable, CustomTestStringConvertible {
         let name: String
         let before: String
         let after: String
-        /// What a file is verified by whose validator stays.
+        /// What a file with an unchanged validator is verified by.
         var proof = "none"
 
         var testDescription: String { self.name }
@@ -41,7 +41,7 @@ struct UnparsableValidatorTests {
         Self.tags(
             "two fields of which the second changes", "%220%22%0d%0aETag:%20%221%22", "%220%22%0d%0aETag:%20%222%22"),
         Self.tags("an empty field, then a value", "", "v1"),
-        // These parse.
+        // These are well formed.
         Self.tags("obs-text", "%22caf%e9%22", "%22caf%e8%22", proof: "etag"),
         Self.tags("Latin-1, then UTF-8", "%22caf%e9%22", "%22caf%c3%a9%22", proof: "etag"),
         Self.dates("ISO 8601", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"),
@@ -53,7 +53,7 @@ struct UnparsableValidatorTests {
             "Mon,%2001%20Jan%202024%2000:00:00%20GMT%0d%0aLast-Modified:%202"),
     ]
 
-    @Test("that differ in mid-run are a change: 10, and no file under the final name", arguments: Self.changes)
+    @Test("A difference during a run is a change: exit 10, and no file with the final name", arguments: Self.changes)
     func whileRunning(change: Change) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -65,7 +65,7 @@ struct UnparsableValidatorTests {
         }
     }
 
-    @Test("that differ after a pause are a change: 10, and the part is as it was", arguments: Self.changes)
+    @Test("A difference after a pause is a change: exit 10, and the part is unchanged", arguments: Self.changes)
     func whilePaused(change: Change) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -84,7 +84,7 @@ struct UnparsableValidatorTests {
     }
 
     @Test(
-        "that differ while it is handed on are a change: 10, and what was handed on is the first file's",
+        "A difference while writing to standard output is a change: exit 10, and the output is of the first file",
         arguments: Self.changes)
     func handedOn(change: Change) async throws {
         try await withOrigin { origin in
@@ -93,7 +93,7 @@ struct UnparsableValidatorTests {
                 let outcome = try await command.run(["-s", "4", "-o", "-", url], shell: #""$0" "$@" > out"#)
                 #expect(outcome.status == 10, "\(outcome)")
                 let out = try #require(command.bytes("out"))
-                // Not two lengths of bytes in one expectation: it would look for all differences.
+                // One Boolean, because an expectation on two long byte arrays would compute all their differences.
                 let isFirst =
                     OriginContent(seed: 1).firstMismatch(inFileAt: command.path("out"), length: Int64(out.count)) == nil
                 #expect(isFirst)
@@ -101,7 +101,7 @@ struct UnparsableValidatorTests {
         }
     }
 
-    @Test("that stay the same are no obstacle, and prove nothing", arguments: Self.changes)
+    @Test("Equal malformed validators allow the download, and prove nothing", arguments: Self.changes)
     func unchanged(change: Change) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -115,7 +115,7 @@ struct UnparsableValidatorTests {
     }
 
     @Test(
-        "that stay the same across a pause do not splice what has changed without them",
+        "Equal malformed validators across a pause do not lead to a mixture if the file has changed",
         arguments: Self.changes.filter { $0.proof == "none" })
     func silentChange(change: Change) async throws {
         try await withOrigin { origin in

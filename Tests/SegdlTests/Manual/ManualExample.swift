@@ -1,17 +1,17 @@
 import Foundation
 import Testing
 
-/// One command of the manual page's examples, as it stands there.
+/// One command of the manual page's examples.
 struct ManualExample: Sendable, CustomTestStringConvertible {
-    /// For the shell, over one line or more.
+    /// A shell command, of one line or more.
     var text: String
 
-    /// The exit status that is written behind it, or that of success.
+    /// The exit status in the comment after it; by default success.
     var status: Int32 {
         self.text.firstMatch(of: /# exit status (?<status>\d+)$/).flatMap { Int32($0.output.status) } ?? 0
     }
 
-    /// The words before any `=`, as far as options are concerned.
+    /// Its words; options without `=` and value.
     var words: [Substring] {
         self.text.split(whereSeparator: \.isWhitespace).map { $0.hasPrefix("--") ? $0.prefix { $0 != "=" } : $0 }
     }
@@ -25,7 +25,7 @@ struct ManualExample: Sendable, CustomTestStringConvertible {
         return Self.examples(in: page ?? "")
     }()
 
-    /// What stands in displays of the section of examples.
+    /// The commands in the displays of the examples section.
     static func examples(in page: String) -> [ManualExample] {
         var examples: [ManualExample] = []
         var (isInSection, isInDisplay, isContinued) = (false, false, false)
@@ -37,7 +37,7 @@ struct ManualExample: Sendable, CustomTestStringConvertible {
             } else if line == ".Ed" {
                 isInDisplay = false
             } else if isInSection, isInDisplay {
-                // The page's language has its own use for a backslash.
+                // Backslashes are escaped in the page's source.
                 let text = line.replacing(#"\e"#, with: #"\"#)
                 if isContinued {
                     examples[examples.count - 1].text += "\n" + text

@@ -1,16 +1,16 @@
 import Testing
 
-/// The manual page's examples, run as they stand there.
+/// Runs the manual page's examples.
 @Suite("Examples of the manual")
 struct ManualExampleTests {
-    @Test("An example does what the manual says of it", arguments: ManualExample.all)
+    @Test("An example has the result that the manual states", arguments: ManualExample.all)
     func example(_ example: ManualExample) async throws {
         let outcome = try await ManualScene.run(example)
         #expect(outcome.status == example.status, "\(outcome)")
         #expect(outcome.errors.contains("segdl: error[") == (example.status != 0), "\(outcome)")
     }
 
-    @Test("Every option is in an example, or its opposite is")
+    @Test("Every option or its opposite is in an example")
     func options() async throws {
         let words = Set(ManualExample.all.flatMap(\.words).map { String($0) })
         #expect(ManualExample.all.allSatisfy { $0.words.first == "segdl" })
@@ -22,7 +22,7 @@ struct ManualExampleTests {
         }
     }
 
-    @Test("Examples are what stands in displays of their section, over one line or more")
+    @Test("Examples are the commands in the displays of their section, of one line or more")
     func parsing() {
         let page = #"""
             .Sh SYNOPSIS

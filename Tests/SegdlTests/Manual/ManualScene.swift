@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Origin
 
-/// The world in which the manual's examples mean something: its servers are two origins, its files are there.
+/// The environment of the manual's examples: two origins as servers, and the files that examples use.
 struct ManualScene {
     let plain: Origin
     let secure: Origin
@@ -10,11 +10,11 @@ struct ManualScene {
 
     /// Longer than the 1 MiB that an example allows.
     private static let size = "2M"
-    /// Of the origin's first 2 MiB, by sha256sum; an example has it, too.
+    /// The SHA-256 of the origin's first 2 MiB, which an example uses too.
     private static let digest = "5bc3146930b4831f7e6d5cd538919e3c5da964702131de80bd84b915eb3f8626"
 
     static func run(_ example: ManualExample) async throws -> Segdl.Outcome {
-        // -6 is for the second address.
+        // -6 needs the second address.
         try await withOrigin(.init(hosts: ["127.0.0.1", "::1"])) { plain in
             try await withOrigin(.init(tls: true)) { secure in
                 try await withCommand { command in
@@ -29,7 +29,7 @@ struct ManualScene {
         }
     }
 
-    // MARK: What is there
+    // MARK: Files
 
     private func writeFiles() throws {
         for name in ["isos", "certs"] {
@@ -47,7 +47,7 @@ struct ManualScene {
             "list.json": #"{"list": [{"path": "a.iso", "name": "first.iso"}]}"#,
             "SHA256SUMS": Self.sums, "netrc": login, ".netrc": login,
             "cookies.txt": "127.0.0.1\tFALSE\t/\tFALSE\t0\tname\tvalue\n",
-            // As `openssl rehash` names it.
+            // The name that `openssl rehash` gives.
             "ca.pem": Origin.certificateAuthorityPEM, "certs/b6cf7875.0": Origin.certificateAuthorityPEM,
             "me.pem": OriginCertificates.client, "me.key": OriginCertificates.clientKey,
         ]
@@ -56,7 +56,7 @@ struct ManualScene {
 
     private static let sums = "\(Self.digest) *file.iso\n"
 
-    /// What an example works with: interrupted downloads, or a file that is finished, or damaged since.
+    /// Prepares an example: interrupted downloads, or a finished or damaged file.
     private func fetch(for example: ManualExample) async throws {
         let subcommand = example.words.dropFirst().first ?? ""
         if ["resume", "status", "du", "gc"].contains(subcommand) {
@@ -73,12 +73,12 @@ struct ManualScene {
         }
     }
 
-    // MARK: Where it is
+    // MARK: Addresses
 
-    /// An example with this scene's servers, ports and interface for those it names.
+    /// An example with this environment's servers, ports and interface.
     private func script(_ text: String) -> String {
         let isSecure = ["--cacert", "--capath", "--insecure"].contains { text.contains($0) }
-        // A host that somebody else finds keeps its name.
+        // A host that --resolve or a proxy resolves keeps its name.
         let server =
             if text.contains("--resolve") {
                 "http://example.org:\(self.plain.port)"

@@ -11,15 +11,16 @@ struct NginxBudgetTests {
         let length: Int64
     }
 
-    /// Of lengths that are mixed, and spread over three hosts.
+    /// Files of mixed lengths on three hosts.
     private static let files: [File] = (0..<12).map { number in
         let halves = 1 + number * 5 % 12
         return File(name: "f\(number).bin", host: number % 3 + 1, length: Int64(halves) << 19)
     }
 
-    /// Serves the files under limits of nginx's own, fetches them with six connections, three a host, and returns what it says.
+    /// Serves the files with nginx's own limits, fetches them with six connections, three per host, and returns the
+    /// log.
     private func fetch(allowing max: (all: Int, host: Int)) async throws -> (outcome: Segdl.Outcome, log: String) {
-        // Paced, so that as many requests as there may be at once are.
+        // Rate-limited, so that the requests use the whole budget.
         let settings = Nginx.Settings(hosts: 3, requestsMax: max, rate: "1m")
         return try await Nginx.run(settings) { nginx in
             for file in Self.files {
@@ -39,14 +40,15 @@ struct NginxBudgetTests {
         }
     }
 
-    @Test("No more requests are ever under way than the budget allows, neither in all nor to a host")
+    @Test("Requests never exceed the budget, neither in total nor per host")
     func budget() async throws {
         let (outcome, log) = try await self.fetch(allowing: (6, 3))
         #expect(outcome.status == 0, "\(outcome)")
         #expect(!log.contains("\" 503 "), "\(log)")
     }
 
-    @Test("A server that allows one fewer refuses some, and all files come nevertheless", arguments: [(5, 3), (6, 2)])
+    @Test(
+        "A server that allows one connection fewer refuses some, and all files complete", arguments: [(5, 3), (6, 2)])
     func oneFewer(all: Int, host: Int) async throws {
         let (outcome, log) = try await self.fetch(allowing: (all, host))
         #expect(outcome.status == 0, "\(outcome)")

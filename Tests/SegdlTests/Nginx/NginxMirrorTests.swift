@@ -2,12 +2,12 @@ import Foundation
 import Origin
 import Testing
 
-/// Several nginx that serve one file, or should. `Benchmarks/mirrors` does the same at full size.
+/// Several nginx with equal or different files. `Benchmarks/mirrors` does the same at full size.
 @Suite(.enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct NginxMirrorTests {
     private static let content = OriginContent(seed: 7).bytes(0..<(12 << 20))
 
-    /// As long a file of one date has one tag, whatever is in it.
+    /// Files of equal length and date have equal tags, with any content.
     private static func serve(_ nginx: Nginx, _ contents: [[UInt8]]) throws {
         for (index, content) in contents.enumerated() {
             try nginx.serve(content, host: index + 1)
@@ -26,7 +26,7 @@ struct NginxMirrorTests {
     }
 
     @Test(
-        "Two files of one length and one tag are never mixed",
+        "Two files with equal length and tag are never mixed",
         arguments: [true, false], ["1", "2", "4", "16", "auto"])
     func twoFiles(hasTags: Bool, segments: String) async throws {
         try await Nginx.run(Nginx.Settings(hosts: 2, hasTags: hasTags)) { nginx in
@@ -40,7 +40,7 @@ struct NginxMirrorTests {
 
     @Test("Of three mirrors the one that flips bits everywhere is found without a digest", arguments: [1, 2, 3])
     func flipsEverywhere(at host: Int) async throws {
-        // Paced, so that there is time to ask the others before one has brought it all.
+        // Rate-limited, so that there is time to compare with the others before one mirror has delivered everything.
         try await Nginx.run(Nginx.Settings(hosts: 3, rate: "2m")) { nginx in
             var bad = Self.content
             for offset in stride(from: 1000, to: bad.count, by: 4096) { bad[offset] ^= 4 }
@@ -55,7 +55,7 @@ struct NginxMirrorTests {
     }
 
     @Test(
-        "With a digest the file is right wherever the one bit is that one of three mirrors flips",
+        "With a digest the file is right wherever one of three mirrors flips a bit",
         arguments: [1, 2, 3], [0, 5_000_000, (12 << 20) - 1])
     func flipsOnce(at host: Int, offset: Int) async throws {
         try await Nginx.run(Nginx.Settings(hosts: 3)) { nginx in
@@ -72,7 +72,7 @@ struct NginxMirrorTests {
         }
     }
 
-    @Test("A mirror that is stopped midway is gone on without", arguments: [1, 2])
+    @Test("A mirror that is stopped midway is replaced by the other", arguments: [1, 2])
     func stopped(host: Int) async throws {
         let settings = Nginx.Settings(rate: "2m")
         try await Nginx.run(settings) { first in

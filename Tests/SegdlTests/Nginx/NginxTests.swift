@@ -2,7 +2,7 @@ import Foundation
 import Origin
 import Testing
 
-/// The command against a server of the real world.
+/// The command with nginx as server.
 @Suite(.enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct NginxTests {
     static let content = OriginContent(seed: 7).bytes(0..<(48 << 20))
@@ -12,7 +12,7 @@ struct NginxTests {
     }
 
     @Test(
-        "Whatever the way and the number of segments, the file is identical and the connections are as many",
+        "With every protocol and number of segments the file is identical, and the number of connections is exact",
         arguments: Way.allCases, ["1", "4", "8", "auto"])
     func identical(way: Way, segments: String) async throws {
         try await Nginx.run { nginx in
@@ -37,7 +37,7 @@ struct NginxTests {
         }
     }
 
-    @Test("Asked for again, nginx says 304 and sends no body")
+    @Test("A repeated run gets a 304 from nginx, without a body")
     func again() async throws {
         try await Nginx.run { nginx in
             try nginx.serve(Array(Self.content.prefix(1 << 20)))
@@ -51,7 +51,7 @@ struct NginxTests {
         }
     }
 
-    @Test("A file replaced on the server between two runs is found out")
+    @Test("A file replaced on the server between two runs is detected")
     func replaced() async throws {
         try await Nginx.run { nginx in
             try nginx.serve(Array(Self.content.prefix(1 << 20)))

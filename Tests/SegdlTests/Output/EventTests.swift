@@ -2,9 +2,9 @@ import Foundation
 import Origin
 import Testing
 
-/// What the command says, to programs and to people.
+/// The output for programs and for people.
 @Suite struct EventTests {
-    @Test("Every line of --json is an event with its version, and the end says what was done")
+    @Test("Every line of --json is an event with its version, and the last one has the totals")
     func events() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("A total that is not known is absent, never a number that stands for it")
+    @Test("An unknown total is absent, never a placeholder number")
     func unknownTotal() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("A failure is an event with its word, its exit status and whether it can be resumed")
+    @Test("A failure is an event with its code, its exit status and whether it can be resumed")
     func failed() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("Neither passwords nor queries are shown, and what a server sends cannot write to the terminal")
+    @Test("Neither passwords nor queries are shown, and text of a server cannot control the terminal")
     func nothingLeaks() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test("Quiet is quiet")
+    @Test("With -q nothing is printed")
     func quiet() async throws {
         try await withOrigin { origin in
             try await withCommand { command in

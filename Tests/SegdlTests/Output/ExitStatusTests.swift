@@ -2,7 +2,7 @@ import Foundation
 import Origin
 import Testing
 
-/// Every exit status of the contract that can be brought about without root.
+/// Every exit status of the contract that a test can cause without root.
 @Suite struct ExitStatusTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var status: Int32
@@ -15,7 +15,7 @@ import Testing
     static let zeros = String(repeating: "0", count: 64)
 
     @Test(
-        "A failure has its exit status, its word, and one line that says so",
+        "A failure has its exit status, its code, and one line of error message",
         arguments: [
             Case(status: 4, word: "network", resource: "/1M/f.bin?drop=100", arguments: ["--retry", "1"]),
             Case(
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "What is malformed is a usage error, before anything is fetched",
+        "A malformed argument is a usage error, before any request",
         arguments: [
             ["http://a b/"], ["ftp://127.0.0.1/x"], ["--segments", "0", "http://127.0.0.1:1/x"],
             ["--nonsense", "http://127.0.0.1:1/x"], ["-k", "http://127.0.0.1:1/x"], ["-O", "http://127.0.0.1:1/x"],
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("A file that is already there, or something else, is told apart")
+    @Test("An existing file is success if it is the requested one, and exit 12 otherwise")
     func existing() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("Several files of which some fail is 16, and every failed one is named")
+    @Test("If some of several files fail the exit status is 16, and every failed one is named")
     func partial() async throws {
         try await withOrigin { origin in
             try await withCommand { command in

@@ -7,10 +7,10 @@ import Testing
     import Glibc
 #endif
 
-/// What the command writes for programs is what the published schema says, to the field.
+/// The output for programs follows the published schema, field by field.
 @Suite("Output for programs")
 struct OutputSchemaTests {
-    /// Looks at every line, and returns the names of the events among them.
+    /// Checks every line; returns the names of its events.
     @discardableResult
     private static func check(
         _ text: String, as definition: String? = "line", count: Int? = nil,
@@ -30,7 +30,7 @@ struct OutputSchemaTests {
         String(decoding: try #require(FileManager.default.contents(atPath: path)), as: UTF8.self)
     }
 
-    @Test("A file that is fetched, and one that is there already")
+    @Test("A completed file, and one that exists already, follow the schema")
     func complete() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -50,7 +50,7 @@ struct OutputSchemaTests {
         }
     }
 
-    @Test("A file of unknown length that looks like a web page")
+    @Test("A file of unknown length that looks like a web page follows the schema")
     func stream() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -62,7 +62,7 @@ struct OutputSchemaTests {
         }
     }
 
-    @Test("An interruption, what is left of it, and going on")
+    @Test("An interruption, its status and the resume follow the schema")
     func interrupted() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -80,7 +80,7 @@ struct OutputSchemaTests {
         }
     }
 
-    @Test("Attempts that fail, files that do, and some that cannot even be tried")
+    @Test("Retries, failed files, and files that cannot be tried follow the schema")
     func failures() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -102,7 +102,7 @@ struct OutputSchemaTests {
         }
     }
 
-    @Test("What a server has, what would be fetched, and what segments bring")
+    @Test("Probe, plan and bench follow the schema")
     func records() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -117,7 +117,7 @@ struct OutputSchemaTests {
         }
     }
 
-    @Test("A finished file that is right, damaged and repaired")
+    @Test("A finished file that is right, damaged and repaired follows the schema")
     func verified() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -148,7 +148,7 @@ struct OutputSchemaTests {
         }
     }
 
-    @Test("The examples in the documentation are what the schema says, and every field is explained there")
+    @Test("The examples in the documentation follow the schema, and every field is explained")
     func page() throws {
         let schema = try JSONSchema.published()
         let page = try String(contentsOf: JSONSchema.directory.appending(path: "Events.md"), encoding: .utf8)
@@ -164,14 +164,14 @@ struct OutputSchemaTests {
         }
     }
 
-    /// An object as the command writes them, from the documentation.
+    /// An example object from the documentation.
     private static func example(_ event: String) throws -> JSON {
         let page = try String(contentsOf: JSONSchema.directory.appending(path: "Events.md"), encoding: .utf8)
         let line = page.split(separator: "\n").first { $0.hasPrefix("{") && $0.contains("\"event\":\"\(event)\"") }
         return try JSON(try #require(line))
     }
 
-    @Test("An object that lacks a field, has one more, or has one of another kind is refused")
+    @Test("An object that lacks a field, has an additional one, or has one of another type is refused")
     func wrong() throws {
         let schema = try JSONSchema.published()
         let right = try Self.example("completed")
@@ -201,7 +201,7 @@ struct OutputSchemaTests {
         }
     }
 
-    @Test("A schema that asks for what nobody looks at is refused")
+    @Test("A schema with an unsupported keyword is refused")
     func unknownKeyword() throws {
         let schema = JSONSchema(try JSON(##"{"$defs": {"a": {"maximum": 3}, "b": {"$ref": "#/$defs/c"}}}"##))
         #expect(schema.violations(of: .number(2), as: "a") == ["the object: the keyword maximum is not understood"])

@@ -2,11 +2,11 @@ import Testing
 
 @testable import segdl
 
-/// Lines of a command that people copy: a server chose a part of them.
+/// Commands that users copy, a part of which a server chose.
 @Suite("Shell words")
 struct ShellWordTests {
     @Test(
-        "A name is one word, whatever it holds",
+        "A name is quoted as one word, with any content",
         arguments: [
             ("a.bin", "a.bin"), ("", "''"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("-rf", "./-rf"),
             ("$(x)", "'$(x)'"),
@@ -17,7 +17,7 @@ struct ShellWordTests {
         #expect(text.shellWord.utf8.elementsEqual(word.utf8), "\(text.shellWord)")
     }
 
-    @Test("The last component begins behind the last slash, accent or not")
+    @Test("The last component begins after the last slash, accent or not")
     func lastComponent() {
         #expect("a/b".lastPathComponent == "b")
         #expect("a/\u{301}b".lastPathComponent == "\u{301}b")

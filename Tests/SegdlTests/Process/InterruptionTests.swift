@@ -6,11 +6,11 @@ import Testing
     import Glibc
 #endif
 
-/// Stopping the command, politely or not, and going on.
+/// Interrupting and killing the command, and resuming.
 @Suite struct InterruptionTests {
     static let signals: [(Int32, Int32)] = [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)]
 
-    @Test("A signal stops it with everything kept, and says how to go on", arguments: signals)
+    @Test("A signal stops segdl with the received bytes kept, and the message says how to resume", arguments: signals)
     func signal(signal: Int32, status: Int32) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -46,7 +46,7 @@ import Testing
                 }
                 while outcome.status == -SIGKILL, kills < 12 {
                     kills += 1
-                    // The next one dies after a little more each time: in the head, in the first block, later.
+                    // Each run is killed a little later: in the head, in the first block, later.
                     let sent = origin.log.snapshot().bytesSent + Int64(kills * kills) * 30_000
                     outcome = try await command.run(arguments) { process in
                         await origin.log.waitForBytes(sent: sent)
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test("A replaced file is 10 and the partial untouched; told to restart, the new file comes whole")
+    @Test("A replaced file is exit 10 with the part untouched; with --on-change restart the new file is fetched")
     func replaced() async throws {
         try await withOrigin { origin in
             try await withCommand { command in

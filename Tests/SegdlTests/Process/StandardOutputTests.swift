@@ -6,14 +6,14 @@ import Testing
     import Glibc
 #endif
 
-/// `-o -`: in order to standard output while segments are fetched in parallel.
+/// `-o -`: output in order while segments are fetched in parallel.
 @Suite("Standard output")
 struct StandardOutputTests {
-    /// More than one window, so that there must be room made.
+    /// More than one window, so that the window must move.
     private static let size: Int64 = 72 << 20
 
     @Test(
-        "What comes out is the file, whatever takes it and however many connections there are",
+        "The output is the file, for any reader and number of connections",
         arguments: ["> out", "| cat > out", ">> out", "| dd bs=512 of=out 2>dd"], ["1", "5", "16", "auto"])
     func identical(sink: String, segments: String) async throws {
         try await withOptionScene { origin, command in
@@ -22,14 +22,14 @@ struct StandardOutputTests {
                 shell: #"set -o pipefail; "$0" "$@" \#(sink)"#)
             #expect(outcome.status == 0, "\(outcome)")
             #expect(command.holds("out", Self.size))
-            // Nothing else is left anywhere.
+            // No file is left.
             #expect(try command.names.filter { $0 != "out" && $0 != "dd" } == [])
             let ranges = origin.values(of: "range").filter { $0 != "bytes=0-" }
             #expect(segments == "1" || segments == "auto" || ranges.count > Int(segments) ?? 0, "\(ranges)")
         }
     }
 
-    @Test("However its connections end, each byte comes out once and in its place")
+    @Test("Each byte is written once and in order, although connections break")
     func broken() async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/72M/f.bin?reset-after=3M:9&fail=503:3:4")
@@ -39,7 +39,7 @@ struct StandardOutputTests {
     }
 
     @Test(
-        "Without ranges or without a length it is one stream",
+        "Without ranges or without a length one stream is used",
         arguments: ["ranges=no", "length=chunked", "length=none", "ranges=first-only"])
     func oneStream(behaviour: String) async throws {
         try await withOptionScene { origin, command in
@@ -49,7 +49,7 @@ struct StandardOutputTests {
         }
     }
 
-    @Test("One stream that breaks off comes again from its beginning, where its tag proves it the same")
+    @Test("A stream that breaks starts over from its beginning if its tag proves the file equal")
     func comesAgain() async throws {
         try await withOptionScene { origin, command in
             for behaviour in ["ranges=no&reset-after=20M:2", "ranges=first-only&reset-after=9M:1"] {
@@ -60,7 +60,7 @@ struct StandardOutputTests {
         }
     }
 
-    @Test("What was handed on cannot be begun anew: where nothing else is left, that is said")
+    @Test("Bytes written to standard output cannot be retracted: without another way the run fails and reports it")
     func cannotGoOn() async throws {
         try await withOptionScene { origin, command in
             let cut = origin.url("/72M/f.bin?ranges=no&etag=none&last-modified=none&reset-after=20M:1")
@@ -70,13 +70,13 @@ struct StandardOutputTests {
             let other = try await command.run(
                 ["-s", "2", "--on-change", "restart", "-o", "-", changed], shell: #""$0" "$@" > out"#)
             #expect(other.status == 10, "\(other)")
-            // What came out is of one file only.
+            // The output is of one file only.
             let written = try Data(contentsOf: URL(fileURLWithPath: command.path("out")))
             #expect(written.elementsEqual(OriginContent(seed: 3).bytes(0..<Int64(written.count))))
         }
     }
 
-    @Test("Its digest is checked all the same", arguments: [true, false])
+    @Test("A digest of the output is checked", arguments: [true, false])
     func digest(isRight: Bool) async throws {
         try await withOptionScene { origin, command in
             _ = try await command.run("-q", "-o", "f.bin", origin.url("/72M/f.bin"))
@@ -90,7 +90,7 @@ struct StandardOutputTests {
     }
 
     @Test(
-        "A reader who has had enough is no failure of ours, and ends it as it ends any filter",
+        "A reader that closes the pipe ends segdl with SIGPIPE, without an error",
         arguments: Array(repeating: "72M", count: 3) + Array(repeating: "2M", count: 12))
     func readerLeaves(size: String) async throws {
         try await withOptionScene { origin, command in
@@ -102,7 +102,7 @@ struct StandardOutputTests {
         }
     }
 
-    @Test("Where nothing can be written, that is said", arguments: [(">&-", 3), ("> /dev/full", 13)])
+    @Test("An unwritable standard output is reported", arguments: [(">&-", 3), ("> /dev/full", 13)])
     func noOutput(sink: String, status: Int32) async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run(
@@ -111,10 +111,10 @@ struct StandardOutputTests {
         }
     }
 
-    @Test("A reader who sleeps holds it up, and a signal ends it nevertheless")
+    @Test("A blocked reader stops the download, and a signal still ends it")
     func readerSleeps() async throws {
         try await withOptionScene { origin, command in
-            // The reader opens the pipe and reads only once the command is gone.
+            // The reader opens the pipe and reads only after the command has ended.
             let outcome = try await command.run(
                 ["-s", "2", "-o", "-", origin.url("/300M/f.bin")],
                 shell: """
@@ -122,7 +122,7 @@ struct StandardOutputTests {
                     "$0" "$@" > pipe & echo $! > process; wait $!; exit $?
                     """
             ) { _ in
-                // More than a pipe holds, and all that there is room for.
+                // More than a pipe and the window hold.
                 await origin.log.waitForBytes(sent: 48 << 20)
                 let text = try? String(contentsOfFile: command.path("process"), encoding: .utf8)
                 if let process = text.flatMap({ Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }) {
@@ -131,12 +131,12 @@ struct StandardOutputTests {
             }
             #expect(outcome.status == 130 && outcome.errors.contains("segdl: paused: -, "), "\(outcome)")
             #expect(outcome.errors.contains("Nothing was kept"), "\(outcome)")
-            // It did not fetch what nobody took: the window, and what lay in the connections.
+            // It fetched no more than the window and the data in flight.
             #expect(origin.log.snapshot().bytesSent < 120 << 20)
         }
     }
 
-    @Test("A source that does not answer is replaced by another before the first byte")
+    @Test("A source that does not answer is replaced before the first byte")
     func mirror() async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run(
@@ -149,7 +149,7 @@ struct StandardOutputTests {
     }
 
     @Test(
-        "What makes no sense is refused before anything is asked for",
+        "Contradicting arguments are refused before any request",
         arguments: [["--json", "U"], ["-c", "must", "U"], ["U", "U"]])
     func refused(arguments: [String]) async throws {
         try await withOptionScene { origin, command in
@@ -162,7 +162,7 @@ struct StandardOutputTests {
 }
 
 extension Segdl {
-    /// What is in its directory, but for what the tests put there by themselves.
+    /// The names in its directory, except those that the tests create.
     fileprivate var names: [String] {
         get throws {
             try FileManager.default.contentsOfDirectory(atPath: self.directory).filter { !$0.hasPrefix(".") }.sorted()

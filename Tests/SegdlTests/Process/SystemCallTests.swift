@@ -2,12 +2,12 @@ import Foundation
 import Origin
 import Testing
 
-/// Where strace is, if it is installed.
+/// The path of strace, if it is installed.
 private enum Strace {
     static let path = ["/usr/bin/strace", "/bin/strace"].first { FileManager.default.isExecutableFile(atPath: $0) }
 }
 
-/// What the command asks of the system, as strace sees it.
+/// The command's system calls, as strace sees them.
 @Suite(.enabled(if: Strace.path != nil, "strace is not installed"))
 struct SystemCallTests {
     private static func traced(_ command: Segdl, _ arguments: [String], calls: String) async throws -> (
@@ -24,7 +24,7 @@ struct SystemCallTests {
         return String(try await command.run([], shell: "sha256sum known").output.prefix(64))
     }
 
-    @Test("A digest is computed while the file comes: nothing of it is read", arguments: ["1", "4", "auto"])
+    @Test("A digest is computed while the file is received: the part is not read", arguments: ["1", "4", "auto"])
     func inFlight(segments: String) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/96M/f.bin")
@@ -38,13 +38,13 @@ struct SystemCallTests {
         }
     }
 
-    @Test("A resumed download reads what its digest has not seen, and nothing after its last byte")
+    @Test("A resumed download reads only the bytes that its digest lacks, and none after its last byte")
     func resumed() async throws {
         try await withOptionScene { origin, command in
             let digest = try await Self.sha256(command, origin.url("/96M/f.bin"))
             let arguments = ["-q", "-s", "3", "--checksum", "sha256=\(digest)", "-o", "f.bin"]
             let stuck = origin.url("/96M/f.bin?rate=8M")
-            // More than the file was sent perhaps, in connections that were cut.
+            // The origin may have sent more than the file already, in connections that were cut.
             let before = origin.log.snapshot().bytesSent
             let paused = try await command.run(arguments + [stuck]) { process in
                 await origin.log.waitForBytes(sent: before + (24 << 20))
@@ -58,12 +58,12 @@ struct SystemCallTests {
             let reads = part.filter { $0.element.contains("pread64(") }
             let lastWrite = try #require(part.last { $0.element.contains("pwrite64(") }?.offset)
             #expect(reads.allSatisfy { $0.offset < lastWrite })
-            // What lay behind the first hole, which is less than a window; 1 MiB at a time.
+            // The bytes after the first gap, less than a window; 1 MiB at a time.
             #expect(reads.count <= 64, "\(reads.count)")
         }
     }
 
-    @Test("Made durable as the user wants it", arguments: ["checkpoint", "end", "none"])
+    @Test("--fsync decides what is made durable", arguments: ["checkpoint", "end", "none"])
     func syncs(when: String) async throws {
         try await withOptionScene { origin, command in
             // Long enough for a manifest, which is made durable before anything else.
@@ -79,7 +79,7 @@ struct SystemCallTests {
         }
     }
 
-    @Test("What is not made durable is gone on with all the same, once it was read back", arguments: ["end", "none"])
+    @Test("Bytes that were not made durable are resumed too, after they are read back", arguments: ["end", "none"])
     func resumedUnsynced(when: String) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/16M/f.bin?rate=2M")

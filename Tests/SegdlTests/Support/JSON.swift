@@ -1,6 +1,6 @@
 import Foundation
 
-/// A JSON value that knows a truth value from a number, as Foundation's own reader does not.
+/// A JSON value that distinguishes Booleans from numbers, unlike Foundation's reader.
 enum JSON: Hashable, Decodable {
     case null
     case bool(Bool)
@@ -30,7 +30,7 @@ enum JSON: Hashable, Decodable {
         self = try JSONDecoder().decode(JSON.self, from: Data(text.utf8))
     }
 
-    /// The objects of a text that has one a line.
+    /// The objects of a text with one object per line.
     static func lines(_ text: String) throws -> [JSON] {
         try text.split(separator: "\n").map { try JSON($0) }
     }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// The schema of what the command writes, and as much of JSON Schema (draft 2020-12) as it uses.
+/// The schema of the command's output, and the subset of JSON Schema (draft 2020-12) that it uses.
 ///
-/// A keyword that is not understood is a violation itself: else a schema could ask for what nobody looks at.
+/// An unsupported keyword is a violation, because its constraint would not be checked.
 struct JSONSchema {
     private let root: JSON
 
@@ -10,7 +10,7 @@ struct JSONSchema {
         self.root = root
     }
 
-    /// The one in the documentation.
+    /// The schema in the documentation.
     static func published() throws -> JSONSchema {
         JSONSchema(
             try JSON(
@@ -23,17 +23,17 @@ struct JSONSchema {
         .appending(components: "..", "..", "..", "Sources", "SegmentedDownload", "SegmentedDownload.docc")
         .standardizedFileURL
 
-    /// The names of what it defines.
+    /// The definitions by name.
     var definitions: [String: JSON] { self.root["$defs"]?.members ?? [:] }
 
-    /// Why a value is not what a definition says, or none of all that may be written; empty if it is.
+    /// Why a value does not match a definition, or any allowed object; empty if it matches.
     func violations(of value: JSON, as definition: String? = nil) -> [String] {
         guard let definition else { return self.check(value, self.root, "") }
         return self.check(value, .object(["$ref": .string("#/$defs/\(definition)")]), "")
     }
 
     private func check(_ value: JSON, _ schema: JSON, _ place: String) -> [String] {
-        guard let keywords = schema.members else { return ["\(place): \(schema) is no schema"] }
+        guard let keywords = schema.members else { return ["\(place): \(schema) is not a schema"] }
         return keywords.flatMap { keyword, operand in self.check(value, keyword, operand, keywords, place) }
     }
 
@@ -48,15 +48,15 @@ struct JSONSchema {
                 let target = self.definitions[String(name.dropFirst("#/$defs/".count))]
             else { return no("\(operand) leads nowhere") }
             return self.check(value, target, place)
-        case "type": return Self.isOf(operand.text, value) ? [] : no("\(value) is no \(operand.text ?? "?")")
+        case "type": return Self.isOf(operand.text, value) ? [] : no("\(value) is not of type \(operand.text ?? "?")")
         case "const": return value == operand ? [] : no("\(value) is not \(operand)")
-        case "enum": return operand.elements?.contains(value) == true ? [] : no("\(value) is none of those allowed")
+        case "enum": return operand.elements?.contains(value) == true ? [] : no("\(value) is not an allowed value")
         case "minimum":
             guard let number = value.double, let least = operand.double else { return [] }
             return number >= least ? [] : no("\(number) is below \(least)")
         case "pattern":
             guard let text = value.text, let pattern = operand.text else { return [] }
-            guard let regex = try? Regex(pattern) else { return no("\(pattern) is no pattern") }
+            guard let regex = try? Regex(pattern) else { return no("\(pattern) is not a pattern") }
             return text.contains(regex) ? [] : no("\(text) does not match \(pattern)")
         case "required":
             guard let members = value.members, let names = operand.elements else { return [] }
@@ -78,7 +78,7 @@ struct JSONSchema {
             let answers = (operand.elements ?? []).map { self.check(value, $0, place) }
             let count = answers.count { $0.isEmpty }
             guard count == 0 else { return count == 1 || keyword == "anyOf" ? [] : no("fits \(count) of oneOf") }
-            // That which it misses by least is what it was meant to be.
+            // Reports the alternative with the fewest violations.
             return answers.min { $0.count < $1.count } ?? no("nothing is allowed")
         default: return no("the keyword \(keyword) is not understood")
         }

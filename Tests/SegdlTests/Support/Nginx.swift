@@ -8,18 +8,18 @@ import Foundation
 
 /// A real nginx on loopback, plain and TLS, over IPv4 and IPv6, serving a directory of its own.
 struct Nginx {
-    /// What it does besides serving files.
+    /// Its configuration.
     struct Settings {
-        /// On how many addresses it listens, from 127.0.0.1 on: each is a host with files of its own.
+        /// The number of its addresses, from 127.0.0.1 on: each is a host with files of its own.
         var hosts = 1
-        /// How many requests it serves at once, in all and to a host; it answers 503 to what is more.
+        /// The number of requests it serves at once, in total and per host; it answers 503 to more.
         var requestsMax: (all: Int, host: Int)?
-        /// Bytes per second of a connection, in nginx's spelling. It sends a second's worth at once.
+        /// Bytes per second of a connection, in nginx's syntax. nginx sends a second's worth at once.
         var rate = "0"
         var hasTags = true
-        /// After how much each response nearly stops while it is told to, in nginx's spelling.
+        /// The bytes after which a response nearly stops when requested, in nginx's syntax.
         var stopsAfter = "512k"
-        /// What the first host's server does besides, in nginx's words.
+        /// Further configuration of the first host's server, in nginx's syntax.
         var locations = ""
         /// `NAME:HASH` for its `auth_basic_user_file passwords`.
         var passwords = ""
@@ -30,7 +30,7 @@ struct Nginx {
     let portTLS: Int
     private let settings: Settings
 
-    /// The program, absent where it is not installed.
+    /// The program; absent if it is not installed.
     static let path: String? = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]
         .first { FileManager.default.isExecutableFile(atPath: $0) }
 
@@ -49,7 +49,7 @@ struct Nginx {
         return try await body(nginx)
     }
 
-    /// A server on two ports nobody else took in the moment between asking for them and using them.
+    /// A server on two free ports; tries again if another process takes one first.
     private static func started(in directory: String, _ settings: Settings) throws -> Nginx {
         for _ in 0..<10 {
             let ports = try Self.freePorts(2)
@@ -63,16 +63,16 @@ struct Nginx {
             for (name, text) in files {
                 try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/" + name))
             }
-            // It goes into the background once it listens, so that its end is the sign to begin.
+            // nginx forks into the background after it listens, so the end of the command means that it is ready.
             if (try? nginx.command([])) != nil { return nginx }
         }
         throw POSIXError(.EADDRINUSE)
     }
 
-    /// Tells it to stop until its pid file is gone: it writes that a moment after it listens, and a signal that comes
-    /// before it waits for signals is noted by it but not obeyed. Requests it is serving end with it.
+    /// Repeats the signal until the pid file is gone: nginx writes that file shortly after it listens, and ignores a
+    /// signal that arrives before it waits for signals. Requests in progress end with it.
     func stop() {
-        // A second time there is nobody left to be told.
+        // The second call finds no process.
         let marker = self.directory + "/stopped"
         guard !FileManager.default.fileExists(atPath: marker) else { return }
         defer { _ = FileManager.default.createFile(atPath: marker, contents: nil) }
@@ -84,7 +84,7 @@ struct Nginx {
         }
     }
 
-    /// Runs nginx until the process itself ends. Spawned by hand: Foundation also waits for the daemon it leaves behind.
+    /// Runs nginx until the process itself ends. Not by Foundation, which also waits for the daemon.
     private func command(_ arguments: [String]) throws {
         let program = Self.path ?? "nginx"
         let words = [
@@ -133,7 +133,7 @@ struct Nginx {
             """
     }
 
-    /// The server on one address; the first has all the ways to it.
+    /// The server on one address; the first has all listeners.
     private func server(_ host: Int) -> String {
         let others = """
             listen [::1]:\(self.port);
@@ -156,7 +156,7 @@ struct Nginx {
             """
     }
 
-    /// Ports nobody listened on a moment ago.
+    /// Ports that were free a moment ago.
     static func freePorts(_ count: Int) throws -> [Int] {
         let sockets = (0..<count).map { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
         defer { for descriptor in sockets { close(descriptor) } }
@@ -177,8 +177,8 @@ struct Nginx {
 
     private var stopMarker: String { self.directory + "/slow" }
 
-    /// Has each response from now on nearly stop after a beginning, or go on: an interruption then finds the download unfinished, however
-    /// late it comes.
+    /// Has each response from now on nearly stop after its beginning, or continue. An interruption then finds the
+    /// download unfinished, however late it is.
     func nearlyStop(_ stops: Bool) throws {
         guard stops else { return try FileManager.default.removeItem(atPath: self.stopMarker) }
         try Data().write(to: URL(fileURLWithPath: self.stopMarker))
@@ -189,7 +189,7 @@ struct Nginx {
         try Data(content).write(to: URL(fileURLWithPath: self.path(name, host: host)))
     }
 
-    /// Where a file of one of its hosts lies.
+    /// The path of a file of one of its hosts.
     func path(_ name: String = "file.bin", host: Int = 1) -> String { self.directory + "/www/\(host)/\(name)" }
 
     func url(_ name: String = "file.bin", host: Int = 1) -> String { "http://127.0.0.\(host):\(self.port)/\(name)" }

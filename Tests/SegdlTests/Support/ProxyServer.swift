@@ -1,8 +1,9 @@
 import Foundation
 
-/// A real proxy on loopback, for as long as one command runs.
+/// A real proxy on loopback, for the duration of one command.
 struct ProxyServer {
-    /// The script that runs it beside the command and ends it afterwards. Until it listens the command is refused, and tries again.
+    /// The script that runs the proxy beside the command and ends it afterwards. Before it listens the command's
+    /// connections are refused, and segdl retries.
     let shell: String
     let port: Int
 
@@ -15,7 +16,7 @@ struct ProxyServer {
     static let squid = Self.path("squid")
     static let stunnel = Self.path("stunnel4")
 
-    /// An HTTP proxy that wants credentials, `user:password`.
+    /// An HTTP proxy that requires the credentials `user:password`.
     static func tinyproxy(in directory: String, ports: [Int]) throws -> ProxyServer {
         try self.init(Self.tinyproxy, in: directory, arguments: "-d -c") { port in
             """
@@ -29,7 +30,7 @@ struct ProxyServer {
         }
     }
 
-    /// The same, spoken with over TLS, with the certificate of a server that runs.
+    /// The same proxy over TLS, with the certificate of a running server.
     static func encrypted(in directory: String, certificateOf nginx: Nginx) throws -> ProxyServer {
         let inner = try Self.tinyproxy(in: directory, ports: [nginx.portTLS])
         let outer = try self.init(Self.stunnel, in: directory, file: "stunnel.conf", arguments: "") { port in

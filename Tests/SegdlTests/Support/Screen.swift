@@ -1,8 +1,8 @@
-/// A terminal as far as the command uses one: it wraps, scrolls, goes up and clears.
+/// The subset of a terminal that the command uses: it wraps, scrolls, moves up and clears.
 struct Screen {
     let columns: Int
     let rows: Int
-    /// What scrolled out above.
+    /// The lines that scrolled out at the top.
     private(set) var history: [String] = []
     private var cells: [[Character]]
     private var row = 0
@@ -14,7 +14,7 @@ struct Screen {
         self.cells = Array(repeating: [], count: rows)
     }
 
-    /// Every line from the first ever written, without what is empty at the end.
+    /// Every line from the first one written, without trailing blanks.
     var lines: [String] {
         let lines = self.history + self.cells.map { String($0) }
         return Array(lines.prefix((lines.lastIndex { !$0.isEmpty } ?? -1) + 1))
@@ -41,7 +41,7 @@ struct Screen {
         while let character = rest.popFirst() {
             switch character {
             case "0"..."9": number.append(character)
-            case "m": return  // A colour is not looked at.
+            case "m": return  // Colours are ignored.
             case "A":
                 self.row = max(self.row - (Int(number) ?? 1), 0)
                 return

@@ -3,9 +3,9 @@ import TestSupport
 
 /// The real command, run as a process.
 struct Segdl {
-    /// What a process left when it ended.
+    /// The result of a process.
     struct Outcome: Sendable {
-        /// The exit status, or minus the signal that ended it.
+        /// The exit status, or minus the signal that ended the process.
         var status: Int32
         var output: String
         var errors: String
@@ -18,12 +18,12 @@ struct Segdl {
         }
     }
 
-    /// It did not end, and was killed for that.
+    /// The command did not end, and was killed at the deadline.
     struct Overdue: Error {
         var outcome: Child.Outcome
     }
 
-    /// The directory the command runs in.
+    /// The directory in which the command runs.
     let directory: String
 
     /// The binary built beside the tests.
@@ -40,7 +40,7 @@ struct Segdl {
 
     /// Runs the command to its end. `during` is called once it runs, with its process identifier.
     ///
-    /// - Parameter shell: a script for bash that runs it, as `"$0" "$@"`.
+    /// - Parameter shell: A script for bash that runs the command as `"$0" "$@"`.
     func run(
         _ arguments: [String], shell: String? = nil, environment: [String: String] = [:],
         during: @escaping @Sendable (Int32) async -> Void = { _ in }
@@ -60,11 +60,11 @@ struct Segdl {
         try await self.run(arguments)
     }
 
-    /// Returns once a process of its has written so much, to files or elsewhere, or has ended.
+    /// Returns once a process of the command has written this number of bytes, or has ended.
     func waitForBytes(writtenBy process: Int32, _ count: Int) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            // On a thread of its own: between two looks the tasks of all other tests would have their turn, or those that wait on the
-            // few threads of a queue, which may take longer than the process lives.
+            // On a thread of its own: between two polls the tasks of all other tests would run, or those on the few
+            // threads of a queue, which may take longer than the process lives.
             Thread.detachNewThread {
                 while Self.bytes(writtenBy: process).map({ $0 < count }) == true { _ = poll(nil, 0, 1) }
                 continuation.resume()
@@ -72,7 +72,7 @@ struct Segdl {
         }
     }
 
-    /// Absent once the process has ended.
+    /// `nil` after the process has ended.
     private static func bytes(writtenBy process: Int32) -> Int? {
         guard let text = FileManager.default.contents(atPath: "/proc/\(process)/io") else { return nil }
         let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("wchar: ") }
@@ -86,7 +86,7 @@ struct Segdl {
     func path(_ name: String) -> String { self.directory + "/" + name }
 }
 
-/// The command in a directory of its own.
+/// Runs `body` with the command in a directory of its own.
 func withCommand<Answer>(_ body: (Segdl) async throws -> Answer) async throws -> Answer {
     try await withTemporaryDirectory { try await body(Segdl(directory: $0)) }
 }

@@ -6,7 +6,7 @@ import Testing
 /// Status lines that are redrawn in place, on a terminal that wraps and scrolls.
 @Suite("Console")
 struct ConsoleTests {
-    /// What a terminal shows of what `body` has written.
+    /// What a terminal shows after `body` has written.
     static func screen(columns: Int = 20, rows: Int = 6, _ body: (Console) -> Void) throws -> [String] {
         let path = NSTemporaryDirectory() + "segdl-console-" + UUID().uuidString
         try Data().write(to: URL(fileURLWithPath: path))
@@ -21,7 +21,7 @@ struct ConsoleTests {
         return screen.lines
     }
 
-    @Test("Without status lines a line is a line")
+    @Test("Without status lines each line is printed as it is")
     func plain() throws {
         #expect(
             try Self.screen {
@@ -30,7 +30,7 @@ struct ConsoleTests {
     }
 
     @Test(
-        "Lines scroll above the status lines, of which nothing is left behind, however many there are", arguments: 1...5
+        "Lines scroll above the status lines, and no old status line is left", arguments: 1...5
     )
     func scrolling(count: Int) throws {
         let lines = try Self.screen { console in
@@ -43,7 +43,7 @@ struct ConsoleTests {
         #expect(lines == (0..<20).map { "line \($0)" } + (0..<count).map { "last \($0)" })
     }
 
-    @Test("Fewer and more status lines take the place of each other")
+    @Test("Fewer or more status lines replace each other")
     func changing() throws {
         let lines = try Self.screen { console in
             for count in [3, 1, 4, 2, 0, 3, 5, 1] {
@@ -55,7 +55,7 @@ struct ConsoleTests {
         #expect(lines == [3, 1, 4, 2, 0, 3, 5, 1].map { "line \($0)" })
     }
 
-    @Test("A line too wide for the terminal wraps, and the status lines below it stay whole")
+    @Test("A line too wide for the terminal wraps, and the status lines below it stay complete")
     func wrapping() throws {
         let lines = try Self.screen(columns: 10) { console in
             console.show(["one", "two"])
@@ -65,7 +65,7 @@ struct ConsoleTests {
         #expect(lines == ["0123456789", "abcde", "three", "four"])
     }
 
-    @Test("Status lines that wrap in a terminal made narrower are taken away whole")
+    @Test("Status lines that wrap after the terminal became narrower are removed completely")
     func narrower() throws {
         let lines = try Self.screen(columns: 10) { console in
             console.write("line")
@@ -76,7 +76,7 @@ struct ConsoleTests {
         #expect(lines == ["line", "one", "two"])
     }
 
-    @Test("Status lines with colours are as wide as they look")
+    @Test("Colour sequences do not count toward the width of a status line")
     func colors() throws {
         let lines = try Self.screen(columns: 10) { console in
             console.write("line")

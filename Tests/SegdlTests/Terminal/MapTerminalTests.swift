@@ -11,7 +11,7 @@ struct MapTerminalTests {
         var columns: Int
         var locale: String
         var noColor: String
-        /// What stands on the terminal while a connection is within its part.
+        /// The characters on the terminal while a connection is within its part.
         var sign: String
 
         var testDescription: String { "\(self.columns) columns, \(self.locale), NO_COLOR=\(self.noColor)" }
@@ -25,7 +25,7 @@ struct MapTerminalTests {
         Place(columns: 200, locale: "C.UTF-8", noColor: "1", sign: "▄░"),
     ]
 
-    /// Interrupts the command as soon as a line it draws has the sign.
+    /// Interrupts the command as soon as its output has the sign.
     static let shell = """
         words=$(printf '%q ' "$0" "$@")
         /usr/bin/script -qefc "stty cols $TEST_COLUMNS rows 24; echo \\$\\$ >pid; exec $words" /dev/null </dev/null |
@@ -36,7 +36,7 @@ struct MapTerminalTests {
         exit "${PIPESTATUS[0]}"
         """
 
-    @Test("A map is drawn as the terminal can show it, never wraps, and leaves nothing behind", arguments: places)
+    @Test("A map is drawn as the terminal can display it, never wraps, and is removed at the end", arguments: places)
     func map(place: Place) async throws {
         try await withOrigin { origin in
             try await withCommand { command in

@@ -25,20 +25,20 @@ struct ProgressBoardTests {
         return board
     }
 
-    @Test("Active files have a line each, and the last line is about all")
+    @Test("Active files have a line each, and the last line has the totals")
     func lines() {
         var board = Self.board(active: 3, of: 5)
         let lines = board.lines(.init(columns: 100, rows: 24))
         #expect(lines.map { String($0.prefix(10)) } == ["file-0.bin", "file-1.bin", "file-2.bin", "0/5 files "])
         #expect(lines.last?.contains("15.0 MiB") == true && lines.last?.contains("3x") == true)
-        #expect(lines.last?.contains("%") == false, "two lengths are not known yet")
+        #expect(lines.last?.contains("%") == false, "two lengths are unknown")
         board.take(.failed(DownloadError(.server, "404"), DownloadProgress()), of: Self.file(1))
         let later = board.lines(.init(columns: 100, rows: 24))
         #expect(later.map { String($0.prefix(10)) } == ["file-0.bin", "file-2.bin", "1/5 files,"])
         #expect(later.last?.contains("1/5 files, 1 failed") == true)
     }
 
-    @Test("Once every length is known there is a total, and once all have ended nothing is left")
+    @Test("Once every length is known there is a percentage, and after the last file no line is left")
     func total() {
         var board = Self.board(active: 2, of: 2)
         #expect(board.lines(.init(columns: 100, rows: 24)).last?.contains("50%") == true)
@@ -47,7 +47,7 @@ struct ProgressBoardTests {
     }
 
     @Test(
-        "Whatever the terminal's size, no line is too wide and two rows stay free",
+        "At any terminal size no line is too wide, and two rows stay free",
         arguments: [1, 2, 20, 39, 40, 80, 200])
     func sizes(columns: Int) {
         for rows in [1, 2, 3, 4, 5, 24, 50] {
@@ -65,14 +65,14 @@ struct ProgressBoardTests {
         }
     }
 
-    @Test("Those that do not fit are counted")
+    @Test("Files that do not fit are counted")
     func hidden() {
         let lines = Self.board(active: 30, of: 100).lines(.init(columns: 80, rows: 13))
         #expect(lines.count == 11)
         #expect(lines[9] == "… and 21 more")
     }
 
-    @Test("Bars stand under each other, and say the same in every line")
+    @Test("Bars are aligned, and every line has the same columns")
     func columns() {
         var board = Self.board(active: 3, of: 10)
         board.take(Self.progress(1, of: 12), of: Self.file(7, "a-much-longer-name-than-others.tar.gz"))
@@ -81,7 +81,7 @@ struct ProgressBoardTests {
         #expect(Set(lines.map(\.columns)).count == 1)
     }
 
-    @Test("What waits says for what, until bytes come")
+    @Test("A waiting file shows the reason until bytes arrive")
     func remark() {
         var board = ProgressBoard(filesCount: 2)
         board.take(.retrying(DownloadError(.network, "reset"), attempt: 1, delay: .seconds(2)), of: Self.file(0))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import segdl
 
-/// A file as cells that tell how its segments stand.
+/// A file as cells that show the state of its segments.
 @Suite("Progress map")
 struct ProgressMapTests {
     static let ascii = ProgressMap.Palette(isUTF8: false, hasColors: false)
@@ -16,7 +16,7 @@ struct ProgressMapTests {
             segment: 0, start: bytes.lowerBound, position: position, end: bytes.upperBound, state: state)
     }
 
-    /// Segments of random lengths that cover a file, each with something written and somebody at it or not.
+    /// Segments of random lengths that cover a file, each with random progress, and with a connection or not.
     static func segments(of length: Int64, seed: UInt64) -> [SegmentStatus] {
         var generator = SplitMix64(seed: seed)
         var segments: [SegmentStatus] = []
@@ -32,7 +32,7 @@ struct ProgressMapTests {
     }
 
     @Test(
-        "Every byte has one cell, and cells are equal to a byte",
+        "Every byte has one cell, and the cells' lengths differ by at most one byte",
         arguments: [0, 1, 2, 7, 307, 308, 309, 616, 1000, 4_000_000_007, Int64.max - 1, Int64.max])
     func borders(length: Int64) {
         for (columns, rows) in [(1, 1), (17, 4), (77, 4), (197, 4), (297, 2)] {
@@ -50,7 +50,7 @@ struct ProgressMapTests {
         }
     }
 
-    @Test("A cell is whole, else it tells of a retry, then of what is written, then of a connection, then of nothing")
+    @Test("A cell shows in this order: completion, a retry, written bytes, a connection, none of these")
     func precedence() {
         let segments = [
             Self.segment(0..<3, upTo: 3, .done), Self.segment(3..<5, upTo: 3, .retrying),
@@ -75,7 +75,7 @@ struct ProgressMapTests {
             ])
     }
 
-    @Test("A map says of every cell what its bytes say one by one", arguments: UInt64(0)..<100)
+    @Test("A cell shows what its bytes show one by one", arguments: UInt64(0)..<100)
     func bytes(seed: UInt64) {
         let length = Int64(seed * 7 % 400 + 1)
         let segments = Self.segments(of: length, seed: seed)
@@ -95,7 +95,7 @@ struct ProgressMapTests {
         }
     }
 
-    @Test("Rows are full but for the last, and none of a file is lost between them")
+    @Test("All rows but the last are full, and every cell is shown")
     func rows() {
         let segments = Self.segments(of: 1000, seed: 1)
         let lines = ProgressMap(segments, completeLength: 1000, columns: 30, rows: 3).lines(Self.ascii)
@@ -129,7 +129,7 @@ struct ProgressMapTests {
         return board
     }
 
-    @Test("The only file has a line and four rows, each of many a line and two rows, and all have a line")
+    @Test("One file has a line and four rows, several have a line and two rows each, and a last line has the totals")
     func shares() {
         let only = Self.board(active: 1, of: 1).lines(.init(columns: 80, rows: 24))
         let rows = Array(repeating: String(repeating: "#", count: 77), count: 2)
@@ -143,7 +143,7 @@ struct ProgressMapTests {
         #expect(low.map { $0.contains("#+-") } == [false, true, false, true, false, true, false])
     }
 
-    @Test("Where there is no room for every map there are bars")
+    @Test("Without room for every map bars are shown")
     func bars() {
         let size = Terminal.Size(columns: 80, rows: 24)
         let board = Self.board(active: 12, of: 20)
@@ -152,7 +152,7 @@ struct ProgressMapTests {
         #expect(Self.board(active: 7, of: 20).mapped(size).count == 7)
     }
 
-    @Test("A file whose length nobody knows has the bar's line and no map")
+    @Test("A file of unknown length has the bar's line and no map")
     func unknown() {
         var board = ProgressBoard(filesCount: 1, palette: Self.ascii)
         let file = ProgressBoardTests.file(0)
@@ -170,13 +170,13 @@ struct ProgressMapTests {
         #expect(board.lines(.init(columns: 80, rows: 24)) == [bar])
     }
 
-    @Test("What waits for a retry says for what, above the map of what it has")
+    @Test("A file that waits for a retry shows the reason above its map")
     func remark() {
         var board = Self.board(active: 1, of: 1)
         let file = ProgressBoardTests.file(0)
         board.take(ProgressBoardTests.progress(5 << 20, of: 10 << 20, connections: 0), of: file)
         board.take(.retrying(DownloadError(.network, "reset"), attempt: 1, delay: .seconds(2)), of: file)
-        // None are to be seen while they are settled.
+        // While the segments are unknown no map is shown.
         if let id = file.id { board.note([], of: id) }
         let lines = board.lines(.init(columns: 80, rows: 24))
         #expect(lines.first == "file-0.bin: retry 1 in 2.0 s: reset" && lines.count == 5)
@@ -203,7 +203,7 @@ struct ProgressMapTests {
         }
     }
 
-    @Test("There are colours where the terminal has them, unless its user wants none")
+    @Test("Colours are used if the terminal has them and the user did not disable them")
     func colors() {
         for name in ["xterm-256color", "linux", "tmux", "vte"] {
             #expect(Terminal.hasColors(name: name, noColor: nil))

@@ -3,17 +3,17 @@ import Testing
 
 @Suite("Concurrency controller")
 struct ConcurrencyControllerTests {
-    /// A controller in front of connections that bring what is said of them.
+    /// A controller, and connections with given rates.
     private struct Path {
         var controller = ConcurrencyController(.automatic)
         var bytes: Int64 = 0
         var now: Duration = .zero
         var most = 0
 
-        /// No more of them receive.
+        /// The most connections that receive.
         var mostReceiving = Int.max
 
-        /// Lets time pass. `rate` says how many bytes a second so many connections bring.
+        /// Advances the time. `rate` is the bytes per second of a number of connections together.
         mutating func run(_ seconds: Int, _ rate: (Int) -> Double) {
             for _ in 0..<(10 * seconds) { self.tick(rate) }
         }
@@ -33,7 +33,7 @@ struct ConcurrencyControllerTests {
         }
     }
 
-    @Test("A number given is exact, whatever comes of it")
+    @Test("A fixed number of connections stays fixed")
     func exact() {
         var controller = ConcurrencyController(.exactly(5))
         for tick in 0..<100 { controller.observe(.init(bytes: 0, receiving: 5), now: .seconds(tick)) }
@@ -41,12 +41,12 @@ struct ConcurrencyControllerTests {
         #expect(controller.target == 5)
     }
 
-    @Test("Connections double while doubling pays, up to the most that annoys nobody")
+    @Test("The number of connections doubles while that increases the rate, up to the default maximum")
     func doubles() {
         #expect(Path.settled { Double($0) * 1e6 } == 32)
     }
 
-    @Test("Where four bring four times as much as one, all are tried that may be")
+    @Test("If four connections have four times the rate of one, all allowed ones are opened")
     func linear() {
         var path = Path()
         var ticks = 0
@@ -54,10 +54,10 @@ struct ConcurrencyControllerTests {
             path.tick { Double($0) * 1e6 }
             ticks += 1
         }
-        #expect(ticks <= 8, "not one doubling after another")
+        #expect(ticks <= 8, "without one doubling after another")
     }
 
-    @Test("New connections are judged from the moment the last of them receives, not from the next tick")
+    @Test("New connections are measured from the moment the last of them receives, not from the next tick")
     func joined() {
         var untold = Path()
         untold.mostReceiving = 1
@@ -78,7 +78,9 @@ struct ConcurrencyControllerTests {
         #expect(target > 1 && ticks[0] == ticks[1] - 1, "\(ticks)")
     }
 
-    @Test("On a long way several are begun with the first response, on a short one what it brings is seen first")
+    @Test(
+        "With a long round trip several connections start at once, with a short one only after a measurement"
+    )
     func longWay() {
         for (cost, target) in [(0.01, 1), (0.08, 1), (0.1, 16), (0.2, 32)] {
             var controller = ConcurrencyController(.automatic)
@@ -90,7 +92,7 @@ struct ConcurrencyControllerTests {
         }
     }
 
-    @Test("A path one connection fills is left to one, once that is seen")
+    @Test("A path that one connection fills is left to one, once that is measured")
     func saturated() {
         var path = Path()
         path.run(60) { _ in 1e7 }
@@ -98,21 +100,21 @@ struct ConcurrencyControllerTests {
     }
 
     @Test(
-        "Where each connection is limited and all together are, it settles where both meet", arguments: [3, 6, 10, 13])
+        "With limits per connection and in total, the number settles where both meet", arguments: [3, 6, 10, 13])
     func knee(count: Int) {
         #expect(Path.settled { min(Double($0) * 2e6, Double(count) * 2e6) } == count)
     }
 
-    @Test("What is given back and missed is taken again")
+    @Test("A connection that was closed by mistake is opened again")
     func givesBackTooMuch() {
         var path = Path()
-        // The first one seemed to bring much: its beginning came from a cache.
+        // The first connection seemed fast: its beginning came from a cache.
         path.run(1) { $0 == 1 ? 9e6 : 1e7 }
         path.run(60) { Double(min($0, 4)) * 2.5e6 }
         #expect(path.controller.target == 4)
     }
 
-    @Test("A rate that falls for good has more tried, and no more than helps")
+    @Test("A permanent fall of the rate leads to new trials, and to no more connections than help")
     func falls() {
         var path = Path()
         path.run(10) { _ in 2e7 }
@@ -125,7 +127,7 @@ struct ConcurrencyControllerTests {
         #expect(path.controller.target == 1)
     }
 
-    @Test("A dip that passes leaves no more connections than before", arguments: [1, 3])
+    @Test("A temporary dip leaves no more connections than before", arguments: [1, 3])
     func dips(windows: Int) {
         var path = Path()
         path.run(10) { _ in 1e7 }
@@ -136,7 +138,7 @@ struct ConcurrencyControllerTests {
         #expect(path.controller.target == 1)
     }
 
-    @Test("A rate that varies by a third has nothing closed and opened again and again")
+    @Test("A rate that varies by a third does not close and reopen connections repeatedly")
     func noise() {
         var path = Path()
         path.run(5) { Double(min($0, 8)) * 1e6 }
@@ -150,7 +152,7 @@ struct ConcurrencyControllerTests {
         #expect(changes <= 12)
     }
 
-    @Test("Connections that never come are not waited for: it does with those that are there")
+    @Test("Connections that never open are not waited for: the controller uses the open ones")
     func bounded() {
         var path = Path()
         path.mostReceiving = 3
@@ -158,7 +160,7 @@ struct ConcurrencyControllerTests {
         #expect(path.controller.target == 3)
     }
 
-    @Test("A file that is nearly there is left to one connection")
+    @Test("The end of a file is left to one connection")
     func short() {
         var controller = ConcurrencyController(.automatic)
         for tick in 1...3 {
@@ -169,7 +171,7 @@ struct ConcurrencyControllerTests {
         #expect(controller.target == 1)
     }
 
-    @Test("A number is judged only once nearly so many connections receive")
+    @Test("A number is evaluated only after nearly that many connections receive")
     func waitsForAll() {
         var path = Path()
         for _ in 0..<3 { path.tick { _ in 1e6 } }
@@ -182,7 +184,7 @@ struct ConcurrencyControllerTests {
         #expect(path.controller.target > 4)
     }
 
-    @Test("An origin that refuses more is asked for more after 10 s, then after 20 s")
+    @Test("An origin that refuses more connections is asked again after 10 s, then after 20 s")
     func refused() throws {
         var path = Path()
         let rate = { (count: Int) in Double(min(count, 2)) * 1e6 }
@@ -199,25 +201,25 @@ struct ConcurrencyControllerTests {
         }
     }
 
-    @Test("Where every one brings something none is given back, however rates vary", arguments: UInt64(0)..<10)
+    @Test("While every connection adds to the rate none is closed, however rates vary", arguments: UInt64(0)..<10)
     func keepsWhatHelps(seed: UInt64) {
         var (path, generator) = (Path(), SplitMix64(seed: seed))
         for _ in 0..<1200 {
             let factor = Double.random(in: 0.96...1.04, using: &generator)
             path.tick { Double($0) * 5e4 * factor }
         }
-        #expect(path.controller.target >= 28, "one by one they would all go")
+        #expect(path.controller.target >= 28, "otherwise all would be closed one by one")
     }
 
-    @Test("What paid the last time is begun with, and more is tried later")
+    @Test("A controller starts with the number observed before, and tries more later")
     func known() {
         var path = Path()
         path.controller = ConcurrencyController(.automatic, known: 6)
-        #expect(path.controller.target == 1, "nothing has answered yet")
+        #expect(path.controller.target == 1, "no response yet")
         path.controller.begin(requestCost: 0.02, now: .zero)
         #expect(path.controller.target == 6)
         path.run(9) { Double($0) * 1e6 }
-        #expect(path.controller.target == 6 && path.controller.limitObserved == nil, "nothing was tried")
+        #expect(path.controller.target == 6 && path.controller.limitObserved == nil, "no trial yet")
         path.run(30) { Double($0) * 1e6 }
         #expect(path.controller.target == 32 && path.controller.limitObserved == 32)
         var fixed = ConcurrencyController(.exactly(3), known: 6)
@@ -225,7 +227,7 @@ struct ConcurrencyControllerTests {
         #expect(fixed.target == 3)
     }
 
-    @Test("A lesson is what was found by trying: the knee, or what is not refused")
+    @Test("The observed limit comes from a trial: the knee, or the number that is not refused")
     func lesson() {
         var path = Path()
         #expect(path.controller.limitObserved == nil)
@@ -234,7 +236,7 @@ struct ConcurrencyControllerTests {
         var bounded = Path()
         bounded.mostReceiving = 3
         bounded.run(20) { Double(min($0, 3)) * 1e6 }
-        #expect(bounded.controller.limitObserved == nil, "others have a say in that")
+        #expect(bounded.controller.limitObserved == nil, "other downloads affect it")
         var refused = Path()
         refused.run(1) { Double($0) * 1e6 }
         refused.controller.refused(open: 2, now: refused.now)
@@ -244,8 +246,8 @@ struct ConcurrencyControllerTests {
         #expect(fixed.limitObserved == nil)
     }
 
-    /// As nginx's `limit_rate` sends: each connection a second's worth at once, then nothing for a second.
-    @Test("Connections that bring a second's bytes at once are not taken for ones that hinder each other")
+    /// Like nginx's `limit_rate`: each connection sends a second's worth at once, then nothing for a second.
+    @Test("Connections that receive a second's bytes at once are not mistaken for ones that slow each other")
     func bursts() {
         var (controller, now, opened) = (ConcurrencyController(.automatic), Duration.zero, [Duration.zero])
         controller.begin(requestCost: 0.001, now: now)
@@ -261,17 +263,17 @@ struct ConcurrencyControllerTests {
                     newcomer: newcomer == true ? 1_000_000 : nil),
                 now: now)
         }
-        #expect(controller.target == 32, "and it stays so, though single windows bring nothing")
+        #expect(controller.target == 32, "it stays, although single windows receive nothing")
     }
 
-    @Test("What is being tried when a file ends is no lesson")
+    @Test("A trial that the end of the file interrupts is not recorded as a limit")
     func untried() {
         var path = Path()
         while path.controller.target < 32 { path.tick { Double($0) * 1e6 } }
         #expect(path.controller.limitObserved == nil || path.controller.limitObserved == 4)
     }
 
-    @Test("Where what is known is more than may be, it does with those that come")
+    @Test("If the observed number exceeds what is allowed, the controller uses the connections that open")
     func knownTooMany() {
         var path = Path()
         path.controller = ConcurrencyController(.automatic, known: 32)

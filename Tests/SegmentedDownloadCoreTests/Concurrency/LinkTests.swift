@@ -2,14 +2,15 @@ import SegmentedDownloadCore
 import Simulator
 import Testing
 
-/// The number of connections that is found, and how work is shared among them, against a downloader that knows the path.
+/// The number of connections that the engine chooses, and how they share the work, compared with a downloader that has
+/// full information about the path.
 @Suite("Random paths")
 struct LinkTests {
-    @Test("A file comes nearly as soon as it can, whatever the path is like", arguments: UInt64(0)..<20)
+    @Test("A file takes at most 2.5 times the optimum on any path", arguments: UInt64(0)..<20)
     func anyPath(seed: UInt64) {
         let trial = LinkTrial(seed: seed)
         #expect(trial.violations == [])
-        // One path may be the wrong one for any rule; `segdl-simulate links` holds the middle one to 1.1.
+        // Every rule is wrong for some path; `segdl-simulate links` limits the median to 1.1.
         #expect(trial.ratio < 2.5, "\(trial.model)")
         #expect(trial.duplicates <= 0.02, "\(trial.model)")
     }
@@ -20,13 +21,13 @@ struct LinkTests {
         return LinkTrial(model, length: length, seed: 1)
     }
 
-    @Test("Where each connection is limited, all are used")
+    @Test("With a limit per connection, all connections are used")
     func connectionCap() {
         let trial = Self.trial { $0.connectionCap = 1e6 }
         #expect(trial.connectionsPeak == 32 && trial.ratio < 1.2)
     }
 
-    @Test("Where all together are limited, nothing is lost by looking for more")
+    @Test("With a limit for all connections together, trials of more cost nothing")
     func totalCap() {
         #expect(Self.trial().ratio < 1.1)
     }
@@ -37,16 +38,16 @@ struct LinkTests {
         #expect(trial.connectionsPeak == 32 && trial.ratio < 1.4)
     }
 
-    @Test("Connections on which nothing comes are replaced long before they are given up")
+    @Test("Connections without a response are replaced long before their timeout")
     func silent() {
         let trial = Self.trial {
             $0.connectionCap = 1e6
             $0.silentShare = 0.1
         }
-        #expect(trial.ratio < 1.4, "given up after 30 s it would be eight times")
+        #expect(trial.ratio < 1.4, "with the timeout of 30 s the ratio would be eight")
     }
 
-    @Test("An origin that serves two is not asked by many again and again")
+    @Test("An origin that serves two connections is not asked for more again and again")
     func served() {
         let trial = Self.trial { $0.servedMax = 2 }
         #expect(trial.refusals <= 6 && trial.ratio < 1.2)

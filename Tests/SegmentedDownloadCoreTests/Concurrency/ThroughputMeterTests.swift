@@ -22,7 +22,7 @@ struct ThroughputMeterTests {
         #expect(abs((meter.rate ?? 0) - 1e6) < 1)
     }
 
-    @Test("A change shows in full after the window", arguments: [1, 10, 100])
+    @Test("A change of the rate shows in full after the window", arguments: [1, 10, 100])
     func follows(step: Int) {
         var meter = ThroughputMeter(start: .zero)
         var count: Int64 = 0
@@ -41,7 +41,7 @@ struct ThroughputMeterTests {
         #expect(meter.rate == 0)
     }
 
-    @Test("A count or a time that goes back is not believed")
+    @Test("A count or a time that goes back is ignored")
     func neverBack() {
         var meter = ThroughputMeter(start: .zero, count: 100)
         meter.record(50, at: .seconds(1))

@@ -1,7 +1,7 @@
 import SegmentedDownloadCore
 import Testing
 
-/// A file that must have a certain length, as a metalink says it.
+/// Downloads with an expected length, as a Metalink document states it.
 @Suite("Expected lengths")
 struct ExpectedLengthTests {
     private static let length: Int64 = 10 << 20
@@ -35,14 +35,14 @@ struct ExpectedLengthTests {
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("An empty file is none that should have bytes", arguments: [true, false])
+    @Test("An empty file fails where bytes are expected", arguments: [true, false])
     func empty(isRefusal: Bool) {
         var script = Self.asking()
         script.respond(0, isRefusal ? .unsatisfiable(completeLength: 0) : .whole(.tagged("\"a\"", length: 0)))
         #expect(script.failure?.code == .integrity)
     }
 
-    @Test("A source whose file has another length is passed over")
+    @Test("A source whose file has another length is skipped")
     func passedOver() {
         var script = Self.asking(hosts: ["bad", "good"])
         script.accept(0, RemoteResource.tagged("\"a\"", length: 12))
@@ -54,7 +54,7 @@ struct ExpectedLengthTests {
         #expect(script.take().contains { $0.isPrepare })
     }
 
-    @Test("A stream that says no length is held to it at its end, and broken off behind it")
+    @Test("A stream without a length is checked at its end, and stopped past the expected length")
     func stream() {
         for (end, isLonger) in [(Self.length - 1, false), (Self.length, false), (Self.length, true)] {
             var script = Self.asking()
@@ -73,7 +73,7 @@ struct ExpectedLengthTests {
         }
     }
 
-    @Test("What an earlier run fetched whole is not placed if it has another length")
+    @Test("A part that an earlier run completed is not placed if it has another length")
     func fetchedBefore() {
         var script = Script { $0.lengthExpected = Self.length + 1 }
         let resource = RemoteResource.tagged("\"a\"", length: Self.length)
@@ -86,7 +86,7 @@ struct ExpectedLengthTests {
         #expect(!script.take().contains { $0.isPlace })
     }
 
-    @Test("A file that is there and has another length is not taken for it, whatever the server says of it")
+    @Test("An existing file of another length is not accepted, even if the server confirms it")
     func existing() {
         var script = Script { $0.lengthExpected = Self.length + 1 }
         let record = RemoteResource.tagged("\"a\"", length: Self.length)

@@ -13,7 +13,7 @@ struct FetchingTests {
         Script.fetching(.exactly(count), length: length, change)
     }
 
-    /// As many segments as asked for, each one's answer accepted.
+    /// A download with this number of segments, each with its response accepted.
     private static func receiving(_ count: Int, _ change: (inout DownloadSettings) -> Void = { _ in }) -> Script {
         var script = Self.fetching(count, change)
         for lease in 1..<count { script.accept(lease, Self.resource) }
@@ -34,21 +34,21 @@ struct FetchingTests {
         #expect(Self.fetching(16, length: 3 << 20).leases == [0, 1, 2])
     }
 
-    @Test("The probe goes on as the first segment, up to where the second begins")
+    @Test("The probe continues as the first segment, up to the start of the second")
     func probeGoesOn() {
         var script = Self.fetching(4)
         #expect(script.take().last == .answer(LeaseID(0), .proceed(limit: 16 << 20)))
     }
 
     @Test(
-        "An automatic download takes all the connections that it may have while each brings as much as the first"
+        "An automatic download opens all allowed connections while each is as fast as the first"
     )
     func doublesWhilePaying() {
         var script = Script.fetching(.automatic, length: 1 << 30)
         let resource = RemoteResource.tagged("\"a\"", length: 1 << 30)
         var positions: [Int: Int64] = [:]
         var most = 0
-        // 10 MB/s for each connection, though no more than 40 MB/s in all.
+        // 10 MB/s for each connection, and at most 40 MB/s in all.
         for _ in 0..<80 {
             for lease in script.leases where positions[lease] == nil {
                 script.accept(lease, resource)
@@ -63,12 +63,12 @@ struct FetchingTests {
             }
             most = max(most, script.leases.count)
         }
-        #expect(most == 16, "four bring four times as much as one, and the group allows no more")
+        #expect(most == 16, "four have four times the rate of one, and the group allows no more")
     }
 
-    // MARK: Stealing
+    // MARK: Splitting
 
-    @Test("A free connection with nothing waiting takes the back of what another has left")
+    @Test("A free connection takes the back half of the segment with most left")
     func splitsAtTheEnd() {
         var script = Self.receiving(2)
         script.wait(.seconds(1))
@@ -81,7 +81,7 @@ struct FetchingTests {
         #expect(order?.writesFrom == 20 << 20, "the middle of what the first has left")
     }
 
-    @Test("A victim that is already past the cut keeps what it has written")
+    @Test("A victim that is already past the cut keeps the bytes it has written")
     func splitsBehindThePosition() {
         var script = Self.receiving(2)
         script.wait(.seconds(1))
@@ -100,7 +100,7 @@ struct FetchingTests {
         #expect(script.take().contains { $0.isPlace })
     }
 
-    @Test("A response that runs on into what nobody has taken is let on, which saves a request")
+    @Test("A response continues into an unleased segment, which saves a request")
     func absorbs() {
         var script = Self.fetching(2)
         script.respond(1, Self.refused)
@@ -111,7 +111,7 @@ struct FetchingTests {
         #expect(script.take() == [.answer(LeaseID(0), .proceed(limit: 64 << 20))])
     }
 
-    @Test("A response that runs on into what another fetches is stopped")
+    @Test("A response that reaches a leased segment is stopped")
     func doesNotAbsorbWhatIsTaken() {
         var script = Self.receiving(2)
         _ = script.take()
@@ -122,7 +122,7 @@ struct FetchingTests {
 
     // MARK: Faults
 
-    @Test("A stalled lease is revoked, and its remainder fetched by another from the exact byte")
+    @Test("A stalled lease is revoked, and another connection fetches the rest from the exact byte")
     func replacesStalled() {
         var script = Self.receiving(2)
         script.wait(.seconds(1))
@@ -138,7 +138,7 @@ struct FetchingTests {
         #expect(script.order(2)?.writesFrom == 5_000_001)
     }
 
-    @Test("A connection that waits for our own disk does not stall")
+    @Test("A connection that waits for the local disk does not count as stalled")
     func ownDiskIsNoStall() {
         var script = Self.receiving(2)
         _ = script.take()
@@ -152,7 +152,7 @@ struct FetchingTests {
         #expect(!script.take().contains { $0.isRevoke })
     }
 
-    @Test("A head that does not come in time is given up, however late the request was made")
+    @Test("A request whose head is late is revoked, however late the request was made")
     func lateHead() {
         var script = Self.fetching(2)
         script.progress(0, to: 1)
@@ -164,7 +164,7 @@ struct FetchingTests {
         #expect(script.take().contains(.revoke(LeaseID(1))))
     }
 
-    @Test("A 429 lowers the ceiling to what is served; one trial a probe delay")
+    @Test("A 429 lowers the limit to the number served; one more is tried per probe delay")
     func refusalLowersCeiling() {
         var script = Self.fetching(8)
         for lease in 1..<3 { script.accept(lease, Self.resource) }
@@ -191,7 +191,7 @@ struct FetchingTests {
     }
 
     @Test(
-        "Errors of the server to one segment are not answered by a storm of requests", arguments: [500, 502, 504, 408])
+        "Server errors for one segment do not cause a burst of requests", arguments: [500, 502, 504, 408])
     func noStorm(status: Int) {
         var script = Self.receiving(2)
         script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
@@ -209,7 +209,7 @@ struct FetchingTests {
         #expect(requests <= 40, "\(requests) requests in a minute")
     }
 
-    @Test("Refusals while others are served do not count against a segment")
+    @Test("Refusals while other requests are served do not count as failures of a segment")
     func crowdIsNoFailure() {
         var script = Self.receiving(2)
         script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
@@ -227,10 +227,11 @@ struct FetchingTests {
         script.wait(.seconds(1))
         #expect(!script.leases.isEmpty)
         for next in script.leases { script.respond(next, .refused(status: 503, retryAfter: nil)) }
-        #expect(script.conclusion == nil && script.plan != nil, "one refusal, alone, is the first that counts")
+        #expect(
+            script.conclusion == nil && script.plan != nil, "a refusal without other requests is the first that counts")
     }
 
-    @Test("A connection that always breaks without a byte fails the download after the attempts allowed")
+    @Test("A connection that always breaks without a byte fails the download after the allowed attempts")
     func attemptsAreFinite() {
         var script = Self.fetching(1)
         var requests = 0
@@ -248,7 +249,7 @@ struct FetchingTests {
         #expect(requests == 11)
     }
 
-    @Test("Progress resets the count: a server that cuts every response is still finished with")
+    @Test("Progress resets the failure count: a file completes although the server cuts every response")
     func progressResets() {
         var script = Self.fetching(1)
         for cut in 1...30 {
@@ -261,7 +262,7 @@ struct FetchingTests {
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("A shorter 206 than asked is kept, and the rest asked for")
+    @Test("A shorter 206 than requested is kept, and the rest is requested")
     func shortResponse() {
         var script = Self.receiving(2)
         script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
@@ -273,7 +274,7 @@ struct FetchingTests {
         #expect(script.order(3)?.writesFrom == from + 100_000)
     }
 
-    @Test("A Retry-After longer than allowed fails the download, with what it fetched made durable")
+    @Test("A Retry-After longer than allowed fails the download after the fetched bytes are durable")
     func retryAfterTooLong() {
         var script = Self.receiving(2)
         script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
@@ -290,7 +291,7 @@ struct FetchingTests {
     // MARK: Changes, and servers without ranges
 
     @Test(
-        "Where no answer has the recorded entity tag any more the file has changed, and nothing of the others is written"
+        "If every answer has another entity tag the file has changed, and none of their bytes are written"
     )
     func changed() {
         var script = Self.fetching(2)
@@ -305,7 +306,7 @@ struct FetchingTests {
         #expect(script.failure?.code == .changed)
     }
 
-    @Test("Of nodes that disagree those with the recorded entity tag are used, on fresh connections")
+    @Test("If nodes have different entity tags, those with the recorded one are used, on fresh connections")
     func farm() throws {
         var script = Self.fetching(2)
         for count in 0..<100 {
@@ -322,7 +323,7 @@ struct FetchingTests {
         #expect(script.take().last == .answer(order.lease, .proceed(limit: order.limit)))
     }
 
-    @Test("A file is not complete while the last answer had another entity tag: it is asked once more")
+    @Test("A file is not complete while the last answer had another entity tag: segdl sends one more request")
     func disagreementAtTheEnd() throws {
         var script = Self.fetching(2)
         script.respond(1, .changed("its ETag"))
@@ -338,7 +339,7 @@ struct FetchingTests {
         #expect(!script.take().contains { $0.isPlace })
     }
 
-    @Test("A compared byte that differs is a change")
+    @Test("A compared byte that differs means that the file changed")
     func differs() {
         var script = Self.receiving(2)
         script.progress(0, to: 1 << 20)
@@ -348,7 +349,7 @@ struct FetchingTests {
         #expect(script.failure?.code == .changed)
     }
 
-    @Test("The whole file instead of a range is never written; after three the rest comes as one stream")
+    @Test("A 200 to a range request is never written; after three, one stream fetches the rest")
     func wholeInsteadOfRange() {
         var script = Self.fetching(2)
         script.progress(0, to: 1 << 20)
@@ -364,7 +365,7 @@ struct FetchingTests {
         #expect(script.leases == [0])
     }
 
-    @Test("What is fetched behind the first gap is disclaimed before one stream fetches it again")
+    @Test("Bytes after the first gap are withdrawn before one stream fetches them again")
     func truncationReachesTheDisk() {
         var script = Self.receiving(3)
         let third = script.order(2)?.writesFrom ?? 0
@@ -385,7 +386,7 @@ struct FetchingTests {
         #expect(script.orders.first?.forgetsFrom == 1 << 20)
     }
 
-    @Test("A part that comes where the whole was asked for does not end a stream of unknown length")
+    @Test("A 206 to a request for the whole file does not end a stream of unknown length")
     func partOfUnknownLength() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -397,7 +398,7 @@ struct FetchingTests {
         script.respond(1, .partial(ByteRange(0..<100), RemoteResource(completeLength: 1000)))
         script.progress(1, to: 100)
         script.end(1, .finished)
-        #expect(!script.take().contains { $0.isPlace }, "100 bytes of 1000 would be taken for the whole")
+        #expect(!script.take().contains { $0.isPlace }, "100 bytes of 1000 must not count as complete")
     }
 
     @Test("A stream of unknown length that is shorter the second time has changed")
@@ -415,7 +416,7 @@ struct FetchingTests {
         #expect(!script.take().contains { $0.isPlace })
     }
 
-    @Test("A stream that said where it ends is not taken for complete where a connection ends that says nothing")
+    @Test("A stream with a known end is not complete when an unframed body ends")
     func unframedStream() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -431,7 +432,7 @@ struct FetchingTests {
         #expect(answer == [.stop])
     }
 
-    @Test("A stream that says no length and goes on behind the end is of another file")
+    @Test("A stream without a length that continues past the known end belongs to another file")
     func overrunningStream() {
         var script = Script(.exactly(1))
         script.tell(.surveyed(.nothing))
@@ -461,7 +462,7 @@ struct FetchingTests {
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("An answer that ends before the byte wanted is refused, not counted on")
+    @Test("An answer that ends before the missing byte is refused")
     func answerEndsTooEarly() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -477,7 +478,7 @@ struct FetchingTests {
 
     // MARK: The end
 
-    @Test("All bytes written, a connection that never hands back its response does not hold up the file")
+    @Test("After the last byte is written, a connection that does not end does not delay the file")
     func lingeringConnection() {
         var script = Self.receiving(2)
         script.progress(0, to: 32 << 20)
@@ -488,12 +489,12 @@ struct FetchingTests {
         #expect(!actions.contains { $0.isPlace })
         #expect(actions.contains(.revoke(LeaseID(1))))
         script.end(1, .revoked)
-        // A checkpoint may have been asked for while we waited.
+        // A checkpoint may be due meanwhile.
         if actions.contains(.checkpoint(isPause: false)) { script.tell(.checkpointed(bytes: 64 << 20)) }
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("The file is not placed while a checkpoint is under way, whose failure would concern it")
+    @Test("The file is not placed during a checkpoint, because its failure would affect the file")
     func placeAwaitsCheckpoint() {
         var script = Self.fetching(1)
         script.progress(0, to: 1 << 20)
@@ -507,7 +508,7 @@ struct FetchingTests {
         #expect(script.conclusion == .completed)
     }
 
-    @Test("A part that others have changed is looked at and completed again, a few times; a wrong digest is not")
+    @Test("A part changed by another process is surveyed and completed again a few times; a wrong digest is not")
     func healing() {
         let changed = Failure(.integrity, "cut", isTransient: true)
         var script = Self.fetching(1)
@@ -551,7 +552,7 @@ struct FetchingTests {
         #expect(script.take().contains(.checkpoint(isPause: false)))
     }
 
-    @Test("A failed checkpoint stops everything, and nothing more is claimed")
+    @Test("A failed checkpoint stops all fetching, and nothing more is claimed")
     func checkpointFails() {
         var script = Self.fetching(1)
         script.progress(0, to: 1)
@@ -563,7 +564,7 @@ struct FetchingTests {
         #expect(script.failure?.code == .file)
     }
 
-    @Test("A disk that fails a lease stops all others and keeps what is durable")
+    @Test("A disk failure of one lease revokes all others and keeps the durable bytes")
     func diskFails() {
         var script = Self.receiving(2)
         _ = script.take()
@@ -575,7 +576,7 @@ struct FetchingTests {
         #expect(script.failure?.code == .space)
     }
 
-    @Test("A write that fails after the last byte was seen fails the download")
+    @Test("A write that fails after the last byte was received fails the download")
     func diskFailsAtTheEnd() {
         var script = Self.receiving(2)
         _ = script.take()
@@ -613,7 +614,7 @@ struct FetchingTests {
         receive(1, &script)
     }
 
-    @Test("A run that has all bytes is not over its time, however long the disk takes")
+    @Test("The time limit does not fail a run that has all bytes, however long the disk takes")
     func timeLimitAtTheEnd() {
         var script = Self.fetching(1) { $0.timeLimit = .seconds(60) }
         script.wait(.milliseconds(1))

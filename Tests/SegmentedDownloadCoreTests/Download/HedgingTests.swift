@@ -1,14 +1,14 @@
 import SegmentedDownloadCore
 import Testing
 
-@Suite("Asking again for what is late")
+@Suite("Requesting late bytes again")
 struct HedgingTests {
     private static let resource = RemoteResource.tagged("\"a\"", length: 64 << 20)
     private static let end: Int64 = 32 << 20
-    /// What the late connection has still to bring: too little to be cut.
+    /// The bytes that the late connection has left: too few to split.
     private static let rest: Int64 = 100_000
 
-    /// Two connections of a second's work; the second is done, and the first, with next to nothing left, falls silent.
+    /// Two connections with a second's work each: the second has completed, and the first stalls with little left.
     private static func late(rest: Int64 = Self.rest) -> Script {
         var script = Script.fetching(.exactly(2), length: 64 << 20)
         script.accept(1, Self.resource)
@@ -22,7 +22,7 @@ struct HedgingTests {
         return script
     }
 
-    /// The order by which what the first connection is at is asked for again.
+    /// The order that requests the first connection's bytes again.
     private static func hedge(_ script: inout Script) -> FetchOrder? {
         for _ in 0..<10 {
             script.wait(.milliseconds(100))
@@ -31,12 +31,12 @@ struct HedgingTests {
         return nil
     }
 
-    @Test("A silent connection's rest is asked for by a free one, and taken from it once that has an answer")
+    @Test("A free connection requests a stalled connection's rest, and takes it over when its response comes")
     func outrun() throws {
         var script = Self.late()
         let order = try #require(Self.hedge(&script))
         #expect(order.request.lowerBound == Self.end - Self.rest && order.request.upperBound == Self.end)
-        #expect(script.plan?.segments.count == 2, "nothing is taken from it yet")
+        #expect(script.plan?.segments.count == 2, "its segment is unchanged so far")
         _ = script.take()
         script.accept(order.lease.rawValue, Self.resource)
         #expect(
@@ -49,7 +49,7 @@ struct HedgingTests {
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("What the late one has brought meanwhile is let pass")
+    @Test("Bytes that the late connection received meanwhile are skipped")
     func meanwhile() throws {
         var script = Self.late()
         let order = try #require(Self.hedge(&script))
@@ -62,20 +62,20 @@ struct HedgingTests {
         #expect(script.plan?.segments.map(\.lowerBound) == [0, from, Self.end])
     }
 
-    @Test("One that is done first has won, and the other is told to stop")
+    @Test("The connection that completes first wins, and the other is stopped")
     func won() throws {
         var script = Self.late()
         let order = try #require(Self.hedge(&script))
         _ = script.take()
         script.complete(0)
-        #expect(script.take() == [.revoke(order.lease)], "all bytes are there")
+        #expect(script.take() == [.revoke(order.lease)], "all bytes are written")
         script.accept(order.lease.rawValue, Self.resource)
         #expect(script.take() == [.answer(order.lease, .stop)])
         script.end(order.lease.rawValue, .finished)
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("One that brings bytes again, and soon has all, is left alone")
+    @Test("A late connection that receives bytes again and is nearly done keeps its segment")
     func revived() throws {
         var script = Self.late()
         let order = try #require(Self.hedge(&script))
@@ -85,9 +85,9 @@ struct HedgingTests {
         #expect(script.take() == [.answer(order.lease, .stop)])
     }
 
-    @Test("No more than a fiftieth of the file is asked for twice")
+    @Test("At most a fiftieth of the file is requested twice")
     func bounded() {
-        // More than that could not be cut either way if pieces of half a fiftieth were the smallest.
+        // More could not be split anyway if the smallest pieces were half a fiftieth.
         var script = Script.fetching(.exactly(2), length: 64 << 20) {
             $0.splitLengthMinimum = 4 << 20
             $0.stealLengthMinimum = 4 << 20
@@ -99,11 +99,11 @@ struct HedgingTests {
             script.progress(1, to: Self.end + Self.end / 8 * Int64(step))
         }
         script.complete(1)
-        #expect(Self.hedge(&script) == nil, "2 MiB of 64 are more")
+        #expect(Self.hedge(&script) == nil, "2 MiB of 64 exceed it")
     }
 
     @Test(
-        "An answer that is no part of the file, and a connection that breaks, cost the late one nothing",
+        "A useless answer, or a connection that breaks, leaves the late connection's segment unchanged",
         arguments: [true, false])
     func unanswered(isRefused: Bool) throws {
         var script = Self.late()
@@ -119,12 +119,12 @@ struct HedgingTests {
         }
         #expect(script.conclusion == nil && script.leases == [0])
         script.wait(.milliseconds(500))
-        #expect(script.leases == [0], "it is not asked for again at once")
+        #expect(script.leases == [0], "it is not requested again at once")
         script.complete(0)
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("A connection whose answer never comes gives up all that it was to bring")
+    @Test("A connection without a response gives up its whole segment")
     func undelivered() throws {
         var limits = GroupStateMachine.Limits()
         limits.connections = 64

@@ -2,13 +2,13 @@ import Simulator
 import TestSupport
 import Testing
 
-/// One after the other, beside the other tests.
+/// Serialized, because the other tests run at the same time.
 @Suite("The state machine in a world of faults", .serialized)
 struct MachineWorldTests {
-    /// Each argument runs so many seeds.
+    /// Each argument runs this number of seeds.
     private static let seedsPerArgument: UInt64 = 75
 
-    @Test("Whatever happens, it keeps its budgets, never spoils a file, and comes to an end", arguments: UInt64(0)..<8)
+    @Test("With any faults, budgets hold, no file is corrupt, and every download ends", arguments: UInt64(0)..<8)
     func survives(block: UInt64) async throws {
         for seed in (block * Self.seedsPerArgument)..<((block + 1) * Self.seedsPerArgument) {
             let violations = try await aside {

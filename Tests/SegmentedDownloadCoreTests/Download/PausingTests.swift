@@ -1,12 +1,12 @@
 import SegmentedDownloadCore
 import Testing
 
-@Suite("Pausing, going on, cancelling")
+@Suite("Pausing, resuming, cancelling")
 struct PausingTests {
     private static let resource = RemoteResource.tagged("\"a\"", length: 10 << 20)
     private static let saved = SavedPartial(resource: resource, completeLength: 10 << 20, missing: [5..<(10 << 20)])
 
-    /// Each state in which a user's word may come, and what then happens to the step under way.
+    /// The states in which a user's command may arrive, which determine what happens to the operation under way.
     enum Moment: CaseIterable, Sendable {
         case queued, surveying, probing, preparing, fetching, settling, placing
     }
@@ -36,7 +36,7 @@ struct PausingTests {
         return script
     }
 
-    /// Lets everything under way answer as it was told, until nothing is.
+    /// Has every operation under way complete, until none is left.
     private static func settle(_ script: inout Script) {
         for _ in 0..<10 where script.conclusion == nil {
             for action in script.take() {
@@ -55,7 +55,7 @@ struct PausingTests {
         }
     }
 
-    @Test("A pause at any time ends in rest, with no connection left", arguments: Moment.allCases)
+    @Test("A pause in any state ends at rest, without connections", arguments: Moment.allCases)
     func pauses(moment: Moment) {
         var script = Self.script(at: moment)
         script.tell(.pause)
@@ -64,7 +64,7 @@ struct PausingTests {
         #expect(script.machine.isIdle)
     }
 
-    @Test("A pause taken back before it took effect has no effect", arguments: Moment.allCases)
+    @Test("A pause and a resume before it took effect cancel out", arguments: Moment.allCases)
     func pausesAndResumes(moment: Moment) {
         var script = Self.script(at: moment)
         script.tell(.pause)
@@ -85,7 +85,7 @@ struct PausingTests {
         #expect(script.conclusion != .paused)
     }
 
-    @Test("Of pause, go on and pause the last counts", arguments: Moment.allCases)
+    @Test("Of pause, resume and pause the last counts", arguments: Moment.allCases)
     func lastWordCounts(moment: Moment) {
         var script = Self.script(at: moment)
         script.tell(.pause)
@@ -95,7 +95,7 @@ struct PausingTests {
         #expect(script.conclusion == .paused)
     }
 
-    @Test("A cancellation at any time deletes the part, and a pause does not take it back", arguments: Moment.allCases)
+    @Test("A cancellation in any state deletes the part, and a pause does not revoke it", arguments: Moment.allCases)
     func cancels(moment: Moment) {
         var script = Self.script(at: moment)
         var discards = 0
@@ -111,7 +111,7 @@ struct PausingTests {
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
                 case .revise: script.tell(.revised)
                 case .interruptPlacing:
-                    // Asked twice, it is interrupted once.
+                    // Requested twice, placing is interrupted once.
                     if !isInterrupted { script.tell(.storageFailed(Failure(.cancelled, "interrupted"))) }
                     isInterrupted = true
                 case .discard:
@@ -139,7 +139,7 @@ struct PausingTests {
         #expect(script.take() == [.conclude(.paused)])
     }
 
-    @Test("After a pause the download looks at its part again and goes on where it was")
+    @Test("After a pause the download surveys its part again and resumes from it")
     func resumes() {
         var script = Self.script(at: .fetching)
         script.tell(.pause)
@@ -148,10 +148,10 @@ struct PausingTests {
         #expect(script.take().last == .survey)
         script.tell(.surveyed(.partial(Self.saved)))
         #expect(script.orders.last?.request.lowerBound == 5)
-        #expect((script.leases.last ?? 0) > 1, "lease names are never used again")
+        #expect((script.leases.last ?? 0) > 1, "lease numbers are never reused")
     }
 
-    @Test("A pause that a failure overtook does not stop the next run")
+    @Test("A pause that a failure preceded does not stop the next run")
     func stalePause() {
         for moment in [Moment.surveying, .preparing, .placing] {
             var script = Self.script(at: moment)
@@ -165,7 +165,7 @@ struct PausingTests {
         }
     }
 
-    @Test("A resumption that a failure overtook does not undo the next pause")
+    @Test("A resume that a failure preceded does not undo the next pause")
     func staleResumption() {
         var script = Self.script(at: .fetching)
         script.tell(.pause)
@@ -180,7 +180,7 @@ struct PausingTests {
         #expect(script.conclusion == .paused)
     }
 
-    @Test("A cancellation that deletes does so even where the last checkpoint failed")
+    @Test("A cancellation that deletes does so even if the last checkpoint failed")
     func cancelOverFailedCheckpoint() {
         var script = Self.script(at: .fetching)
         script.progress(0, to: 100)
@@ -192,7 +192,7 @@ struct PausingTests {
         #expect(script.take() == [.discard])
     }
 
-    @Test("A file that is in place before the pause reached it is complete")
+    @Test("A file that is placed before the pause takes effect is complete")
     func placedAnyway() {
         var script = Self.script(at: .placing)
         script.tell(.pause)
@@ -200,7 +200,7 @@ struct PausingTests {
         #expect(script.conclusion == .completed)
     }
 
-    @Test("A wrong digest outlives a pause")
+    @Test("A wrong digest fails the download despite a pause")
     func integrityOutlives() {
         var script = Self.script(at: .placing)
         script.tell(.pause)
@@ -209,7 +209,7 @@ struct PausingTests {
         #expect(script.failure?.code == .integrity)
     }
 
-    @Test("A file that was placed cannot be paused, cancelled or fetched again")
+    @Test("A placed file cannot be paused, cancelled or fetched again")
     func completedIsFinal() {
         var script = Self.script(at: .placing)
         script.tell(.placed)

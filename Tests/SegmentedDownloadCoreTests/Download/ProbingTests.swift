@@ -30,7 +30,7 @@ struct ProbingTests {
 
     // MARK: Fresh
 
-    @Test("A fresh download asks for everything from byte 0 as a range, without a condition")
+    @Test("A fresh download requests everything from byte 0 as a range, without a condition")
     func freshRequest() {
         var script = Script()
         #expect(script.take() == [.survey])
@@ -39,7 +39,7 @@ struct ProbingTests {
         #expect(script.order(0)?.request.ifRangeFieldValue == nil)
     }
 
-    @Test("No byte is let through before the part file is ready")
+    @Test("No byte is accepted before the part file is ready")
     func waitsForPart() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -50,7 +50,7 @@ struct ProbingTests {
         #expect(script.take() == [.answer(LeaseID(0), .proceed(limit: Self.length))])
     }
 
-    @Test("A server without ranges serves one stream, adopted as it is")
+    @Test("A server without ranges serves one stream, which is used as it is")
     func singleStream() {
         var script = Script(.exactly(8))
         script.tell(.surveyed(.nothing))
@@ -62,12 +62,12 @@ struct ProbingTests {
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("An unusable answer to a range is asked for once more without one, and then is final")
+    @Test("After an unusable answer to a range, one request without a range follows, whose result is final")
     func asksWithoutRange() {
         var script = Script()
         script.tell(.surveyed(.nothing))
         script.respond(0, .ignoresRanges("no Content-Range"))
-        // Not before the first has hung up: an origin may count connections.
+        // Only after the first connection has closed: an origin may count connections.
         #expect(script.order(1) == nil)
         script.end(0, .stopped)
         #expect(script.order(1)?.request.isRanged == false)
@@ -88,7 +88,7 @@ struct ProbingTests {
         }
     }
 
-    @Test("A 416 that names no length is asked again without a range")
+    @Test("A 416 without a length leads to a request without a range")
     func unsatisfiableWithoutLength() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -97,7 +97,7 @@ struct ProbingTests {
         #expect(script.order(1)?.request.isRanged == false)
     }
 
-    @Test("A longer file than allowed is refused before anything is prepared")
+    @Test("A file longer than allowed is refused before anything is prepared")
     func tooLong() {
         var script = Script { $0.lengthMaximum = 100 }
         script.tell(.surveyed(.nothing))
@@ -108,7 +108,7 @@ struct ProbingTests {
     }
 
     @Test(
-        "What cannot pass is final at once",
+        "A permanent error is final at once",
         arguments: [
             (RangeResponse.rejected(status: 404), Failure.Code.server), (.rejected(status: 403), .server),
             (.unauthorized(status: 401, challenge: nil), .auth), (.malformed("CL"), .protocol),
@@ -123,7 +123,7 @@ struct ProbingTests {
         #expect(script.take().first { if case .answer = $0 { true } else { false } } == .answer(LeaseID(0), .stop))
     }
 
-    @Test("A refusal is waited out, for as long as the origin asks")
+    @Test("A refusal delays the next request for as long as the origin asks")
     func refusal() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -135,7 +135,7 @@ struct ProbingTests {
         #expect(script.leases == [1])
     }
 
-    @Test("A Retry-After longer than allowed is reported, not waited for")
+    @Test("A Retry-After longer than allowed is reported, and segdl does not wait")
     func refusalTooLong() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -143,7 +143,7 @@ struct ProbingTests {
         #expect(script.failure?.retryAfter == .seconds(601))
     }
 
-    @Test("What one download will not wait for, others to the same host need not either")
+    @Test("A Retry-After that fails one download does not block others to the same host")
     func othersAreNotBlocked() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -154,10 +154,10 @@ struct ProbingTests {
         script.tell(.resume)
         script.tell(.surveyed(.nothing))
         script.wait(.seconds(3600))
-        #expect(script.leases == [1], "an hour later the host may be asked again")
+        #expect(script.leases == [1], "an hour later requests to the host are allowed")
     }
 
-    @Test("A host that was never reached is reported after the fourth attempt")
+    @Test("A host that was never reached fails the download after the fourth attempt")
     func firstContact() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -169,7 +169,7 @@ struct ProbingTests {
         #expect(script.failure?.code == .network)
     }
 
-    @Test("A head that does not come in time is given up and asked for again")
+    @Test("A request whose head is late is revoked and repeated")
     func lateHead() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -180,7 +180,7 @@ struct ProbingTests {
         #expect(script.leases == [1])
     }
 
-    @Test("A head that came just when it was given up is not used: its connection is being closed")
+    @Test("A head that arrives after the revocation is not used: its connection is being closed")
     func headAfterRevocation() {
         var script = Script()
         script.tell(.surveyed(.nothing))
@@ -190,12 +190,12 @@ struct ProbingTests {
         script.end(0, .revoked)
         if Self.preparation(&script) != nil { script.tell(.prepared()) }
         script.wait(.seconds(1))
-        #expect(script.leases == [1], "nobody fetches, and nobody ever will")
+        #expect(script.leases == [1], "no lease fetches, and none ever will")
     }
 
     // MARK: Resuming
 
-    @Test("A resumed download asks for its first gap, and only if the resource is the same")
+    @Test("A resumed download requests its first gap, on condition that the resource is the same")
     func resumeRequest() {
         let script = Self.resuming()
         let request = script.order(0)?.request
@@ -211,13 +211,13 @@ struct ProbingTests {
         #expect(order?.writesFrom == 3_000_000)
     }
 
-    @Test("An overlap that reaches before the first byte begins with it")
+    @Test("An overlap that would reach before the first byte begins with it")
     func resumeOverlapsAtStart() {
         let order = Self.resuming(Self.unproven, missing: [100..<Self.length]).order(0)
         #expect(order?.request.lowerBound == 0)
     }
 
-    @Test("Where only bytes can prove the resource, nobody writes before some of them agreed")
+    @Test("If only bytes can prove the resource, no source writes before a comparison succeeded")
     func nobodyWritesUnproven() {
         var script = Self.resuming(Self.unproven)
         script.accept(0, Self.unproven)
@@ -235,7 +235,7 @@ struct ProbingTests {
     }
 
     @Test(
-        "Where nothing proves the resource and byte 0 is missing, what follows is compared before anything is written")
+        "Without a validator and without byte 0, later bytes are compared before anything is written")
     func comparesBehindGap() {
         var script = Self.resuming(Self.unproven, missing: [0..<4_000_000])
         script.accept(0, Self.unproven)
@@ -252,7 +252,7 @@ struct ProbingTests {
         #expect(Self.resuming(missing: [0..<4_000_000]).order(0)?.request.ifRangeFieldValue == "\"a\"")
     }
 
-    @Test("A 206 goes on with the part as surveyed")
+    @Test("A 206 continues the part as surveyed")
     func resumes() {
         var script = Self.resuming()
         _ = script.take()
@@ -263,7 +263,7 @@ struct ProbingTests {
         #expect(script.plan?.bytesDone == 3_000_000)
     }
 
-    @Test("A 200 with our own tag to If-Range is asked again without it")
+    @Test("After a 200 whose tag equals the If-Range, the request is repeated without If-Range")
     func dislikesIfRange() {
         var script = Self.resuming()
         script.respond(0, .whole(Self.strong))
@@ -275,7 +275,7 @@ struct ProbingTests {
         #expect(Self.preparation(&script)?.mode == .adopted)
     }
 
-    @Test("A whole file instead of the rest is one stream, of which what is on disk is only compared")
+    @Test("A 200 to a resumed range is read as one stream, and compared with the bytes on disk")
     func wholeOnResume() {
         var script = Self.resuming(Self.unproven, missing: [3_000_000..<4_000_000, 5_000_000..<Self.length])
         script.respond(0, .whole(Self.unproven))
@@ -286,7 +286,7 @@ struct ProbingTests {
         #expect(script.plan?.missing == [3_000_000..<Self.length])
     }
 
-    @Test("A part of another resource of which nothing is there is begun anew, so that the manifest names the new one")
+    @Test("A part of another resource without bytes starts over, so that the manifest names the new one")
     func nothingKept() {
         var saved = Self.strong
         saved.locator = .unrecorded
@@ -299,7 +299,7 @@ struct ProbingTests {
         #expect(script.leases.contains(0))
     }
 
-    @Test("Where nothing can be kept, a stream of unknown length is not taken to be as long as the part")
+    @Test("If nothing can be kept, a stream of unknown length is not assumed to be as long as the part")
     func wholeOfUnknownLength() {
         var script = Self.resuming(Self.unproven, missing: [0..<3_000_000])
         let stream = RemoteResource(completeLength: nil, endsWithConnection: true)
@@ -313,11 +313,11 @@ struct ProbingTests {
         script.tell(.prepared())
         script.progress(lease, to: 2_999_998)
         script.end(lease, .finished)
-        #expect(script.plan == nil, "it ends where the stream ends")
+        #expect(script.plan == nil, "the stream determines the end")
         #expect(script.conclusion == nil)
     }
 
-    @Test("An answer that ends before the gap begins is no answer to go on with")
+    @Test("An answer that ends before the gap begins is not used")
     func overlapOnly() {
         var script = Self.resuming(Self.unproven)
         let lowerBound = script.order(0)?.request.lowerBound ?? 0
@@ -325,7 +325,7 @@ struct ProbingTests {
         #expect(Self.preparation(&script) == nil)
     }
 
-    @Test("A changed resource is reported, and the part kept")
+    @Test("A changed resource fails the download, and the part is kept")
     func changed() {
         var script = Self.resuming()
         script.disagree("its ETag")
@@ -333,7 +333,7 @@ struct ProbingTests {
         #expect(!script.take().contains(.discard))
     }
 
-    @Test("Restarting on a change keeps the part until the new answer is accepted")
+    @Test("A restart after a change keeps the part until the new answer is accepted")
     func restarts() {
         var script = Self.resuming { $0.onChange = .restart }
         _ = script.take()
@@ -347,7 +347,7 @@ struct ProbingTests {
         #expect(preparation?.replaces == true)
     }
 
-    @Test("What was fetched after a restart is kept over a pause")
+    @Test("Bytes fetched after a restart survive a pause")
     func restartThenPause() {
         var script = Self.resuming { $0.onChange = .restart }
         script.respond(0, .changed("its ETag"))
@@ -365,7 +365,7 @@ struct ProbingTests {
         #expect(script.orders.last?.request.lowerBound == 100)
     }
 
-    @Test("A resource that changes all the time is reported after three restarts")
+    @Test("A resource that keeps changing fails the download after three restarts")
     func restartsAreFinite() {
         var script = Self.resuming { $0.onChange = .restart }
         var rounds = 0
@@ -384,7 +384,7 @@ struct ProbingTests {
         #expect(rounds <= 4)
     }
 
-    @Test("A 416 with another length is a change, with our own length nonsense")
+    @Test("A 416 with another length means that the file changed; with the same length it is a protocol error")
     func unsatisfiable() {
         var script = Self.resuming()
         script.answerComparisons { $0.respond($1, .unsatisfiable(completeLength: 5)) }
@@ -394,7 +394,7 @@ struct ProbingTests {
         #expect(script.failure?.code == .protocol)
     }
 
-    @Test("A part that misses nothing is placed once the origin says it is current, and asked for no byte")
+    @Test("A part without gaps is placed once the origin confirms it, without fetching a byte")
     func nothingMissing() {
         var script = Self.resuming(missing: [])
         #expect(script.orders.last?.request.ifNoneMatchFieldValue != nil)
@@ -404,14 +404,14 @@ struct ProbingTests {
         #expect(script.take().last?.isPlace == true)
     }
 
-    @Test("A part that misses nothing but is of another version is not placed")
+    @Test("A part without gaps but of another version is not placed")
     func completeButOld() {
         var script = Self.resuming(missing: [])
         script.disagree("its validator was another")
         #expect(script.failure?.code == .changed)
     }
 
-    @Test("--continue must fails where there is nothing, --continue no begins anew")
+    @Test("--continue must fails if there is nothing to resume, --continue no starts over")
     func continuation() {
         var script = Script { $0.continuation = .must }
         script.tell(.surveyed(.nothing))
@@ -424,7 +424,7 @@ struct ProbingTests {
 
     // MARK: A finished file
 
-    @Test("A finished file is asked about with If-None-Match, and 304 or an equal tag says that it is current")
+    @Test("A finished file is revalidated with If-None-Match, and a 304 or an equal tag confirms it")
     func compares() {
         for response in [RangeResponse.notModified, .partial(ByteRange(0..<1), Self.strong), .whole(Self.strong)] {
             var script = Self.comparing()
@@ -434,7 +434,7 @@ struct ProbingTests {
         }
     }
 
-    @Test("A finished file whose origin proves nothing is not called current")
+    @Test("A finished file without a validator is not reported as current")
     func comparesNothing() {
         for response in [RangeResponse.partial(ByteRange(0..<1), Self.unproven), .whole(Self.unproven)] {
             var script = Self.comparing(Self.unproven)
@@ -443,7 +443,7 @@ struct ProbingTests {
         }
     }
 
-    @Test("What to do about an existing file follows the policy and the digests")
+    @Test("The policy and the digests decide what happens to an existing file")
     func existing() {
         func conclusion(_ policy: DownloadOptions.ExistingFilePolicy, _ agrees: Bool?) -> DownloadConclusion? {
             var script = Script { $0.ifExists = policy }
@@ -464,7 +464,7 @@ struct ProbingTests {
         }
     }
 
-    @Test("A destination found only once the response named it is looked at anew")
+    @Test("A destination that the response names is surveyed again")
     func found() {
         var script = Script()
         script.tell(.surveyed(.nothing))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SegmentedDownloadCore
 
-/// Fetching in the order in which somebody reads along.
+/// Fetching in the order of a reader.
 @Suite struct ReadingWindowTests {
     private static let length: Int64 = 256 << 20
     private static let windowLength: Int64 = 12 << 20
@@ -17,7 +17,7 @@ import Testing
         return script
     }
 
-    /// Has all connections but the first bring whatever there is room for.
+    /// Has all connections but the first receive as much as the window allows.
     private static func fill(_ script: inout Script) {
         for _ in 0..<40 {
             for lease in script.leases.filter({ $0 > 0 }) {
@@ -27,22 +27,22 @@ import Testing
         }
     }
 
-    @Test("Nothing is asked for that lies behind the window, and everything before its end that is a whole piece is")
+    @Test("Nothing past the window is requested, and every whole piece before its end is")
     func isBounded() throws {
         var script = Self.reading(4)
-        // Two thirds of a connection's share of the window each.
+        // Two thirds of each connection's share of the window.
         let piece = Self.windowLength / 6
         #expect(script.orders.count == 4)
         #expect(script.orders.dropFirst().map(\.request.lowerBound) == [piece, 2 * piece, 3 * piece])
         #expect(script.orders.dropFirst().map(\.request.upperBound) == [2 * piece, 3 * piece, 4 * piece])
-        // Those that are done make room for the next, up to the window's end and no further.
+        // Completed pieces make room for the next ones, up to the window's end.
         Self.fill(&script)
         #expect(script.plan?.segments.filter { !$0.isComplete && $0.lease != nil }.map(\.lowerBound) == [0])
         let reached = try #require(script.plan?.segments.last { $0.isComplete }?.upperBound)
         #expect(reached == Self.windowLength)
     }
 
-    @Test("What was taken makes room; what another reading took does not")
+    @Test("Bytes that the reader consumed move the window; those of another reading do not")
     func moves() throws {
         var script = Self.reading(4)
         Self.fill(&script)
@@ -56,13 +56,13 @@ import Testing
         #expect(script.orders.count == 4)
     }
 
-    @Test("The plan does not grow with the file, however many pieces it is fetched in")
+    @Test("The plan does not grow with the number of fetched pieces")
     func staysSmall() throws {
         var script = Self.reading(4)
         var most = 0
         while script.conclusion == nil, script.plan?.isComplete == false {
             let leases = script.leases
-            try #require(!leases.isEmpty, "nothing is asked for at \(script.plan?.frontier ?? -1)")
+            try #require(!leases.isEmpty, "nothing is requested at \(script.plan?.frontier ?? -1)")
             for lease in leases {
                 if lease > 0 { script.accept(lease, Self.resource) }
                 script.complete(lease)
@@ -74,7 +74,7 @@ import Testing
         #expect(most < 12)
     }
 
-    @Test("One response that goes on is followed piece by piece while there is room, and let go where there is none")
+    @Test("One response continues piece by piece while the window has room, and is stopped when it has none")
     func followsOneResponse() throws {
         var script = Self.reading(1)
         let piece = Self.windowLength / 3 * 2
@@ -91,11 +91,11 @@ import Testing
         #expect(script.orders.map(\.request.lowerBound) == [2 * piece])
     }
 
-    @Test("Connections for which there is no room help with the piece that everybody waits for")
+    @Test("Connections without room in the window help with the piece that the reader waits for")
     func helpsTheFirst() throws {
         var script = Self.reading(4)
         Self.fill(&script)
-        // The first has a trickle, and all of its piece is still to come.
+        // The first connection is slow, and nearly all of its piece is missing.
         for second in 1...4 {
             script.wait(.seconds(1))
             script.progress(0, to: Int64(second) << 10)
@@ -104,7 +104,7 @@ import Testing
         #expect(script.orders.contains { $0.lease > LeaseID(0) && $0.request.lowerBound < Self.windowLength / 6 })
     }
 
-    @Test("Where bytes are handed on only one source brings them")
+    @Test("When bytes are passed on only one source is used")
     func oneSource() throws {
         for isStream in [true, false] {
             var script = Script(.exactly(4)) { $0.hosts = ["one", "two"] }

@@ -1,11 +1,11 @@
 import SegmentedDownloadCore
 import Testing
 
-@Suite("Connections on which nothing comes")
+@Suite("Connections without a response")
 struct SilenceTests {
     private static let resource = RemoteResource.tagged("\"a\"", length: 64 << 20)
 
-    /// Four connections, one of which gets no answer.
+    /// Four connections, one of which gets no response.
     private static func script() -> Script {
         var script = Script.fetching(.exactly(4), length: 64 << 20)
         script.accept(1, Self.resource)
@@ -14,7 +14,8 @@ struct SilenceTests {
         return script
     }
 
-    /// Waits, while the others bring bytes, until something is revoked; returns that and the tenths of a second it took.
+    /// Waits, while the others receive bytes, until a lease is revoked; returns the lease and the tenths of a second it
+    /// took.
     private static func revoked(_ script: inout Script, within tenths: Int, _ bytes: inout Int64) -> (LeaseID, Int)? {
         for tenth in 1...tenths {
             bytes += 1000
@@ -27,16 +28,16 @@ struct SilenceTests {
         return nil
     }
 
-    @Test("One is replaced once others that were asked no earlier have long had their answers")
+    @Test("A connection is replaced after others that asked no earlier have long had their responses")
     func compared() throws {
         var (script, bytes) = (Self.script(), Int64(0))
         let segment = try #require(script.order(3)?.segment)
         let (lease, tenths) = try #require(Self.revoked(&script, within: 100, &bytes))
         #expect(lease == LeaseID(3) && tenths == 11)
         script.end(3, .revoked)
-        let next = try #require(script.orders.last { $0.segment == segment }?.lease, "it is asked for again")
-        #expect(Self.revoked(&script, within: 100, &bytes) == nil, "nobody that was asked later has had an answer")
-        // One that was has.
+        let next = try #require(script.orders.last { $0.segment == segment }?.lease, "it is requested again")
+        #expect(Self.revoked(&script, within: 100, &bytes) == nil, "no request made later has had a response")
+        // One of them gets a response.
         script.end(2, .failed(Failure(.network, "reset", isTransient: true)))
         script.wait(.seconds(5))
         let other = try #require(script.leases.last)
@@ -46,7 +47,7 @@ struct SilenceTests {
         #expect(script.take().contains(.revoke(next)))
     }
 
-    @Test("Where nobody that was asked as late has had an answer, all are waited for")
+    @Test("If no request made as late has had a response, all are waited for")
     func alone() throws {
         var script = Script.fetching(.exactly(2), length: 64 << 20)
         _ = script.take()

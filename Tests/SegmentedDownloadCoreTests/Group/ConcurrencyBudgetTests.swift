@@ -26,7 +26,7 @@ struct ConcurrencyBudgetTests {
         #expect(budget.allows("a", now: .zero))
     }
 
-    @Test("A refusal while others are served leaves the host what it serves")
+    @Test("A refusal while other requests are served limits the host to the number served")
     func ceiling() {
         var budget = Self.budget(open: 3, accepted: 2)
         let servesOthers = budget.refused("a", retryAfter: nil, now: .zero)
@@ -37,7 +37,7 @@ struct ConcurrencyBudgetTests {
         #expect(budget.allows("a", now: .zero))
     }
 
-    @Test("After the probe delay one more is tried, and only one")
+    @Test("After the probe delay one more connection is tried")
     func trial() {
         var budget = Self.budget(open: 3, accepted: 2)
         _ = budget.refused("a", retryAfter: nil, now: .zero)
@@ -50,7 +50,7 @@ struct ConcurrencyBudgetTests {
         #expect(budget.allows("a", now: .seconds(3)))
     }
 
-    @Test("Each refused trial doubles the wait for the next, up to a minute")
+    @Test("Each refused trial doubles the delay before the next, up to a minute")
     func spacing() {
         var budget = Self.budget(open: 2, accepted: 2)
         var now = Duration.zero
@@ -66,7 +66,7 @@ struct ConcurrencyBudgetTests {
         #expect(waits == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
     }
 
-    @Test("A Retry-After is honoured, by all where nobody is served")
+    @Test("A Retry-After delays all requests to the host if none of them is served")
     func retryAfter() {
         var budget = Self.budget(open: 1)
         let servesOthers = budget.refused("a", retryAfter: .seconds(20), now: .seconds(5))
@@ -89,7 +89,9 @@ struct ConcurrencyBudgetTests {
         }
     }
 
-    @Test("A ceiling is raised by what the host accepts, never beyond the limit", arguments: UInt64(0)..<50)
+    @Test(
+        "The limit of a host rises with what the host accepts, never beyond the configured limit",
+        arguments: UInt64(0)..<50)
     func model(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         var budget = Self.budget(6, perHost: 4)
@@ -119,7 +121,7 @@ struct ConcurrencyBudgetTests {
             #expect(open.count <= 6 && budget.inUse == open.count, "replay with \(seed)")
             for host in ["a", "b", "c"] { #expect(open.count { $0.host == host } <= 4, "replay with \(seed)") }
         }
-        // Whatever was refused, in the end a connection may be had.
+        // After any refusals a connection is allowed in the end.
         for connection in open { budget.release(connection.host, wasAccepted: connection.accepted, now: now) }
         #expect(budget.allows("a", now: now + .seconds(61)))
     }

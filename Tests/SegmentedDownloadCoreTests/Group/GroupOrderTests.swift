@@ -2,10 +2,10 @@ import HTTPTypes
 import SegmentedDownloadCore
 import Testing
 
-/// Whose turn comes when, and what becomes of those that are forgotten.
+/// The order in which downloads start, and the removal of downloads.
 @Suite("Group order")
 struct GroupOrderTests {
-    /// A group that runs one download at a time, with so many added: the first one's turn has come.
+    /// A group that runs one download at a time; of the added ones the first runs.
     private static func group(of count: Int) -> GroupStateMachine {
         var limits = GroupStateMachine.Limits()
         limits.downloads = 1
@@ -18,7 +18,7 @@ struct GroupOrderTests {
         return machine
     }
 
-    /// Ends whoever runs until nobody is left; returns in which order they ran.
+    /// Ends each running download in turn; returns the order in which they ran.
     private static func turns(_ machine: GroupStateMachine) -> [Int] {
         var machine = machine
         var waiting = Set(0..<9).filter { machine.machine(DownloadID($0)) != nil }
@@ -45,7 +45,7 @@ struct GroupOrderTests {
         #expect(Self.turns(machine) == [0, 1, 4, 3, 2])
     }
 
-    @Test("To move one that runs, before itself, before nobody's or nobody's own changes nothing")
+    @Test("Moving a running download, or one before itself or an unknown one, changes nothing")
     func movedInVain() {
         var machine = Self.group(of: 4)
         let before = machine
@@ -56,7 +56,7 @@ struct GroupOrderTests {
         #expect(machine == before)
     }
 
-    @Test("A download that rests is forgotten, one that does not is kept")
+    @Test("A download at rest is removed, another one is kept")
     func removed() {
         var machine = Self.group(of: 2)
         _ = machine.handle(.removed(DownloadID(0)), now: .zero)
@@ -67,14 +67,14 @@ struct GroupOrderTests {
         #expect(machine.machine(DownloadID(1)) == nil && Self.turns(machine) == [0])
     }
 
-    @Test("The connections of a download that is forgotten are given back when they close")
+    @Test("The connections of a removed download are released when they close")
     func connectionsOfRemoved() {
         var machine = Self.group(of: 1)
         let id = DownloadID(0)
         let actions = machine.handle(.download(id, .surveyed(.nothing)), now: .zero)
         let leases = actions.compactMap { if case .fetch(_, let order) = $0 { order.lease } else { nil } }
         #expect(leases.count == 1 && machine.connections(id) == 1)
-        // A disk that fails where the response is about to be written: the fetch is told, and still has its connection.
+        // The disk fails before the response is written: the fetch is stopped, and still has its connection.
         let resource = RangeResponse(
             request: RangeRequest(),
             head: ResponseHead(status: 200, fields: [.contentLength: "5"]))
@@ -83,7 +83,7 @@ struct GroupOrderTests {
         #expect(machine.machine(id)?.conclusion != nil)
         _ = machine.handle(.removed(id), now: .zero)
         #expect(machine.machine(id) == nil && !machine.isIdle)
-        // Nor are they taken for those of the next one, which stands where it stood.
+        // They do not count as connections of the next download, which takes the same slot.
         var settings = DownloadSettings()
         settings.host = "host"
         let next = DownloadID(1)
@@ -94,7 +94,7 @@ struct GroupOrderTests {
         #expect(machine.connections(next) == 1 && !machine.isIdle)
     }
 
-    @Test("A group grows with the downloads it holds, not with those it has had")
+    @Test("A group's memory depends on the downloads it has now, not on all it has had")
     func placesTakenAgain() {
         var machine = Self.group(of: 3)
         for number in 0..<1000 {

@@ -3,12 +3,12 @@ import Testing
 
 @Suite("Rate limits")
 struct RateBudgetTests {
-    /// Some connections of each download that always have something in hand, and a gate that opens late now and then.
+    /// Some connections per download that always request bytes, and a timer that is late at times.
     private struct Flow {
         var budget = RateBudget()
         var now: Duration = .zero
         var generator: SplitMix64
-        /// What passed, and when.
+        /// The granted pieces and their times.
         var passed: [(at: Duration, download: Int, length: Int)] = []
         private var waiting: [(ticket: RateBudget.Ticket, download: Int)] = []
         let lateness: Int
@@ -27,7 +27,7 @@ struct RateBudgetTests {
             self.waiting.append((ticket, download))
         }
 
-        /// Lets time pass; whoever is let through asks again at once.
+        /// Advances the time; granted requests are repeated at once.
         mutating func run(for time: Duration) {
             let end = self.now + time
             while self.now < end {
@@ -50,7 +50,7 @@ struct RateBudgetTests {
             }
         }
 
-        /// The largest deviation from `rate` over any span of five seconds, as a part of it.
+        /// The largest deviation from `rate` over any span of five seconds, as a fraction of it.
         func deviation(from rate: Int64, in range: Range<Int>) -> Double {
             var worst = 0.0
             for start in stride(from: range.lowerBound, through: range.upperBound - 5000, by: 100) {
@@ -62,10 +62,10 @@ struct RateBudgetTests {
     }
 
     @Test(
-        "Over any five seconds the rate is kept within five percent",
+        "Over any five seconds the rate is within five percent of the limit",
         arguments: [100 << 10, 1 << 20, 10_000_000, 100 << 20] as [Int64], [1, 8])
     func accuracy(rate: Int64, files: Int) {
-        // 20 ms: as late as a timer is on a busy machine.
+        // 20 ms: the delay of a timer on a busy machine.
         var flow = Flow(seed: UInt64(rate), lateness: 20)
         flow.budget.update(.init(total: rate), now: .zero)
         for file in 0..<files {
@@ -76,7 +76,7 @@ struct RateBudgetTests {
         #expect(deviation < 0.05)
     }
 
-    @Test("What is not used is lost, but for a tenth of a second")
+    @Test("Unused rate is lost, except for a tenth of a second")
     func burst() {
         let rate: Int64 = 1 << 20
         var flow = Flow(seed: 1)
@@ -98,7 +98,7 @@ struct RateBudgetTests {
         }
         for (file, weight) in weights.enumerated() {
             flow.budget.update(DownloadID(file), weight: weight)
-            // The number of connections must not matter.
+            // The number of connections does not affect the share.
             for _ in 0..<Int.random(in: 1...8, using: &flow.generator) { flow.ask(file) }
         }
         flow.run(for: .seconds(20))
@@ -110,7 +110,7 @@ struct RateBudgetTests {
         }
     }
 
-    @Test("Who comes later gets a share, not what it missed")
+    @Test("A download that starts later gets its share, but not what it missed")
     func latecomer() {
         var flow = Flow(seed: 1)
         flow.budget.update(.init(total: 1 << 20), now: .zero)
@@ -122,7 +122,7 @@ struct RateBudgetTests {
         #expect(abs(Double(first) / Double(second) - 1) < 0.05)
     }
 
-    @Test("Each host and each file has a limit of its own, beside the one of all")
+    @Test("Each host and each file has a limit of its own, in addition to the total")
     func layers() {
         var flow = Flow(seed: 1)
         flow.budget.update(.init(total: 10 << 20, perHost: 4 << 20), now: .zero)
@@ -135,20 +135,20 @@ struct RateBudgetTests {
         #expect(abs(Double(flow.bytes(1)) / Double(10 << 20) - 1) < 0.03)
     }
 
-    @Test("A limit that is changed holds from then on", arguments: [(10 << 20, 100 << 10), (100 << 10, 10 << 20)])
+    @Test("A changed limit applies at once", arguments: [(10 << 20, 100 << 10), (100 << 10, 10 << 20)])
     func change(before: Int, after: Int) {
         var flow = Flow(seed: 1)
         flow.budget.update(.init(total: Int64(before)), now: .zero)
         for file in 0..<3 { flow.ask(file) }
         flow.run(for: .seconds(5))
         flow.budget.update(.init(total: Int64(after)), now: flow.now)
-        // Pieces that were asked for under the old rate are cut to what the new one allows.
+        // Pieces requested under the old rate are cut to the new length.
         flow.run(for: .seconds(15))
         let deviation = flow.deviation(from: Int64(after), in: 5000..<20_000)
         #expect(deviation < 0.05)
     }
 
-    @Test("Without a limit everything passes at once, and so does what waits when the last limit is lifted")
+    @Test("Without a limit every request is granted at once, as are waiting ones when the last limit is lifted")
     func lifted() {
         var budget = RateBudget()
         let free = budget.request(1 << 30, for: DownloadID(0), host: "a")
@@ -166,7 +166,7 @@ struct RateBudgetTests {
         #expect(!budget.isLimited)
     }
 
-    @Test("Who waits no longer is not let through, and costs its download nothing")
+    @Test("A withdrawn request is not granted, and costs its download nothing")
     func withdrawn() {
         var budget = RateBudget()
         budget.update(.init(total: 1000), now: .zero)
@@ -178,7 +178,7 @@ struct RateBudgetTests {
         budget.withdraw(second)
         #expect(!budget.isWaiting(second))
         let again = budget.request(1000, for: DownloadID(0), host: "a")
-        // Each is let through as the one before it has been paid for: those of the two downloads by turns.
+        // Each request is granted when the previous one is paid for; the two downloads alternate.
         #expect(budget.grant(now: .milliseconds(999)).map(\.ticket) == [])
         #expect(budget.grant(now: .milliseconds(1001)).map(\.ticket) == [other])
         #expect(budget.grant(now: .milliseconds(2003)).map(\.ticket) == [third])

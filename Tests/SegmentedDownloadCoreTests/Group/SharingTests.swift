@@ -33,7 +33,7 @@ struct SharingTests {
         #expect(world.violations == [])
     }
 
-    @Test("It has its share of the bytes, too, where a rate is limited", arguments: [1 << 20, 100 << 20] as [Int64])
+    @Test("With a rate limit it also gets its share of the bytes", arguments: [1 << 20, 100 << 20] as [Int64])
     func newcomerUnderRate(rate: Int64) {
         var world = SharingWorld(seed: 1, limits: Self.limits(12))
         world.update(bytesPerSecond: rate)
@@ -57,7 +57,7 @@ struct SharingTests {
         #expect(violations == [], "replay with \(seed)")
     }
 
-    @Test("While nothing changes hardly a connection is moved", arguments: UInt64(0)..<20)
+    @Test("Without changes hardly any connection is moved", arguments: UInt64(0)..<20)
     func noChurn(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         var world = SharingWorld(seed: seed, limits: Self.limits(Int.random(in: 3...20, using: &generator)))
@@ -69,11 +69,11 @@ struct SharingTests {
         world.run(for: .seconds(5))
         let before = world.revocations
         world.run(for: .seconds(60))
-        // One every twenty seconds at most, for what segments that end have left uneven.
+        // One every twenty seconds at most, to even out shares after segments end.
         #expect(world.revocations - before <= 3, "replay with \(seed)")
     }
 
-    @Test("A file whose turn has come has a connection at once, though larger ones hold them all")
+    @Test("A file that starts gets a connection at once, even if larger files have them all")
     func firstConnection() {
         var world = SharingWorld(seed: 1, limits: Self.limits(4))
         for _ in 0..<2 { world.add(100 * Self.gibibyte) }
@@ -98,7 +98,7 @@ struct SharingTests {
         #expect(world.violations == [])
     }
 
-    @Test("What has been begun is finished before another file is begun, as long as all are alike")
+    @Test("Started files complete before another one of the same priority starts")
     func startedFirst() {
         var world = SharingWorld(seed: 1, limits: Self.limits(4, downloads: 2))
         for _ in 0..<6 { world.add(20 << 20) }
@@ -111,7 +111,7 @@ struct SharingTests {
         }
     }
 
-    @Test("No more files are begun than there are connections for")
+    @Test("No more files start than there are connections")
     func noUselessStart() {
         var world = SharingWorld(seed: 1, limits: Self.limits(2, downloads: 8))
         for _ in 0..<8 { world.add(100 << 20) }
@@ -136,7 +136,7 @@ struct SharingTests {
         #expect(world.downloads.allSatisfy { $0.bytes == $0.length })
     }
 
-    @Test("More connections are made use of at once")
+    @Test("A higher limit of connections takes effect at once")
     func raised() {
         var world = SharingWorld(seed: 1, limits: Self.limits(2))
         world.add(Self.gibibyte)
@@ -147,7 +147,7 @@ struct SharingTests {
         #expect(world.connectionsOpen == 12)
     }
 
-    @Test("Fewer connections to one host touch no other")
+    @Test("A lower limit for one host affects no other host")
     func loweredPerHost() {
         var world = SharingWorld(seed: 1, limits: Self.limits(16))
         for host in ["a", "b"] { world.add(Self.gibibyte, segments: .exactly(8), host: host) }
@@ -173,7 +173,7 @@ struct SharingTests {
         #expect((last ?? .zero) >= (third ?? .seconds(1 << 20)))
     }
 
-    @Test("A file is given fewer connections, or more, while it runs")
+    @Test("A running file's number of connections can be lowered and raised")
     func segments() {
         var world = SharingWorld(seed: 1, limits: Self.limits(16))
         world.add(Self.gibibyte, segments: .exactly(8))
@@ -187,7 +187,7 @@ struct SharingTests {
         #expect(world.connectionsOpen == 6)
     }
 
-    @Test("A connection that is nearly done is waited for when there are to be fewer")
+    @Test("A connection that is nearly done may complete when the limit is lowered")
     func nearlyDone() {
         var world = SharingWorld(seed: 1, limits: Self.limits(4))
         // Four segments of 1 MiB at 1 MiB/s: after 0.9 s each has a tenth of a second left.

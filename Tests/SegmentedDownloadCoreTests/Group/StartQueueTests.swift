@@ -2,7 +2,7 @@ import Testing
 
 @testable import SegmentedDownloadCore
 
-@Suite("Whose turn it is to start")
+@Suite("Order of starts")
 struct StartQueueTests {
     private static func queue(_ priorities: [Double]) -> StartQueue {
         var queue = StartQueue()
@@ -17,12 +17,12 @@ struct StartQueueTests {
         return order
     }
 
-    @Test("Of the same priority, first come is first served")
+    @Test("Downloads of equal priority start in order of arrival")
     func order() {
         #expect(Self.drain(Self.queue([0.5, 0.5, 0.5, 0.5])) == [0, 1, 2, 3])
     }
 
-    @Test("What is urgent goes before what has waited long")
+    @Test("An urgent download starts before those that have waited long")
     func urgency() {
         var queue = Self.queue(Array(repeating: 0.25, count: 100))
         _ = queue.next()
@@ -30,7 +30,7 @@ struct StartQueueTests {
         #expect(queue.next() == 100)
     }
 
-    @Test("Those of low priority have their turn, however many urgent ones there are")
+    @Test("Downloads of low priority start, however many urgent ones wait")
     func starvation() {
         var queue = Self.queue([0.25] + Array(repeating: 1, count: 100))
         var turns = 1
@@ -38,7 +38,7 @@ struct StartQueueTests {
         #expect(turns <= 5)
     }
 
-    @Test("A line that was empty has saved up nothing")
+    @Test("A priority without waiting downloads accumulates no credit")
     func noCredit() {
         var queue = Self.queue(Array(repeating: 0.5, count: 100))
         for _ in 0..<50 { _ = queue.next() }
@@ -47,7 +47,7 @@ struct StartQueueTests {
         #expect((8...10).contains(next.count { $0 >= 100 }))
     }
 
-    @Test("Who was taken out, or put into another line, has one turn at most", arguments: UInt64(0)..<50)
+    @Test("A download that was removed, or moved to another priority, starts at most once", arguments: UInt64(0)..<50)
     func model(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         var queue = StartQueue()

@@ -19,7 +19,7 @@ struct ByteRangeTests {
         #expect(range.fieldValue == "bytes=5-5")
     }
 
-    @Test("The largest range that can be counted is a range")
+    @Test("The largest representable range is valid")
     func largest() throws {
         let range = try #require(ByteRange(first: 0, last: .max - 1))
         #expect(range.length == .max)
@@ -27,7 +27,7 @@ struct ByteRangeTests {
     }
 
     @Test(
-        "Positions that are no range, or overflow, make none",
+        "Invalid or overflowing positions make no range",
         arguments: [(1, 0), (-1, 0), (-2, -1), (Int64.min, .max), (0, .max), (.max, .max), (.max, .min)]
             as [(Int64, Int64)]
     )

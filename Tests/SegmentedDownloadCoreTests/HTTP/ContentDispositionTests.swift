@@ -25,7 +25,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "An extended name comes before a plain one wherever it stands",
+        "An extended name takes precedence over a plain one, in any order",
         arguments: [
             ("attachment; filename*=UTF-8''gr%C3%BCn.txt", "grün.txt"),
             ("attachment; filename*=utf-8'de'%E2%82%AC%20rates", "€ rates"),
@@ -45,7 +45,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "An extended name that does not decode leaves it to the plain one",
+        "If an extended name does not decode, the plain one is used",
         arguments: [
             "UTF-8''%FF", "UTF-8''%C3", "UTF-8''%C3%28", "UTF-8''%C0%AF", "UTF-8''%ED%A0%80", "UTF-8''%F4%90%80%80",
             "UTF-8''%", "UTF-8''%2", "UTF-8''%zz", "UTF-16''a", "UTF-8'a", "UTF-8", "''a", "a", "\"\"", "\"UTF-8''ä\"",
@@ -68,7 +68,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "A field that says a parameter twice is ignored",
+        "A field with a duplicate parameter is ignored",
         arguments: [
             "attachment; filename=a; filename=b", "attachment; filename=a; filename=a",
             "attachment; filename=a; FILENAME=b",
@@ -80,7 +80,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "Garbage is ignored",
+        "A malformed field is ignored",
         arguments: [
             "", " ", ";", "; filename=a", "filename=a", "\"attachment\"; filename=a", "attachment filename=a",
             "attachment, filename=a", "attachment; filename", "attachment; filename=", "attachment; =a",
@@ -99,7 +99,7 @@ struct ContentDispositionTests {
         #expect(ContentDisposition(fieldValue: fieldValue) == nil)
     }
 
-    @Test("A field of endless parameters is ignored")
+    @Test("A field with too many parameters is ignored")
     func endless() {
         let parameters = (0..<100_000).map { "; p\($0)=1" }.joined()
         #expect(ContentDisposition(fieldValue: "attachment\(parameters)") == nil)

@@ -3,13 +3,13 @@ import Testing
 
 @Suite("Content-Length")
 struct ContentLengthTests {
-    @Test("No field is absent")
+    @Test("Without a field the length is absent")
     func absent() {
         #expect(ContentLength.parse([]) == .absent)
     }
 
     @Test(
-        "One value, however often it is said, is the length",
+        "One value, however often it is repeated, is the length",
         arguments: [
             (["0"], 0), (["1000"], 1000), (["1000", "1000"], 1000), (["1000, 1000"], 1000),
             (["1000,1000", "1000"], 1000),
@@ -21,7 +21,7 @@ struct ContentLengthTests {
     }
 
     @Test(
-        "Anything else is malformed",
+        "Any other value is malformed",
         arguments: [
             [""], [" "], [","], ["1000,"], [",1000"], ["1000,,1000"], ["1000", ""], ["-1"], ["+1"], ["1.0"], ["0x10"],
             ["1e3"],

@@ -4,7 +4,7 @@ import Testing
 @Suite("Content-Range")
 struct ContentRangeTests {
     @Test(
-        "A well-formed field says which bytes and how many there are",
+        "A well-formed field gives the range and the complete length",
         arguments: [
             ("bytes 0-99/1000", 0..<100, 1000),
             ("bytes 0-0/1", 0..<1, 1),
@@ -22,7 +22,7 @@ struct ContentRangeTests {
     }
 
     @Test(
-        "An unsatisfied range says only how long the resource is",
+        "An unsatisfied range gives only the complete length",
         arguments: [("bytes */0", 0), ("bytes */1000", 1000), ("bytes */9223372036854775807", .max)]
             as [(String, Int64)]
     )
@@ -31,7 +31,7 @@ struct ContentRangeTests {
     }
 
     @Test(
-        "A malformed field says nothing",
+        "A malformed field is rejected",
         arguments: [
             "", "bytes", "bytes ", "bytes 0", "bytes 0-", "bytes 0-99", "bytes 0-99/", "bytes -99/1000", "bytes -/*",
             "bytes */*", "bytes *", "bytes */", "bytes */-1", "bytes */+1", "bytes */1 ", "bytes */0x10",
@@ -50,7 +50,7 @@ struct ContentRangeTests {
     }
 
     @Test(
-        "A range that contradicts itself says nothing",
+        "A range that contradicts itself is rejected",
         arguments: ["bytes 100-99/1000", "bytes 0-1000/1000", "bytes 0-0/0", "bytes 1000-1099/1000", "bytes 1-0/*"]
     )
     func contradiction(fieldValue: String) {
@@ -71,7 +71,7 @@ struct ContentRangeTests {
         #expect(ContentRange(fieldValue: fieldValue) == nil)
     }
 
-    @Test("Hostile text never traps, and what is accepted is consistent", arguments: UInt64(0)..<4)
+    @Test("Hostile text never traps, and accepted values are consistent", arguments: UInt64(0)..<4)
     func hostile(seed: UInt64) {
         let examples = ["bytes 0-99/1000", "bytes 0-99/*", "bytes */1000"]
         for text in HostileText(examples: examples, seed: seed) {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Link")
 struct LinkFieldsTests {
-    @Test("Duplicates are told by priority, those without one last, and each once")
+    @Test("Duplicates are sorted by priority, those without one last, and listed once each")
     func duplicates() throws {
         let links = LinkFields(fieldValues: [
             "<http://c.example/f>; rel=duplicate; pri=2; geo=us, <http://b.example/f>;rel=\"duplicate\";pri=1",
@@ -21,7 +21,7 @@ struct LinkFieldsTests {
     }
 
     @Test(
-        "A metalink is what describes the file and is of that type",
+        "A metalink has the relation describedby and the type of Metalink documents",
         arguments: [
             ("<f.meta4>; rel=describedby; type=\"application/metalink4+xml\"", "f.meta4"),
             ("<f.meta4>; type=Application/Metalink4+XML; rel=describedby", "f.meta4"),
@@ -36,7 +36,7 @@ struct LinkFieldsTests {
     }
 
     @Test(
-        "What is not understood, of another relation or of another resource does not count",
+        "Malformed links, and links of another relation or for another resource, are ignored",
         arguments: [
             ("", []), ("<a>", []), ("<a>; rel=next", []), ("a; rel=duplicate", []), ("<a; rel=duplicate", []),
             ("<a b>; rel=duplicate", []), ("<>; rel=duplicate", []), ("<a>; rel=duplicate; anchor=\"#x\"", []),
@@ -63,7 +63,7 @@ struct LinkFieldsTests {
         #expect(LinkFields(fieldValues: ["<a>\(parameters); rel=duplicate"]).duplicates.isEmpty)
     }
 
-    @Test("Whatever the field, reading it ends, and a target is a part of it without blanks", arguments: UInt64(0)..<4)
+    @Test("Reading any field ends, and a target is a substring of it without blanks", arguments: UInt64(0)..<4)
     func total(seed: UInt64) {
         let examples = [
             "<http://b.example/f>; rel=duplicate; pri=1; geo=us, </f>; rel=\"duplicate\"; pri=2",

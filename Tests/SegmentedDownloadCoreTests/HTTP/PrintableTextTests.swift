@@ -4,14 +4,14 @@ import Testing
 @Suite("Printable text")
 struct PrintableTextTests {
     @Test(
-        "Ordinary text stays as it is",
+        "Ordinary text is unchanged",
         arguments: ["", "Not Found", "grün €", "日本語", "😀", "e\u{301}", "a\\b", "\u{FFFD}", "❤\u{FE0F}"])
     func unchanged(text: String) {
         #expect(text.printable.utf8.elementsEqual(text.utf8))
     }
 
     @Test(
-        "What a terminal obeys or a reader cannot see is spelled out",
+        "Control characters and invisible characters are escaped",
         arguments: [
             ("\u{1B}[2J", "\\u{1B}[2J"), ("\u{7}", "\\u{7}"), ("a\0b", "a\\u{0}b"), ("a\r\nb", "a\\u{D}\\u{A}b"),
             ("\t", "\\u{9}"), ("\u{7F}", "\\u{7F}"), ("\u{9B}2J", "\\u{9B}2J"), ("\u{85}", "\\u{85}"),
@@ -27,7 +27,7 @@ struct PrintableTextTests {
     }
 
     @Test(
-        "A long text is cut before what does not fit",
+        "A long text is cut before the first character that does not fit",
         arguments: [
             ("abc", 3, "abc"), ("abcd", 3, "abc…"), ("a\u{1B}", 7, "a\\u{1B}"), ("a\u{1B}", 6, "a…"), ("abc", 0, "…"),
             ("", 0, ""),
@@ -38,7 +38,7 @@ struct PrintableTextTests {
         #expect(text.printable(limit: limit) == printable)
     }
 
-    @Test("Two hundred scalars are printed, and one character of a thousand accents is too long")
+    @Test("Two hundred scalars are printed; one character with a thousand accents is too long")
     func limit() {
         let long = String(repeating: "a", count: 200)
         #expect(long.printable == long)
@@ -46,7 +46,7 @@ struct PrintableTextTests {
         #expect(("e" + String(repeating: "\u{301}", count: 1_000)).printable.unicodeScalars.count == 201)
     }
 
-    @Test("Hostile text never traps and comes out printable and short", arguments: UInt64(0)..<4)
+    @Test("Hostile text never traps, and the result is printable and short", arguments: UInt64(0)..<4)
     func hostile(seed: UInt64) {
         for text in HostileText(examples: ["Not Found", "Moved\u{1B}[31m", "a\u{202E}b"], seed: seed) {
             let printable = text.printable

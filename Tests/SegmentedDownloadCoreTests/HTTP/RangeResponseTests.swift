@@ -43,13 +43,13 @@ struct RangeResponseTests {
         (.contentRange, "bytes 100-199/1000"), (.contentLength, "100"), (.eTag, "\"a\""),
     ]
 
-    /// The good answer to `middle` with one field replaced, or left out.
+    /// The verdict on the good answer to `middle` with one field replaced or removed.
     private static func answer(_ name: HTTPField.Name, _ value: String?) -> Kind {
         let rest = Self.good.filter { $0.0 != name }
         return Self.kind(Self.judge(Self.middle, 206, rest + (value.map { [(name, $0)] } ?? [])))
     }
 
-    @Test("A 206 with the range, length, total and validator recorded is accepted")
+    @Test("A 206 with the recorded range, length, total and validator is accepted")
     func accepted() {
         #expect(Self.judge(Self.middle, 206, Self.good) == .partial(ByteRange(100..<200), Self.resource))
         #expect(Self.judge(Self.middle, 206, Self.good).bodyEnd == 200)
@@ -57,7 +57,7 @@ struct RangeResponseTests {
         #expect(Self.answer(.contentLength, nil) == .partial)
     }
 
-    @Test("A2: Accept-Ranges means nothing; a 200 is the whole file, from its first byte")
+    @Test("A2: Accept-Ranges is ignored; a 200 is the complete file, from its first byte")
     func acceptRanges() {
         let fields: [(HTTPField.Name, String)] = [(.acceptRanges, "bytes"), (.contentLength, "1000"), (.eTag, "\"a\"")]
         let response = Self.judge(Self.middle, 200, fields)
@@ -68,7 +68,7 @@ struct RangeResponseTests {
         #expect(Self.judge(Self.first, 200, []).bodyEnd == nil)
     }
 
-    @Test("A4: a 206 that begins elsewhere is no answer", arguments: ["0-99", "99-198", "101-200", "101-150"])
+    @Test("A4: a 206 that begins at another offset is refused", arguments: ["0-99", "99-198", "101-200", "101-150"])
     func otherStart(range: String) {
         let rest = Self.good.filter { $0.0 == .eTag }
         #expect(
@@ -82,7 +82,7 @@ struct RangeResponseTests {
     }
 
     @Test(
-        "A9, A13: a Content-Range that is malformed, or counts further than Int64, is no answer",
+        "A9, A13: a Content-Range that is malformed or exceeds Int64 is refused",
         arguments: [
             "", "bytes", "bytes 100-199", "100-199/1000", "bytes=100-199/1000", "bytes 199-100/1000",
             "bytes 100-199/100",
@@ -95,13 +95,13 @@ struct RangeResponseTests {
         #expect(Self.answer(.contentRange, value) == .ignoresRanges)
     }
 
-    @Test("A10: another total is another resource")
+    @Test("A10: another total means another resource")
     func otherTotal() {
         #expect(Self.answer(.contentRange, "bytes 100-199/1001") == .changed)
         #expect(Self.answer(.contentRange, "bytes 100-199/999") == .changed)
     }
 
-    @Test("A11: an unknown total is legal where it is known from elsewhere")
+    @Test("A11: an unknown total is accepted if it is known from elsewhere")
     func unknownTotal() {
         #expect(Self.answer(.contentRange, "bytes 100-199/*") == .partial)
         #expect(Self.kind(Self.judge(Self.first, 206, [(.contentRange, "bytes 0-99/*")])) == .ignoresRanges)
@@ -110,7 +110,7 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(end, 206, beyond)) == .changed)
     }
 
-    @Test("A14: a shorter 206 than asked for is taken for what it is")
+    @Test("A14: a shorter 206 than requested is accepted for its own range")
     func shorter() {
         let fields: [(HTTPField.Name, String)] = [
             (.contentRange, "bytes 100-100/1000"), (.contentLength, "1"), (.eTag, "\"a\""),
@@ -118,14 +118,14 @@ struct RangeResponseTests {
         #expect(Self.judge(Self.middle, 206, fields).bodyEnd == 101)
     }
 
-    @Test("A15: a longer 206 than asked for is refused by its head")
+    @Test("A15: a longer 206 than requested is refused by its head")
     func longer() {
         let fields: [(HTTPField.Name, String)] = [(.contentRange, "bytes 100-200/1000"), (.eTag, "\"a\"")]
         #expect(Self.kind(Self.judge(Self.middle, 206, fields)) == .ignoresRanges)
     }
 
     @Test(
-        "A17: multipart/byteranges to one range is refused, however it is spelt",
+        "A17: multipart/byteranges to one range is refused in any spelling",
         arguments: ["multipart/byteranges", "Multipart/ByteRanges; boundary=x", "multipart/byteranges;boundary=x"]
     )
     func multipart(type: String) {
@@ -133,13 +133,13 @@ struct RangeResponseTests {
         #expect(Self.answer(.contentType, "application/octet-stream") == .partial)
     }
 
-    @Test("A17: multipart/byteranges hidden behind another Content-Type is refused too")
+    @Test("A17: multipart/byteranges after another Content-Type is refused too")
     func hiddenMultipart() {
         let types: [(HTTPField.Name, String)] = [(.contentType, "text/plain"), (.contentType, "multipart/byteranges")]
         #expect(Self.kind(Self.judge(Self.middle, 206, Self.good + types)) == .ignoresRanges)
     }
 
-    @Test("A18: a 206 to a request without Range is a part, from byte 0 or not at all")
+    @Test("A18: a 206 to a request without Range is accepted from byte 0 only")
     func unasked() {
         let request = RangeRequest(isRanged: false)
         #expect(Self.judge(request, 206, [(.contentRange, "bytes 0-99/1000")]).bodyEnd == 100)
@@ -147,7 +147,7 @@ struct RangeResponseTests {
     }
 
     @Test(
-        "A19, A21: a Content-Length that is negative, two things at once, or too large leaves the body without meaning",
+        "A19, A21: a negative, ambiguous or too large Content-Length makes the response malformed",
         arguments: ["-1", "100, 200", "1e2", "18446744073709551716", "0x64", "", "100 100", "+100"]
     )
     func malformedLength(value: String) {
@@ -155,7 +155,7 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(Self.first, 200, [(.contentLength, value)])) == .malformed)
     }
 
-    @Test("A19: identical lengths collapse, in one field or in two")
+    @Test("A19: identical lengths count as one, in one field or in two")
     func repeatedLength() {
         #expect(Self.answer(.contentLength, "100, 100") == .partial)
         #expect(Self.kind(Self.judge(Self.middle, 206, Self.good + [(.contentLength, "100")])) == .partial)
@@ -168,7 +168,7 @@ struct RangeResponseTests {
         #expect(Self.answer(.contentLength, "101") == .ignoresRanges)
     }
 
-    @Test("A22: a transfer coding wins over Content-Length, and such an answer is no part to rely on")
+    @Test("A22: a transfer coding takes precedence over Content-Length, and such a part is not reliable")
     func transferEncoding() {
         let chunked: [(HTTPField.Name, String)] = [(.transferEncoding, "chunked"), (.contentLength, "50")]
         #expect(Self.judge(Self.first, 200, chunked) == .whole(RemoteResource(completeLength: nil)))
@@ -177,7 +177,7 @@ struct RangeResponseTests {
                 == .ignoresRanges)
     }
 
-    @Test("A26: a 416 says how long the resource is, if it says so well")
+    @Test("A26: a 416 gives the complete length if its Content-Range is well formed")
     func unsatisfiable() {
         #expect(Self.judge(Self.middle, 416, [(.contentRange, "bytes */7")]) == .unsatisfiable(completeLength: 7))
         for value in ["bytes */x", "bytes 0-1/7", "bytes */*"] {
@@ -186,7 +186,7 @@ struct RangeResponseTests {
         #expect(Self.judge(Self.middle, 416) == .unsatisfiable(completeLength: nil))
     }
 
-    @Test("B1, B2, B6: another, a weak or a missing entity tag is another resource, in a 206 and in a 200")
+    @Test("B1, B2, B6: a different, weak or missing entity tag means another resource, in a 206 and in a 200")
     func otherTag() {
         for tag in ["\"b\"", "W/\"a\"", nil, "a"] as [String?] {
             #expect(Self.answer(.eTag, tag) == .changed)
@@ -196,7 +196,7 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(Self.middle, 206, Self.good + [(.eTag, "\"a\"")])) == .changed)
     }
 
-    @Test("B7: another or a missing Last-Modified is another resource where there is no strong tag")
+    @Test("B7: a different or missing Last-Modified means another resource if there is no strong tag")
     func otherDate() {
         let date = "Tue, 14 Nov 2023 22:13:20 GMT"
         let identity = RemoteResource(
@@ -209,7 +209,7 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(request, 206, range + [(.lastModified, other)])) == .changed)
     }
 
-    @Test("B4: where nothing was recorded an answer without a validator is taken, one that has one now is a change")
+    @Test("B4: without a recorded validator, an answer without one is accepted, and one with a validator is a change")
     func noValidator() {
         let request = RangeRequest(
             lowerBound: 100, upperBound: 200, identity: RemoteResource(completeLength: 1000))
@@ -219,13 +219,13 @@ struct RangeResponseTests {
     }
 
     @Test(
-        "A name is compared as bytes: no other text passes for it",
+        "Names are compared as bytes: similar text does not match",
         arguments: ["chun\u{212A}ed", "chun ked", "chunked\u{301}"])
     func foreignTransferCoding(value: String) {
         #expect(Self.kind(Self.judge(Self.first, 200, [(.transferEncoding, value)])) == .malformed)
     }
 
-    @Test("Two codings that only look alike are two")
+    @Test("Two codings that only look alike are different")
     func foreignContentCoding() {
         let composed = RemoteResource(completeLength: 1, contentEncoding: "\u{E9}")
         let decomposed = RemoteResource(completeLength: 1, contentEncoding: "e\u{301}")
@@ -246,7 +246,7 @@ struct RangeResponseTests {
     }
 
     @Test(
-        "D1, D3: a Retry-After is taken as said, relative to the server's own date",
+        "D1, D3: a Retry-After is relative to the server's own date",
         arguments: [
             ("120", 120), ("99999999999999999999", Int64.max), ("-1", nil), ("soon", nil),
             ("Tue, 14 Nov 2023 22:14:20 GMT", 60), ("Tue, 14 Nov 2023 22:00:00 GMT", 0),
@@ -262,7 +262,7 @@ struct RangeResponseTests {
     }
 
     @Test(
-        "Each status means one thing",
+        "Each status has one meaning",
         arguments: [
             (408, Kind.refused), (425, .refused), (429, .refused), (500, .refused), (502, .refused), (503, .refused),
             (504, .refused), (401, .unauthorized), (407, .unauthorized), (400, .rejected), (403, .rejected),
@@ -282,7 +282,7 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(Self.first, status, [(.location, "/x"), (.location, "/y")])) == .malformed)
     }
 
-    @Test("304 is an answer to If-None-Match only")
+    @Test("304 is accepted only as an answer to If-None-Match")
     func notModified() {
         let request = RangeRequest(lowerBound: 0, upperBound: 1, identity: Self.resource, sendsIfNoneMatch: true)
         #expect(Self.judge(request, 304) == .notModified)
@@ -290,12 +290,12 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(Self.middle, 304)) == .malformed)
     }
 
-    @Test("A 200 with a Content-Range is neither one thing nor the other")
+    @Test("A 200 with a Content-Range is malformed")
     func wholeWithRange() {
         #expect(Self.kind(Self.judge(Self.first, 200, [(.contentRange, "bytes 0-99/1000")])) == .malformed)
     }
 
-    @Test("If-Range carries a strong tag or nothing")
+    @Test("If-Range contains a strong tag or is absent")
     func ifRange() {
         func value(_ tag: String, sends: Bool) -> String? {
             RangeRequest(identity: .tagged(tag, length: 5), sendsIfRange: sends).ifRangeFieldValue
@@ -305,7 +305,7 @@ struct RangeResponseTests {
         #expect(value("W/\"a\"", sends: true) == nil)
     }
 
-    // MARK: The acceptance rule, written down once more
+    // MARK: The acceptance rule, implemented a second time
 
     private static let values: [HTTPField.Name: [String]] = [
         .contentRange: [
@@ -337,7 +337,7 @@ struct RangeResponseTests {
         return ResponseHead(status: [200, 206, 206, 206, 416].randomElement(using: &generator) ?? 206, fields: fields)
     }
 
-    /// Reads `bytes a-b/c` with none of the code under test.
+    /// Parses `bytes a-b/c` without the code under test.
     private static func range(_ value: String) -> (first: Int64, last: Int64, total: Int64?)? {
         guard value.lowercased().hasPrefix("bytes ") else { return nil }
         let parts = value.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
@@ -376,14 +376,14 @@ struct RangeResponseTests {
         if let tag = validator.entityTag, head.fields[values: .eTag] != [tag.fieldValue] { return false }
         if validator.isStrong { return true }
         if validator == .none {
-            // Also where they do not parse: that there is one now is a difference.
+            // Malformed ones count too: a validator that appears is a difference.
             return head.fields[values: .eTag].isEmpty && head.fields[values: .lastModified].isEmpty
         }
         guard let date = validator.lastModified else { return true }
         return head.fields[values: .lastModified] == [date.fieldValue]
     }
 
-    @Test("Of 30,000 random heads a byte is let through only where the acceptance rule holds", arguments: UInt64(0)..<4)
+    @Test("Of 30,000 random heads a byte is accepted only where the acceptance rule holds", arguments: UInt64(0)..<4)
     func acceptanceRule(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         let date = HTTPDate(fieldValue: "Tue, 14 Nov 2023 22:13:20 GMT")
@@ -416,6 +416,6 @@ struct RangeResponseTests {
                 #expect(!Self.mayWrite(request, head), "replay with \(seed): refused \(head)")
             }
         }
-        #expect(accepted > 100, "the heads are too hostile to say anything")
+        #expect(accepted > 100, "the heads are too hostile to prove anything")
     }
 }

@@ -7,7 +7,7 @@ struct RetryAfterTests {
     private static let now = HTTPDate(fieldValue: "Tue, 14 Nov 2023 22:00:00 GMT")
 
     @Test(
-        "Seconds are taken as they are, and too many are as many as there are",
+        "Seconds are read as they are, and limited to the largest Int64",
         arguments: [
             ("0", 0), ("120", 120), ("0000000000000000000000120", 120), ("999999999999", 999_999_999_999),
             ("9223372036854775807", .max), ("9223372036854775808", .max), ("18446744073709551616", .max),
@@ -20,7 +20,7 @@ struct RetryAfterTests {
     }
 
     @Test(
-        "A date counts from the server's date, else from ours",
+        "A date counts from the server's date, else from the local one",
         arguments: [
             ("Tue, 14 Nov 2023 22:13:50 GMT", 30, 830), ("Tuesday, 14-Nov-23 22:13:50 GMT", 30, 830),
             ("Tue Nov 14 22:13:50 2023", 30, 830), ("Tue, 14 Nov 2023 22:13:20 GMT", 0, 800),
@@ -41,7 +41,7 @@ struct RetryAfterTests {
     }
 
     @Test(
-        "Anything else is nothing",
+        "Any other value is ignored",
         arguments: [
             "", " ", "-1", "+1", "1.5", "1 ", " 1", "1s", "1,2", "0x10", "1e3", "soon", "∞", "１２", "1\0", "1\r\n",
             "Tue, 14 Nov 2023 22:13:50 GMT ", "Tue, 31 Nov 2023 22:13:50 GMT", "2023-11-14T22:13:50Z", "-999999999999",

@@ -4,7 +4,7 @@ import Testing
 @Suite("Safe file name")
 struct SafeFilenameTests {
     @Test(
-        "A good name stays as it is",
+        "A safe name is unchanged",
         arguments: [
             "a", "a.txt", "archive.tar.gz", "grün €.txt", "日本語.zip", "name with spaces.iso", "a..b", "a-b~c",
             "=?UTF-8?Q?a?=",
@@ -16,7 +16,7 @@ struct SafeFilenameTests {
     }
 
     @Test(
-        "Only the last component is left of a path",
+        "Only the last component of a path is used",
         arguments: [
             ("../../x", "x"), ("/abs", "abs"), ("..\\..\\x", "x"), ("C:\\Windows\\x", "x"), ("a/b\\c", "c"),
             ("a\\b/c", "c"),
@@ -28,7 +28,7 @@ struct SafeFilenameTests {
     }
 
     @Test(
-        "A name of nothing is none",
+        "An empty or invisible name is rejected",
         arguments: [
             "", ".", "..", "/", "\\", "a/", "a\\", "../..", "a/..", "a\\.", " ", "   ", ". ", "..  ", "a/ ", "\n",
             "\u{1}\u{2}", "\u{A0}", "\u{2003}", "\u{2800}", "\u{FFF9}", "\u{200B}", "\u{3164}", "\u{115F}", "\u{FEFF}",
@@ -42,7 +42,7 @@ struct SafeFilenameTests {
     }
 
     @Test(
-        "What would hide, be an option, be a home directory or end in spaces is defused",
+        "Names that are hidden, look like an option or a home directory, or end in spaces are changed",
         arguments: [
             (".bashrc", "_.bashrc"), ("...", "_..."), ("..a", "_..a"), ("-rf", "_rf"), ("--help", "_-help"), ("-", "_"),
             ("~root", "_root"), ("~", "_"), ("a.txt  ", "a.txt"), (".a ", "_.a"), (".-", "_.-"), (" a", "a"),
@@ -55,7 +55,7 @@ struct SafeFilenameTests {
     }
 
     @Test(
-        "What a terminal obeys or a reader cannot see becomes an underscore",
+        "Control characters and invisible characters become underscores",
         arguments: [
             ("a\u{1B}[2Jb", "a_[2Jb"), ("a\0b", "a_b"), ("a\r\nb", "a__b"), ("a\u{7}b", "a_b"), ("a\u{7F}b", "a_b"),
             ("a\u{9B}b", "a_b"), ("a\u{85}b", "a_b"), ("photo\u{202E}gpj.exe", "photo_gpj.exe"), ("a\u{2066}b", "a_b"),
@@ -71,7 +71,7 @@ struct SafeFilenameTests {
     }
 
     @Test(
-        "A name like one of our own files is not one",
+        "A name like one of segdl's own files is changed",
         arguments: [
             ("x.segdl", "x.segdl_"), ("x.segdl-part", "x.segdl-part_"), ("x.SegDL", "x.SegDL_"), (".segdl", "_.segdl_"),
             ("x.segdl  ", "x.segdl_"), ("x.segdl-part.segdl", "x.segdl-part.segdl_"),
@@ -117,7 +117,7 @@ struct SafeFilenameTests {
         #expect(SafeFilename(untrusted: "a" + name)?.value != "a" + name)
     }
 
-    @Test("Long names that differ only where they are cut stay apart, in the same way every time")
+    @Test("Long names that differ only after the cut stay different, and are the same every time")
     func hash() throws {
         let stem = String(repeating: "a", count: 250)
         let first = try #require(SafeFilename(untrusted: stem + "1.txt"))
@@ -144,7 +144,7 @@ struct SafeFilenameTests {
     }
 
     @Test(
-        "A path that ends in nothing names nothing",
+        "A path without a last component has no name",
         arguments: ["", "/", "/dir/", "/..", "/%2e%2e", "/x%2F", "/%20"]
     )
     func pathOfNothing(path: String) {
@@ -152,7 +152,7 @@ struct SafeFilenameTests {
     }
 
     @Test(
-        "The server's name comes before the URL's, the URL's before the host's, and something always comes",
+        "The server's name comes before the URL's, the URL's before the host's, and there is always a name",
         arguments: [
             ("attachment; filename=a.txt", "/b.txt", "host", "a.txt"), (nil, "/b.txt", "host", "b.txt"),
             ("garbage?", "/b.txt", "host", "b.txt"), ("inline", "/b.txt", "host", "b.txt"),
@@ -173,7 +173,7 @@ struct SafeFilenameTests {
         #expect(name.description == value)
     }
 
-    @Test("Hostile text never traps, and whatever comes out is safe and stays as it is", arguments: UInt64(0)..<4)
+    @Test("Hostile text never traps, and an accepted name is safe and stable", arguments: UInt64(0)..<4)
     func hostile(seed: UInt64) {
         let examples = [
             "a.txt", "../../x", "..\\..\\x", ".bashrc", "-rf", "~", "x.segdl", "..%2f..%2fetc",
@@ -187,7 +187,7 @@ struct SafeFilenameTests {
         }
     }
 
-    /// Says again, in other words than the code, what a safe name is.
+    /// A second definition of a safe name, independent of the code.
     private static func isSafe(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         let forbidden: Set<Unicode.Scalar> = ["/", "\\", "\0", "\r", "\n", "\u{1B}", "\u{7F}", "\u{202E}", "\u{200B}"]

@@ -4,7 +4,7 @@ import Testing
 @Suite("Entity tag")
 struct EntityTagTests {
     @Test(
-        "A well-formed tag is read and written as it was",
+        "A well-formed tag is read and written unchanged",
         arguments: [
             ("\"abc\"", "abc", false), ("W/\"abc\"", "abc", true), ("\"\"", "", false), ("W/\"\"", "", true),
             ("\"5f-64c!#~'/\\,;\"", "5f-64c!#~'/\\,;", false), ("\"W/\"", "W/", false), ("\"grün\"", "grün", false),
@@ -18,7 +18,7 @@ struct EntityTagTests {
     }
 
     @Test(
-        "A malformed tag is none",
+        "A malformed tag is rejected",
         arguments: [
             "", "\"", "abc", "\"abc", "abc\"", "W/", "W/abc", "W/\"", "w/\"abc\"", "W\"abc\"", "W/ \"abc\"",
             "W/W/\"abc\"",
@@ -30,12 +30,12 @@ struct EntityTagTests {
         #expect(EntityTag(fieldValue: fieldValue) == nil)
     }
 
-    @Test("A tag whose bytes were lost in decoding is none, as two such tags would look the same")
+    @Test("A tag with a replacement character is rejected, because two such tags look the same")
     func replacementCharacter() {
         #expect(EntityTag(fieldValue: String(decoding: [0x22, 0xE9, 0x22], as: UTF8.self)) == nil)
     }
 
-    @Test("Tags are equal byte for byte, not as text")
+    @Test("Tags are compared byte for byte, not as text")
     func equality() throws {
         let composed = try #require(EntityTag(fieldValue: "\"\u{E9}\""))
         let decomposed = try #require(EntityTag(fieldValue: "\"e\u{301}\""))
@@ -47,7 +47,7 @@ struct EntityTagTests {
         #expect(Set([composed, decomposed, composed]).count == 2)
     }
 
-    @Test("Hostile text never traps, and what is accepted is written as it was", arguments: UInt64(0)..<4)
+    @Test("Hostile text never traps, and an accepted tag is written unchanged", arguments: UInt64(0)..<4)
     func hostile(seed: UInt64) {
         for text in HostileText(examples: ["\"abc\"", "W/\"abc\""], seed: seed) {
             guard let tag = EntityTag(fieldValue: text) else { continue }

@@ -16,7 +16,7 @@ struct ValidatorTests {
         )
     }
 
-    @Test("An equal strong tag proves sameness, whatever the dates say")
+    @Test("An equal strong tag proves an equal file, regardless of the dates")
     func strongEqual() {
         #expect(Self.strong.compare(with: Self.strong) == .same(.etag))
         #expect(Self.strong.compare(with: Self.strongDated) == .same(.etag))
@@ -25,7 +25,7 @@ struct ValidatorTests {
     }
 
     @Test(
-        "A strong tag that is different, weak or missing has changed",
+        "A recorded strong tag that is now different, weak or missing is a change",
         arguments: [
             validator("\"abd\"", 1_700_000_000), validator("\"ABC\"", 1_700_000_000), validator("\"\"", 1_700_000_000),
             weakDated, dated, .none,
@@ -36,7 +36,7 @@ struct ValidatorTests {
         #expect(Self.strong.compare(with: current) == .changed)
     }
 
-    @Test("A weak tag that is different, strong or missing has changed")
+    @Test("A recorded weak tag that is now different, strong or missing is a change")
     func weakChanged() {
         for recorded in [Self.weak, Self.weakDated] {
             #expect(recorded.compare(with: Self.validator("W/\"abd\"", 1_700_000_000)) == .changed)
@@ -46,7 +46,7 @@ struct ValidatorTests {
         }
     }
 
-    @Test("An equal weak tag proves nothing and leaves it to the date")
+    @Test("An equal weak tag proves nothing, and the date decides")
     func weakEqual() {
         #expect(Self.weak.compare(with: Self.weak) == .unproven)
         #expect(Self.weak.compare(with: Self.weakDated) == .unproven)
@@ -55,7 +55,7 @@ struct ValidatorTests {
         #expect(Self.weakDated.compare(with: Self.weak) == .changed)
     }
 
-    @Test("Without a tag the date decides, and a missing date has changed")
+    @Test("Without a tag the date decides, and a missing date is a change")
     func dates() {
         #expect(Self.dated.compare(with: Self.dated) == .same(.lastModified))
         #expect(Self.dated.compare(with: Self.strongDated) == .same(.lastModified))
@@ -65,7 +65,7 @@ struct ValidatorTests {
     }
 
     @Test(
-        "Where nothing was recorded nothing is proven, and a validator that comes later is a change",
+        "Without a recorded validator nothing is proven, and a validator that appears is a change",
         arguments: [Validator.none, strong, weak, dated, strongDated]
     )
     func nothingRecorded(current: Validator) {
@@ -84,7 +84,7 @@ struct ValidatorTests {
     }
 
     @Test(
-        "A message names what decides",
+        "A description names the deciding validator",
         arguments: [
             (strong, "ETag \"abc\""), (strongDated, "ETag \"abc\""), (weak, "ETag W/\"abc\""),
             (dated, "Last-Modified Tue, 14 Nov 2023 22:13:20 GMT"),

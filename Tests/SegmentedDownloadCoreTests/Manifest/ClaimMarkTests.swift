@@ -20,28 +20,30 @@ import Testing
         #expect(try ManifestCodec.decode(bytes).pending == [claim])
     }
 
-    @Test("Neighbours of different sources are not joined")
+    @Test("Adjacent claims of different sources are not joined")
     func joined() {
         let claims = [Self.claim(0..<10), Self.claim(10..<20), Self.claim(20..<30, mark: 2), Self.claim(30..<40)]
         #expect(claims.joined().map(\.range) == [0..<20, 20..<30, 30..<40])
         #expect(claims.marked == [MarkedRanges(mark: 2, ranges: [20..<30])])
     }
 
-    @Test("A claim that reaches into withdrawn bytes goes whole, and durable ones are counted anew")
+    @Test("A claim that overlaps withdrawn bytes is removed whole, and the durable ones are counted again")
     func withdrawn() {
         var claims = [Self.claim(0..<10), Self.claim(10..<20), Self.claim(20..<30)]
         #expect(claims.withdraw([5..<12], durableCount: 2) == 0)
         #expect(claims.map(\.range) == [20..<30])
     }
 
-    @Test("What had no mark gets one that no other has")
+    @Test("Claims without a mark get an unused one")
     func markUnmarked() {
         var claims = [Self.claim(0..<10), Self.claim(10..<20, mark: 3), Self.claim(20..<30, mark: 201)]
         claims.markUnmarked()
         #expect(claims.map(\.mark) == [202, 3, 201])
     }
 
-    @Test("What a run left has marks that no source of the next one has, and each source's bytes one of their own")
+    @Test(
+        "Marks of an earlier run become marks that no source of the next run has, one for each earlier source"
+    )
     func retireMarks() {
         var claims = [
             Self.claim(0..<10), Self.claim(10..<20, mark: 3), Self.claim(20..<30, mark: 201),

@@ -17,7 +17,7 @@ struct ClaimTests {
         }
     }
 
-    @Test("Of claims to one byte none is believed, all others are", arguments: UInt64(0)..<300)
+    @Test("Overlapping claims are all ignored, all others count", arguments: UInt64(0)..<300)
     func settled(seed: UInt64) {
         let claims = Self.claims(seed)
         let alone = claims.enumerated().filter { index, claim in
@@ -26,7 +26,7 @@ struct ClaimTests {
         #expect(claims.settled() == alone.map(\.element).sorted { $0.offset < $1.offset }, "replay with \(seed)")
     }
 
-    @Test("What is missing is every byte that no claim covers", arguments: UInt64(0)..<300)
+    @Test("Every byte without a claim is missing", arguments: UInt64(0)..<300)
     func missing(seed: UInt64) {
         let claims = Self.claims(seed).settled()
         let bytes = (Int64(0)..<400).filter { byte in !claims.contains { $0.range.contains(byte) } }
@@ -51,7 +51,7 @@ struct ClaimTests {
         if kept.count < claims.count { #expect(kept.combinedCRC(of: 400) == nil) }
     }
 
-    @Test("Claims that reach behind the end have no checksum of the whole")
+    @Test("Claims that reach past the end have no checksum of the whole")
     func longer() {
         #expect([Self.claim(0, 400)].combinedCRC(of: 300) == nil)
         #expect([Claim]().combinedCRC(of: 0) == CRC32())
@@ -67,7 +67,7 @@ struct ClaimTests {
         #expect(claims.joined() == claims)
     }
 
-    @Test("Forgetting withdraws every claim that reaches behind the offset, durable or not", arguments: UInt64(0)..<300)
+    @Test("Forgetting withdraws every claim that ends after the offset, durable or not", arguments: UInt64(0)..<300)
     func forget(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         let claims = Self.claims(seed)

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Finished record")
 struct FinishedRecordTests {
-    @Test("What a response said survives the attribute", arguments: [nil, "gzip", "gzip,br", "\u{301}", "a b"])
+    @Test("Values of a response survive the attribute", arguments: [nil, "gzip", "gzip,br", "\u{301}", "a b"])
     func roundTrip(coding: String?) {
         let validator = Validator(
             entityTag: EntityTag(fieldValue: "\"ä\""), lastModified: HTTPDate(secondsSinceEpoch: 1_700_000_000))
@@ -13,7 +13,7 @@ struct FinishedRecordTests {
         #expect(FinishedRecord(decoding: record.encoded) == record)
     }
 
-    @Test("A file has at most 256 pieces, for as few as possible of a block's length, doubled")
+    @Test("A file has at most 256 pieces, whose length is the shortest power-of-two multiple of a block")
     func pieces() {
         let block = BlockLayout.blockLength
         for (length, pieceLength, count) in [

@@ -36,7 +36,7 @@ struct ManifestCodecTests {
         }
     }
 
-    /// What a run that wrote these records could at most be told: every claim, and those that some checkpoint covered.
+    /// The most that these records claim: every claim, and those that a checkpoint covered.
     private static func truth(_ records: [Manifest.Record]) -> (claims: Set<Claim>, durable: Set<Claim>) {
         var claims: [Claim] = []
         var durable: Set<Claim> = []
@@ -57,7 +57,7 @@ struct ManifestCodecTests {
             && Set(manifest.durable + manifest.pending).isSubset(of: truth.claims)
     }
 
-    @Test("What is written is read, durable and pending apart")
+    @Test("Written records are read, durable and pending ones apart")
     func roundTrip() throws {
         let manifest = try ManifestCodec.decode(Self.bytes(Self.records))
         #expect(manifest.header == Self.header())
@@ -68,7 +68,7 @@ struct ManifestCodecTests {
         #expect(manifest.pending == [Self.claim(5 * Self.block + 100, 7), Self.claim(9 * Self.block, Self.block)])
     }
 
-    @Test("A header without validators, coding, sources and digests is read as such")
+    @Test("A header without validators, coding, sources and digests is read back")
     func emptyHeader() throws {
         let header = Manifest.Header(
             id: .max, resource: RemoteResource(completeLength: 1), completeLength: 1, device: 0, inode: .max,
@@ -77,7 +77,7 @@ struct ManifestCodecTests {
         #expect(try ManifestCodec.decode(ManifestCodec.encode(header)).header == header)
     }
 
-    /// The header of ``header(id:length:)`` as version 1 wrote it: everything before the label.
+    /// The header of ``header(id:length:)`` in version 1: everything before the label.
     private static var firstVersion: [UInt8] {
         var header = Self.header()
         header.label = .init()
@@ -90,7 +90,7 @@ struct ManifestCodecTests {
         return bytes + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * UInt32($0))) }
     }
 
-    @Test("Version 1, which had no label, is read as before, records included")
+    @Test("Version 1, which has no label, is read, records included")
     func versionOne() throws {
         let records = Self.records.enumerated().reduce(into: [UInt8]()) {
             $0 += ManifestCodec.encode($1.element, sequence: UInt32($1.offset), of: 7)
@@ -103,7 +103,7 @@ struct ManifestCodecTests {
         #expect(manifest.durable.count == 3 && manifest.pending.count == 2)
     }
 
-    @Test("A label no caller can have is damage", arguments: [0, -1, 2, Double.nan, .infinity])
+    @Test("An impossible label is reported as damage", arguments: [0, -1, 2, Double.nan, .infinity])
     func impossibleLabel(priority: Double) {
         var header = Self.header()
         header.label.priority = priority
@@ -112,7 +112,7 @@ struct ManifestCodecTests {
         }
     }
 
-    @Test("The longest label allowed leaves the header readable")
+    @Test("A header with the longest allowed label is readable")
     func longestLabel() throws {
         var header = Self.header()
         header.label.userInfo = [:]
@@ -123,7 +123,7 @@ struct ManifestCodecTests {
         #expect(try ManifestCodec.decode(ManifestCodec.encode(header)).header == header)
     }
 
-    @Test("The longest resource there is survives the codec")
+    @Test("The longest possible resource survives the codec")
     func longest() throws {
         var header = Self.header(length: .max)
         header.id = 3
@@ -161,7 +161,7 @@ struct ManifestCodecTests {
         }
     }
 
-    @Test("Two records that changed places end the log")
+    @Test("Two swapped records end the log")
     func swapped() throws {
         let headerLength = ManifestCodec.encode(Self.header()).count
         let length = ManifestCodec.recordLength
@@ -178,7 +178,7 @@ struct ManifestCodecTests {
         }
     }
 
-    @Test("Records of another manifest's id are not believed")
+    @Test("Records of another manifest's id are ignored")
     func otherID() throws {
         let foreign = ManifestCodec.encode(.claim(Self.claim(0, 5)), sequence: 0, of: 8)
         let manifest = try ManifestCodec.decode(ManifestCodec.encode(Self.header()) + foreign)
@@ -192,14 +192,14 @@ struct ManifestCodecTests {
         #expect(manifest.pending.count == 1)
     }
 
-    @Test("Claims outside the file or across a block's end are not believed, whatever their checksum")
+    @Test("Claims outside the file or across a block's end are ignored, even with a right checksum")
     func impossibleClaims() throws {
         let header = Self.header(length: 10)
         let record = ManifestCodec.encode(.claim(Self.claim(5, 6)), sequence: 0, of: 7)
         #expect(try ManifestCodec.decode(ManifestCodec.encode(header) + record).pending.isEmpty)
     }
 
-    @Test("A checkpoint that speaks of more claims than there are covers those there are")
+    @Test("A checkpoint of more claims than there are covers those there are")
     func checkpointBeyond() throws {
         let records: [Manifest.Record] = [
             .claim(Self.claim(0, 5)), .checkpoint(claims: .max), .claim(Self.claim(5, 5)),
@@ -210,7 +210,7 @@ struct ManifestCodecTests {
         #expect(try !ManifestCodec.decode(Self.bytes(Self.records)).isOverstated)
     }
 
-    @Test("After a failed sync only what was durable before is claimed")
+    @Test("After a failed sync only durable claims remain")
     func syncFailed() throws {
         let records: [Manifest.Record] = [
             .claim(Self.claim(0, 5)), .checkpoint(claims: 1), .claim(Self.claim(5, 5)), .syncFailed,
@@ -221,7 +221,7 @@ struct ManifestCodecTests {
         #expect(manifest.pending == [Self.claim(15, 5)])
     }
 
-    @Test("What is forgotten is claimed no more, nor durable, and may be claimed again")
+    @Test("Forgotten bytes are no longer claimed or durable, and may be claimed again")
     func forget() throws {
         let records: [Manifest.Record] = [
             .claim(Self.claim(0, 5)), .claim(Self.claim(20, 5)), .checkpoint(claims: 2), .claim(Self.claim(30, 5)),
@@ -232,7 +232,7 @@ struct ManifestCodecTests {
         #expect(manifest.pending == [Self.claim(20, 6)])
     }
 
-    @Test("A newer version, or something else altogether, is told apart from damage")
+    @Test("A newer version and foreign data are distinguished from damage")
     func versions() {
         var bytes = Self.bytes(Self.records)
         bytes[8] = UInt8(ManifestCodec.version + 1)
@@ -244,7 +244,7 @@ struct ManifestCodecTests {
         #expect(throws: ManifestCodec.Damage.headerDamaged) { try ManifestCodec.decode(bytes) }
     }
 
-    @Test("Random bytes behind a good beginning never trap", arguments: UInt64(0)..<8)
+    @Test("Random bytes after a valid beginning never trap", arguments: UInt64(0)..<8)
     func noise(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         let good = Self.bytes(Self.records)
@@ -257,7 +257,7 @@ struct ManifestCodecTests {
         }
     }
 
-    @Test("A finished file's record survives its attribute, and nothing else is read as one")
+    @Test("A finished file's record survives its attribute, and other data is rejected")
     func finishedRecord() {
         let record = FinishedRecord(
             resource: Self.header().resource, length: 100 << 20, crc: CRC32(value: .max), modified: -5)

@@ -2,12 +2,12 @@ import Testing
 
 @testable import SegmentedDownloadCore
 
-@Suite("Sources that contradict each other")
+@Suite("Sources with different bytes")
 struct DisputeTests {
     private static let length: Int64 = 64 << 20
     private static let resource = RemoteResource.tagged("\"a\"", length: Self.length)
 
-    /// A source has answered what it was asked for a comparison: with the same bytes, or with another at the first.
+    /// A source answers a comparison: with equal bytes, or with a difference at the first.
     private static func answer(_ script: inout Script, _ order: FetchOrder, agreeing: Bool) {
         let count = (order.request.upperBound ?? Self.length) - order.request.lowerBound
         script.accept(order.lease.rawValue, Self.resource)
@@ -15,12 +15,12 @@ struct DisputeTests {
         script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound))
     }
 
-    /// Three mirrors and the first source, which has brought a mebibyte; each mirror is asked for a part of that.
+    /// Three mirrors and the first source, which has delivered 1 MiB; a part of it is sampled from each mirror.
     private static func sampling() throws -> Script {
         var script = Script.fetching(.exactly(5), length: Self.length) { $0.hosts = ["a", "b", "c", "d"] }
         script.progress(0, to: 1 << 20)
         script.wait(.milliseconds(100))
-        // Whoever is free asks for the next comparison.
+        // A free connection requests the next comparison.
         for order in script.orders.filter({ !$0.isSample && $0.lease != LeaseID(0) }).prefix(2) {
             script.accept(order.lease.rawValue, Self.resource)
             script.complete(order.lease.rawValue)
@@ -31,19 +31,19 @@ struct DisputeTests {
 
     private static func samples(_ script: Script) -> [FetchOrder] { script.orders.filter(\.isSample) }
 
-    /// Has the withdrawals that were ordered done.
+    /// Carries out the ordered withdrawals.
     private static func revise(_ script: inout Script) {
         let isOrdered = script.take().contains { if case .revise = $0 { true } else { false } }
         if isOrdered { script.tell(.revised) }
     }
 
-    @Test("Who contradicts while another contradiction is not decided is not judged by it")
+    @Test("A mirror that contradicts during an open dispute is compared again after it")
     func twoAccusers() throws {
         var script = try Self.sampling()
         let samples = Self.samples(script)
         Self.answer(&script, samples[0], agreeing: false)
         Self.answer(&script, samples[2], agreeing: false)
-        // The second mirror is asked who is right, and it is not the first source: both that said so are heard again.
+        // The second mirror is the arbiter, and contradicts the first source. Both accusers are compared again.
         Self.answer(&script, samples[1], agreeing: true)
         let arbitration = try #require(Self.samples(script).last)
         #expect(arbitration.source == SourceID(2) && arbitration.spot?.count == 1)
@@ -68,7 +68,7 @@ struct DisputeTests {
         #expect(asked == [SourceID(1), SourceID(2), SourceID(3)])
     }
 
-    @Test("Where an arbiter may not be asked now another one is, and nobody is blamed meanwhile")
+    @Test("If an arbiter cannot be asked now, another one is asked, and no source is rejected meanwhile")
     func arbiterFails() throws {
         var script = try Self.sampling()
         let samples = Self.samples(script)
@@ -76,7 +76,7 @@ struct DisputeTests {
         Self.answer(&script, samples[0], agreeing: false)
         let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
         script.end(arbitration.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
-        // The next connection that is free asks.
+        // The next free connection asks.
         script.complete(0)
         let again = try #require(Self.samples(script).first { $0.spot?.count == 1 })
         #expect(again.source == SourceID(3) && again.spot == arbitration.spot)
@@ -84,7 +84,7 @@ struct DisputeTests {
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["a"])
     }
 
-    @Test("The only arbiter is asked again once it may be")
+    @Test("The only arbiter is asked again when that is allowed")
     func onlyArbiter() throws {
         var script = Script.fetching(.exactly(3), length: Self.length) { $0.hosts = ["a", "b", "c"] }
         script.progress(0, to: 1 << 20)
@@ -103,7 +103,7 @@ struct DisputeTests {
         #expect(script.reports(" has other bytes").isEmpty)
     }
 
-    /// The same when all three mirrors agreed, and each is asked for bytes behind those of another.
+    /// The same after all three mirrors agreed; each fetches bytes after those of another.
     private static func mirroring() throws -> Script {
         var script = try Self.sampling()
         for _ in 0..<12 {
@@ -114,7 +114,7 @@ struct DisputeTests {
         return script
     }
 
-    /// A request for bytes that is out to a source, as soon as there is one.
+    /// The next request for bytes from a source.
     private static func order(_ script: inout Script, from source: SourceID) -> FetchOrder? {
         for _ in 0..<20 {
             if let order = script.orders.first(where: { $0.source == source && !$0.isSample }) { return order }
@@ -125,10 +125,10 @@ struct DisputeTests {
         return nil
     }
 
-    @Test("A contradiction that comes beside another is decided after it, and its source brings nothing before")
+    @Test("A second contradiction is decided after the first, and its source delivers nothing before")
     func queued() throws {
         var script = try Self.mirroring()
-        // Two mirrors find another byte than what the first source brought.
+        // Two mirrors differ from a byte that the first source delivered.
         for number in [1, 2] {
             let order = try #require(Self.order(&script, from: SourceID(number)))
             script.accept(order.lease.rawValue, Self.resource)
@@ -138,7 +138,7 @@ struct DisputeTests {
             let arbitration = try #require(Self.samples(script).first)
             #expect(arbitration.spot?.lowerBound == Int64(number) && Self.samples(script).count == 1)
             #expect(!script.orders.contains { $0.source == SourceID(2) && $0.lease > arbitration.lease })
-            // Each time the disk is right.
+            // The byte on disk is right each time.
             Self.answer(&script, arbitration, agreeing: true)
             for order in script.orders where order.source == SourceID(number) {
                 script.end(order.lease.rawValue, .revoked)
@@ -149,7 +149,7 @@ struct DisputeTests {
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b", "c"])
     }
 
-    @Test("Who compared with bytes that are being withdrawn is not judged by it, however he was asked")
+    @Test("A comparison with bytes being withdrawn rejects no source")
     func condemned() throws {
         var script = try Self.mirroring()
         let first = try #require(Self.order(&script, from: SourceID(1)))
@@ -160,7 +160,8 @@ struct DisputeTests {
         let arbitration = try #require(Self.samples(script).first)
         Self.answer(&script, arbitration, agreeing: false)
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["a"])
-        // A connection that began with what the first source brought has found the same, before and after it is withdrawn.
+        // A connection that started with the first source's bytes finds the same difference before and after the
+        // withdrawal.
         script.end(second.lease.rawValue, .differs(at: 1))
         for lease in script.leases { script.end(lease, .revoked) }
         Self.revise(&script)
@@ -172,7 +173,7 @@ struct DisputeTests {
         #expect(Self.samples(script).allSatisfy { $0.spot?.count != 1 } && script.conclusion == nil)
     }
 
-    @Test("A network that is down for a moment decides nothing")
+    @Test("A brief network outage decides nothing")
     func outage() throws {
         var script = try Self.sampling()
         let samples = Self.samples(script)
@@ -191,7 +192,7 @@ struct DisputeTests {
         #expect(script.reports(" has other bytes").isEmpty)
     }
 
-    @Test("Of one source several connections may find that what an earlier run brought is another file's")
+    @Test("Several connections of one source may find that an earlier run's bytes belong to another file")
     func severalFind() throws {
         let there = [0..<(Self.length / 4), (Self.length / 2)..<(Self.length * 3 / 4)]
         let saved = SavedPartial(
@@ -217,7 +218,7 @@ struct DisputeTests {
         #expect(preparation.last?.setsAside == true && preparation.last?.mode == .fresh)
     }
 
-    @Test("An arbiter that never says it is given up after ten requests")
+    @Test("An arbiter that never delivers is given up after ten requests")
     func endlessArbiter() throws {
         var script = Script.fetching(.exactly(3), length: Self.length) { $0.hosts = ["a", "b", "c"] }
         script.progress(0, to: 1 << 20)
@@ -227,7 +228,7 @@ struct DisputeTests {
         var count = 0
         while let order = Self.samples(script).first(where: { $0.spot?.count == 1 }), count < 100 {
             count += 1
-            // A byte comes each time, then nothing more.
+            // One byte arrives each time, then nothing.
             script.accept(order.lease.rawValue, Self.resource)
             script.progress(order.lease.rawValue, to: order.writesFrom, received: 1)
             script.end(order.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
@@ -238,7 +239,7 @@ struct DisputeTests {
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b"])
     }
 
-    @Test("Where nobody else is left to compare with, one that refuses it fails the download in the end")
+    @Test("If no other source can be compared with, one that keeps refusing fails the download")
     func lastComparer() throws {
         var script = Script(.exactly(1)) { $0.hosts = ["a"] }
         let there = 0..<(Self.length - 4096)
@@ -259,12 +260,12 @@ struct DisputeTests {
             script.wait(.seconds(60))
         }
         #expect(count == DownloadSettings().retry.attemptsMax + 1)
-        // The one that was due meanwhile, and the last one.
+        // The checkpoint that was due meanwhile, and the last one.
         for _ in 0..<2 { script.tell(.checkpointed(bytes: Self.length)) }
         #expect(script.failure?.status == 503)
     }
 
-    @Test("Where the arbiter is gone another one is asked")
+    @Test("If the arbiter fails, another one is asked")
     func arbiterGone() throws {
         var script = try Self.sampling()
         let samples = Self.samples(script)
@@ -278,7 +279,7 @@ struct DisputeTests {
         #expect(![arbitration.source, samples[0].source, .first].contains(again.source))
     }
 
-    @Test("A mirror that nobody could be asked about is heard again once the bytes it contradicted are withdrawn")
+    @Test("A mirror whose dispute no arbiter could decide is compared again after the contradicted bytes are withdrawn")
     func readmitted() throws {
         var script = Script(.exactly(2)) { $0.hosts = ["a", "b", "c"] }
         let earlier = MarkedRanges(mark: 9, ranges: [0..<(Self.length / 2)])
@@ -289,14 +290,14 @@ struct DisputeTests {
         let probe = try #require(script.orders.first)
         script.accept(probe.lease.rawValue, Self.resource)
         script.tell(.prepared())
-        // The first source is gone before it can say who is right about a byte of an earlier run.
+        // The first source fails before it can arbitrate on a byte of an earlier run.
         let doubt = try #require(Self.samples(script).first)
         #expect(doubt.source == SourceID(1))
         script.end(probe.lease.rawValue, .failed(Failure(.server, "gone")))
         Self.answer(&script, doubt, agreeing: false)
         script.wait(.milliseconds(100))
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b"])
-        // The third goes on, and contradicts the earlier run's end.
+        // The third source continues, and contradicts the end of the earlier run's bytes.
         for _ in 0..<40 {
             guard let order = script.orders.first else { break }
             #expect(order.source == SourceID(2))

@@ -6,7 +6,7 @@ import Testing
 struct SourceTests {
     private static let length: Int64 = 64 << 20
 
-    /// Some connections, of which all but one fetch from the first of the sources; 1 MiB of it is there.
+    /// Some connections, all but one of which fetch from the first source; 1 MiB is written.
     private static func fetching(sources count: Int = 2, connections: Int = 2) -> Script {
         var script = Script.fetching(.exactly(connections), length: Self.length) { settings in
             settings.hosts = (0..<count).map { "host\($0)" }
@@ -16,12 +16,12 @@ struct SourceTests {
         return script
     }
 
-    /// The request that is out for a sample, if one is.
+    /// The sample request that is out, if any.
     private static func sample(_ script: Script) -> FetchOrder? { script.orders.first { $0.isSample } }
 
-    /// Answers samples as a source does that has the same bytes, or others, until none is asked for.
+    /// Answers samples with equal or different bytes, until none is requested.
     ///
-    /// - Returns: how many were asked for.
+    /// - Returns: The number of samples.
     @discardableResult
     private static func answerSamples(
         _ script: inout Script, agreeing: Bool = true, tag: String = "\"b\""
@@ -36,7 +36,7 @@ struct SourceTests {
         return 8
     }
 
-    @Test("A mirror is first asked for what is there already, and one connection waits for that")
+    @Test("The first request to a mirror is for bytes on disk, and one connection waits for it")
     func samplesFirst() throws {
         let script = Self.fetching()
         let order = try #require(Self.sample(script))
@@ -46,11 +46,11 @@ struct SourceTests {
     }
 
     @Test(
-        "A mirror is sampled three times whatever its tag, and what it writes then is marked",
+        "A mirror is sampled three times regardless of its tag, and its claims are marked",
         arguments: ["\"a\"", "\"b\""])
     func sampled(tag: String) {
         var script = Self.fetching()
-        // An equal tag is no proof: nginx makes it of the length and the second of the last change.
+        // An equal tag is no proof: nginx derives it from the length and the second of the last change.
         let count = Self.answerSamples(&script, tag: tag)
         #expect(count == 3)
         #expect(script.orders.last?.source == SourceID(1))
@@ -58,7 +58,7 @@ struct SourceTests {
         #expect(script.orders.last?.mark == 2)
     }
 
-    @Test("A mirror with other bytes under the same tag is asked no more")
+    @Test("A mirror with other bytes under the same tag is no longer used")
     func lyingTag() {
         var script = Self.fetching()
         Self.answerSamples(&script, agreeing: false, tag: "\"a\"")
@@ -66,7 +66,7 @@ struct SourceTests {
         #expect(script.orders.allSatisfy { $0.source == .first && !$0.isSample })
     }
 
-    @Test("A mirror with other bytes is asked no more, and the file comes from the first source")
+    @Test("A mirror with other bytes is no longer used, and the file comes from the first source")
     func differs() {
         var script = Self.fetching()
         Self.answerSamples(&script, agreeing: false)
@@ -75,7 +75,7 @@ struct SourceTests {
         #expect(script.leases.count == 2)
     }
 
-    /// Answers a request for a comparison: the source has the same bytes, or another at the first.
+    /// Answers a comparison: the source has equal bytes, or differs at the first.
     private static func answer(_ script: inout Script, _ order: FetchOrder, agreeing: Bool) {
         let count = (order.request.upperBound ?? Self.length) - order.request.lowerBound
         script.accept(order.lease.rawValue, RemoteResource.tagged("\"a\"", length: Self.length))
@@ -83,7 +83,7 @@ struct SourceTests {
         script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound))
     }
 
-    @Test("While bytes are being withdrawn nothing is compared with them: whoever has others would be blamed")
+    @Test("While bytes are being withdrawn no source is compared with them")
     func condemned() throws {
         var script = Self.fetching(sources: 3, connections: 4)
         Self.answer(&script, try #require(Self.sample(script)), agreeing: false)
@@ -102,11 +102,11 @@ struct SourceTests {
     }
 
     @Test(
-        "To have agreed with bytes that were withdrawn then lets nobody in: one begins anew, and the others are compared"
+        "A comparison with bytes that are withdrawn later admits no source: one source starts over"
     )
     func staleAgreement() throws {
         var script = Self.fetching(sources: 3, connections: 4)
-        // The third has nothing to say yet; the second agrees once, and then does not.
+        // The third source does not answer yet; the second agrees once, and then differs.
         let first = try #require(script.orders.first { $0.isSample && $0.source == SourceID(1) })
         Self.answer(&script, first, agreeing: true)
         script.progress(0, to: 4 << 20)
@@ -125,10 +125,10 @@ struct SourceTests {
         #expect(script.orders.map(\.source) == [SourceID(1)])
     }
 
-    @Test("A byte that somebody is writing just now is his, and not the arbiter he is asked to be")
+    @Test("A byte that a source is currently writing is its own, so that source is not the arbiter for it")
     func writersByte() throws {
         var script = Self.fetching(sources: 3, connections: 3)
-        // The second source is known first; the third answers nothing meanwhile.
+        // The second source is admitted first; the third does not answer meanwhile.
         while let order = script.orders.first(where: { $0.isSample && $0.source == SourceID(1) }) {
             Self.answer(&script, order, agreeing: true)
         }
@@ -136,7 +136,7 @@ struct SourceTests {
         let writer = try #require(script.orders.first { $0.source == SourceID(1) && !$0.isSample })
         script.accept(writer.lease.rawValue, RemoteResource.tagged("\"a\"", length: Self.length))
         script.progress(writer.lease.rawValue, to: writer.writesFrom + (1 << 20))
-        // At first it is asked for the file's beginning, then for what is farthest from that.
+        // The first sample is the file's beginning, the next is the bytes farthest from it.
         Self.answer(&script, try #require(Self.sample(script)), agreeing: true)
         let order = try #require(Self.sample(script))
         #expect(order.source == SourceID(2) && order.request.lowerBound >= writer.writesFrom)
@@ -144,7 +144,7 @@ struct SourceTests {
         #expect(Self.sample(script)?.source == .first)
     }
 
-    @Test("What the last connection brought is compared, too, though all bytes are there before it ends")
+    @Test("The bytes of the last connection are compared too, although all bytes are written before it ends")
     func lastToEnd() throws {
         var script = Self.fetching()
         Self.answerSamples(&script)
@@ -161,7 +161,7 @@ struct SourceTests {
         #expect(audit.source == .first && audit.request.upperBound == Self.length)
     }
 
-    @Test("A mirror of another length is asked no more")
+    @Test("A mirror of another length is no longer used")
     func otherLength() throws {
         var script = Self.fetching()
         let order = try #require(Self.sample(script))
@@ -171,7 +171,7 @@ struct SourceTests {
         #expect(script.orders.allSatisfy { $0.source == .first && !$0.isSample })
     }
 
-    @Test("Each source is asked in turn until one answers; the failure is told once")
+    @Test("Each source is tried in turn until one answers; the failure is reported once")
     func failover() {
         var script = Script(.exactly(2)) { $0.hosts = ["a", "b", "c"] }
         script.tell(.surveyed(.nothing))
@@ -185,7 +185,7 @@ struct SourceTests {
         #expect(script.failure?.message.contains("2 other sources") == true)
     }
 
-    @Test("What another source than the manifest's goes on with is marked from its first byte")
+    @Test("A part continued from another source than the manifest's is marked from its first byte")
     func probeElsewhere() throws {
         let resource = RemoteResource.tagged("\"a\"", length: Self.length)
         let saved = SavedPartial(
@@ -198,7 +198,7 @@ struct SourceTests {
         #expect(probe.source == .first && probe.mark == 1)
     }
 
-    @Test("Two streams that break off while they are compared are given up: that comes again each time")
+    @Test("Two streams that break during every comparison fail the download")
     func comparedForEver() {
         let resource = RemoteResource.tagged("\"a\"", length: Self.length)
         var script = Script(.exactly(1)) { $0.hosts = ["a", "b"] }
@@ -220,7 +220,7 @@ struct SourceTests {
         #expect(script.failure?.code == .network)
     }
 
-    @Test("Where the file has changed, who had other bytes than the old one is compared again")
+    @Test("After the file changed, a source that differed from the old version is compared again")
     func reinstated() throws {
         var script = Script.fetching(.exactly(2), length: Self.length) { settings in
             settings.hosts = ["a", "b"]

@@ -10,7 +10,7 @@ struct CedingTests {
         return plan
     }
 
-    @Test("What lies behind an offset has its heir's name, and what lies before it stays")
+    @Test("The bytes after an offset go to the reserved segment, and those before it stay")
     func back() {
         var plan = Self.plan()
         let (id, heir) = (plan.segments[1].id, plan.reserveID())
@@ -21,7 +21,7 @@ struct CedingTests {
         #expect(plan[id]?.position == 500 && plan[heir]?.position == 600 && plan[heir]?.lease == nil)
     }
 
-    @Test("A segment of which nothing is written is its heir's altogether")
+    @Test("A segment without written bytes is ceded as a whole")
     func whole() {
         var plan = Self.plan()
         let (id, heir) = (plan.segments[0].id, plan.reserveID())
@@ -32,7 +32,7 @@ struct CedingTests {
         #expect(plan.segments.count == 2)
     }
 
-    @Test("What is written already, or lies behind the end, is not ceded", arguments: [499, 1000, 1001, Int64.max])
+    @Test("Written bytes, and bytes past the end, are not ceded", arguments: [499, 1000, 1001, Int64.max])
     func refused(offset: Int64) {
         var plan = Self.plan()
         let before = plan.segments
@@ -42,7 +42,7 @@ struct CedingTests {
         #expect(!isCeded && !isFound && plan.segments == before)
     }
 
-    @Test("Failures in a row are counted on in what is ceded: another connection is no progress")
+    @Test("The failure count passes to the ceded segment: another connection is not progress")
     func failures() {
         var plan = Self.plan()
         let (id, heir) = (plan.segments[1].id, plan.reserveID())
@@ -52,7 +52,7 @@ struct CedingTests {
         #expect(isCeded && plan[heir]?.failures == 2)
     }
 
-    @Test("A name that is reserved is no other segment's")
+    @Test("A reserved segment number is not reused")
     func names() {
         var plan = Self.plan()
         let heir = plan.reserveID()

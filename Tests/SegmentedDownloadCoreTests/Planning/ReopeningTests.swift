@@ -3,12 +3,12 @@ import Testing
 @testable import SegmentedDownloadCore
 
 @Suite struct ReopeningTests {
-    /// 100 bytes of which `written` are there.
+    /// A plan of 100 bytes, all but `missing` of which are written.
     private static func plan(missing: [Range<Int64>]) -> SegmentPlan {
         SegmentPlan(completeLength: 100, missing: missing)
     }
 
-    @Test("What is reopened is missing again, and nothing else")
+    @Test("Only the reopened bytes are missing again")
     func middle() {
         var plan = Self.plan(missing: [])
         plan.reopen(20..<50)
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "A lease goes on where it is when bytes before it are reopened, some or all of them",
+        "A lease keeps its position when some or all bytes before it are reopened",
         arguments: [40, 60] as [Int64])
     func beforeLease(end: Int64) throws {
         var plan = SegmentPlan(completeLength: 100)
@@ -32,7 +32,7 @@ import Testing
         #expect(plan.missing == [0..<end])
     }
 
-    @Test("Bytes that are missing anyway stay so", arguments: [0..<100, 10..<30, 25..<90] as [Range<Int64>])
+    @Test("Reopening missing bytes changes nothing", arguments: [0..<100, 10..<30, 25..<90] as [Range<Int64>])
     func missing(range: Range<Int64>) {
         var plan = Self.plan(missing: [20..<40, 70..<80])
         plan.reopen(range)

@@ -5,7 +5,7 @@ import Testing
 struct SegmentPlanTests {
     private static let mebibyte: Int64 = 1 << 20
 
-    /// What is wrong with a plan, if anything: segments are ordered, disjoint and cover the resource.
+    /// What is wrong with a plan, or `nil`: segments are in order, disjoint and cover the resource.
     private static func flaw(_ plan: SegmentPlan) -> String? {
         var offset: Int64 = 0
         for segment in plan.segments {
@@ -20,14 +20,14 @@ struct SegmentPlanTests {
         return Set(plan.segments.map(\.id)).count == plan.segments.count ? nil : "two segments have one name"
     }
 
-    @Test("Where one stream goes on from the end, nothing is left to fetch")
+    @Test("If one stream continues from the end, nothing is left to fetch")
     func truncatedToEnd() {
         var plan = SegmentPlan(completeLength: 1000)
         plan.truncate(to: 1000)
         #expect(Self.flaw(plan) == nil && plan.segments.count == 1 && plan.bytesDone == 1000)
     }
 
-    @Test("After any operations a plan is ordered, disjoint and covering", arguments: UInt64(0)..<60)
+    @Test("After any operations a plan is in order, disjoint and covering", arguments: UInt64(0)..<60)
     func invariants(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         let length = Int64.random(in: 1...10_000, using: &generator)
@@ -64,7 +64,7 @@ struct SegmentPlanTests {
         }
     }
 
-    @Test("A resumed plan misses exactly what was missing", arguments: UInt64(0)..<60)
+    @Test("A resumed plan has exactly the given gaps", arguments: UInt64(0)..<60)
     func resumed(seed: UInt64) {
         var generator = SplitMix64(seed: seed)
         let cuts = Set((0..<8).map { _ in Int64.random(in: 0...1000, using: &generator) }).sorted()
@@ -81,7 +81,7 @@ struct SegmentPlanTests {
         #expect(plan.isComplete && plan.segments.isEmpty && plan.frontier == 0)
     }
 
-    @Test("A split at or before what is written, or at an end, is none")
+    @Test("A split at or before the position, or at an end, is refused")
     func splitEdges() {
         var plan = SegmentPlan(completeLength: 100)
         let id = plan.segments[0].id
@@ -98,14 +98,14 @@ struct SegmentPlanTests {
         #expect(plan.segments.map(\.lowerBound) == [0, 40])
     }
 
-    @Test("A fresh segment is not split at its first byte: that would leave an empty one")
+    @Test("A fresh segment is not split at its first byte, which would leave an empty one")
     func splitAtStart() {
         var plan = SegmentPlan(completeLength: 100)
         let answer3 = plan.split(plan.segments[0].id, at: 0)
         #expect(answer3 == nil)
     }
 
-    @Test("Progress never goes back nor past the segment's end, and ends a row of failures")
+    @Test("Progress never goes back nor past the segment's end, and resets the failure count")
     func advances() {
         var plan = SegmentPlan(completeLength: 100)
         let id = plan.segments[0].id
@@ -123,7 +123,7 @@ struct SegmentPlanTests {
         #expect(plan[id]?.position == 100 && plan.isComplete)
     }
 
-    @Test("A successor is absorbed only if nobody holds it and none of it is written")
+    @Test("A successor is absorbed only if it has no lease and no written byte")
     func absorbs() {
         var fresh = SegmentPlan(completeLength: 100)
         let front = fresh.segments[0].id
@@ -154,7 +154,7 @@ struct SegmentPlanTests {
         }
     }
 
-    @Test("Truncating forgets what is written behind the offset")
+    @Test("Truncating drops the bytes after the offset")
     func truncates() {
         var plan = SegmentPlan(completeLength: 100, missing: [10..<20, 50..<60])
         plan.truncate(to: plan.frontier)

@@ -19,7 +19,7 @@ struct SegmentPlannerTests {
         #expect(lengths == Array(repeating: 16 << 20, count: count))
     }
 
-    @Test("Pieces of four blocks and more begin with a block, and differ by one at the most")
+    @Test("Pieces of four blocks and more begin with a block, and differ by two blocks at most")
     func alignment() {
         let plan = Self.divided(1_000_000_007, 7)
         #expect(plan.segments.allSatisfy { $0.lowerBound % SegmentPlanner.alignment == 0 })
@@ -27,7 +27,7 @@ struct SegmentPlannerTests {
         #expect((lengths.max() ?? 0) - (lengths.min() ?? 0) <= 2 * SegmentPlanner.alignment)
     }
 
-    @Test("Small pieces are cut where it is fair, not where a block begins")
+    @Test("Small pieces are cut into equal lengths, not at blocks")
     func noAlignment() {
         #expect(Self.lengths(Self.divided(3_000_000, 3, minimum: 1000)) == [1_000_000, 1_000_000, 1_000_000])
     }
@@ -39,7 +39,7 @@ struct SegmentPlannerTests {
         let length = Int64.random(in: 1...(200 << 20), using: &generator)
         let plan = Self.divided(length, Int.random(in: 1...40, using: &generator), minimum: minimum)
         let shortest = Self.lengths(plan).min() ?? 0
-        // A cut moves by half a block at the most, and only in pieces of four blocks or more.
+        // A cut moves by half a block at most, and only in pieces of four blocks or more.
         #expect(plan.segments.count == 1 || shortest >= minimum - BlockLayout.blockLength, "replay with \(seed)")
     }
 
@@ -49,7 +49,7 @@ struct SegmentPlannerTests {
         #expect(Self.divided(2 << 20, 16).segments.count == 2)
     }
 
-    @Test("A resumed plan keeps its holes, and the largest are cut further")
+    @Test("A resumed plan keeps its gaps, and the largest are split further")
     func holes() {
         var plan = SegmentPlan(completeLength: 100 << 20, missing: [0..<(40 << 20), (50 << 20)..<(60 << 20)])
         SegmentPlanner(splitLengthMinimum: Self.mebibyte).divide(&plan, into: 4)
@@ -58,7 +58,7 @@ struct SegmentPlannerTests {
         #expect(plan.bytesMissing == 50 << 20)
     }
 
-    @Test("More holes than connections stay as they are")
+    @Test("More gaps than connections stay as they are")
     func manyHoles() {
         let missing = (0..<10).map { number in
             let start = Int64(number) * 10 * Self.mebibyte
@@ -76,14 +76,14 @@ struct SegmentPlannerTests {
         #expect(plan.segments.count == 1)
     }
 
-    @Test("The last bytes there can be are cut as any others")
+    @Test("The last possible bytes are cut like any others")
     func lastBytes() {
         var plan = SegmentPlan(completeLength: .max, missing: [Int64.max - 8 << 20..<Int64.max])
         SegmentPlanner(splitLengthMinimum: 64 << 10).divide(&plan, into: 64)
         #expect(plan.missing.count == 64)
     }
 
-    @Test("The longest file there is can be cut", arguments: [Int64.max, Int64.max - 1])
+    @Test("The longest possible file can be cut", arguments: [Int64.max, Int64.max - 1])
     func longest(length: Int64) {
         #expect(Self.divided(length, 16).segments.count == 16)
     }

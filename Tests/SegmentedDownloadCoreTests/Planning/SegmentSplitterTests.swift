@@ -17,7 +17,7 @@ struct SegmentSplitterTests {
         Self.splitter.proposal(among: candidates, requestCost: cost)
     }
 
-    @Test("A connection faster than all others by any factor keeps what it can of any length")
+    @Test("A connection far faster than all others keeps all but the smallest piece, at any length")
     func fastest() {
         let fast = SegmentSplitter.Candidate(lease: LeaseID(0), remaining: 0..<Int64.max, rate: 1e18)
         let slow = (1...2).map { Self.candidate($0, 0..<1, 1) }
@@ -25,7 +25,7 @@ struct SegmentSplitterTests {
         #expect(Self.proposal([fast] + slow) == .split(LeaseID(0), at: kept))
     }
 
-    @Test("The victim is the one with most time left, not with most bytes")
+    @Test("The victim has the most time left, not the most bytes")
     func mostTime() {
         let candidates = [
             Self.candidate(0, 0..<100, 50 * Self.megabyte), Self.candidate(1, 100..<140, 10 * Self.megabyte),
@@ -36,7 +36,7 @@ struct SegmentSplitterTests {
         }
     }
 
-    @Test("The last one at work is held against those that are done: far slower, it is replaced")
+    @Test("The last active connection is compared with completed ones: if it is far slower, it is replaced")
     func lastStraggler() {
         let straggler = [Self.candidate(0, 0..<1, 10_000)]
         #expect(Self.proposal(straggler) == nil)
@@ -45,16 +45,16 @@ struct SegmentSplitterTests {
             Self.splitter.proposal(among: straggler, ratesBefore: before, requestCost: 0.05) == .replace(LeaseID(0)))
     }
 
-    @Test("Equally fast, the remainder is cut in the middle, at a block")
+    @Test("With equal rates the rest is cut in the middle, at a block")
     func middle() {
         let rate = 10 * Self.megabyte
         let candidates = [Self.candidate(0, 0..<64, rate), Self.candidate(1, 64..<80, rate)]
         #expect(Self.proposal(candidates) == .split(LeaseID(0), at: 32 << 20))
     }
 
-    @Test("The cut is in proportion to the speeds, so that both ends finish together")
+    @Test("The cut is in proportion to the rates, so that both parts complete together")
     func proportion() {
-        // The newcomer is expected to do 30 MB/s, the victim does 10: it keeps a quarter.
+        // The new connection is expected to reach 30 MB/s, the victim has 10: it keeps a quarter.
         let candidates = [
             Self.candidate(0, 0..<80, 10 * Self.megabyte), Self.candidate(1, 80..<90, 30 * Self.megabyte),
             Self.candidate(2, 90..<100, 30 * Self.megabyte),
@@ -78,56 +78,56 @@ struct SegmentSplitterTests {
         #expect(remaining.upperBound - offset >= 1 << 20, "replay with \(seed)")
     }
 
-    @Test("A victim far too slow to keep even a small piece is replaced")
+    @Test("A victim too slow to keep even a small piece is replaced")
     func replaced() {
         let candidates = [Self.candidate(0, 0..<2, 10_000), Self.candidate(1, 10..<11, 20 * Self.megabyte)]
         #expect(Self.proposal(candidates) == .replace(LeaseID(0)))
     }
 
-    @Test("Nothing is proposed where waiting is as good")
+    @Test("Nothing is proposed if waiting is as good")
     func notWorthIt() {
         #expect(Self.proposal([]) == nil)
         // 20 ms left.
         #expect(Self.proposal([Self.candidate(0, 0..<2, 100 * Self.megabyte)]) == nil)
         // A second left, and a request takes as long.
         #expect(Self.proposal([Self.candidate(0, 0..<10, 10 * Self.megabyte)], cost: 1) == nil)
-        // Too short to cut, and not slow enough to replace.
+        // Too short to split, and not slow enough to replace.
         let rate = 1 * Self.megabyte
         #expect(Self.proposal([Self.candidate(0, 0..<1, rate), Self.candidate(1, 5..<6, rate)]) == nil)
     }
 
-    @Test("A lone connection is never replaced by another")
+    @Test("A lone connection is never replaced")
     func lone() {
         #expect(Self.proposal([Self.candidate(0, 0..<1, 100)]) == nil)
     }
 
-    @Test("A connection whose speed is not known yet may be split, and is not replaced")
+    @Test("A connection of unknown rate may be split, and is not replaced")
     func unknownRate() {
         #expect(Self.proposal([Self.candidate(0, 0..<64, nil)]) == .split(LeaseID(0), at: 32 << 20))
         #expect(Self.proposal([Self.candidate(0, 0..<1, nil), Self.candidate(1, 5..<6, 1e9)]) == nil)
     }
 
-    @Test("Of two equal victims the same one is taken each time")
+    @Test("Of two equal victims the same one is chosen every time")
     func deterministic() {
         let candidates = [Self.candidate(1, 64..<128, 1e7), Self.candidate(0, 0..<64, 1e7)]
         #expect(Self.proposal(candidates) == Self.proposal(candidates.reversed()))
     }
 
-    @Test("Several free connections share the victims by the time that those have left")
+    @Test("Several free connections are divided among the victims by the time left")
     func shared() {
         let rate = 10 * Self.megabyte
         let candidates = [Self.candidate(0, 0..<300, rate), Self.candidate(1, 300..<400, rate)]
-        // Three of four take from the one that has three quarters of what is left, and it keeps as much as each.
+        // Three of four take from the victim with three quarters of the rest, which keeps as much as each of them.
         #expect(
             Self.splitter.proposal(among: candidates, requestCost: 0.05, free: 4)
                 == .split(LeaseID(0), at: 75 << 20, into: 3))
         let little = [Self.candidate(0, 0..<4, 0.5 * Self.megabyte)]
         #expect(
             Self.splitter.proposal(among: little, requestCost: 0.05, free: 30)
-                == .split(LeaseID(0), at: 1 << 20, into: 3), "no piece is smaller than the least")
+                == .split(LeaseID(0), at: 1 << 20, into: 3), "no piece is shorter than the minimum")
     }
 
-    @Test("Who wants no file cut says so with any length")
+    @Test("A minimum without limit never splits a file")
     func neverCut() {
         let splitter = SegmentSplitter(planner: SegmentPlanner(splitLengthMinimum: .max))
         #expect(splitter.proposal(among: [Self.candidate(0, 0..<64, nil)], requestCost: 0) == nil)

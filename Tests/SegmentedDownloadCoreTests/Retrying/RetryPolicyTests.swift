@@ -20,12 +20,12 @@ struct RetryPolicyTests {
         #expect(delays.contains { $0 < bound * 0.1 } && delays.contains { $0 > bound * 0.9 })
     }
 
-    @Test("However many failures, the delay stays bounded", arguments: [0, 17, 64, 1000, Int.max])
+    @Test("The delay stays bounded after any number of failures", arguments: [0, 17, 64, 1000, Int.max])
     func bounded(failures: Int) {
         #expect(Self.delays(failures).allSatisfy { $0 <= Self.policy.delayMax })
     }
 
-    @Test("No attempt is made before the origin wants one")
+    @Test("No attempt is made before the Retry-After of the origin")
     func retryAfter() {
         #expect(Self.delays(1, retryAfter: .seconds(40)).allSatisfy { $0 == .seconds(40) })
         #expect(Self.delays(9, retryAfter: .seconds(10)).allSatisfy { $0 >= .seconds(10) && $0 <= .seconds(30) })

@@ -1,11 +1,11 @@
 import SegmentedDownloadCore
 
-/// Texts to throw at a parser: random bytes, and good examples with random damage, which get further in.
+/// Inputs for parsers: random bytes, and valid examples with random damage, which reach deeper.
 struct HostileText: Sequence {
     /// For each seed: the four seeds of a test make 10,000, and all parsers together take 3 s in a debug build.
     static let countDefault = 2_500
 
-    /// Bytes that mean something to one parser or another, and text that is awkward in Swift or on a terminal.
+    /// Bytes with a meaning in some parser, and text that is difficult in Swift or on a terminal.
     private static let splices = [
         "", " ", "\t", "\r\n", "\0", "\u{1B}[2J", "\u{202E}", "\u{200B}", "\u{301}", "\u{FFFD}", "ä", "🏴", "/", "\\",
         "..", ".", "-", "~", "%", "%2f", "%00", "%C3", "%C3%A4", "\"", "'", ";", "=", "*", ",", ":", "0", "9", "00",

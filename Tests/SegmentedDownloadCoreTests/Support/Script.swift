@@ -1,16 +1,16 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// One download whose events a test tells one by one, in its own order.
+/// One download whose events a test sends one by one, in its own order.
 struct Script {
     static let id = DownloadID(0)
     static let mebibyte: Int64 = 1 << 20
 
     private(set) var machine: GroupStateMachine
     private(set) var now: Duration = .zero
-    /// Everything ordered since the last ``take()``.
+    /// The actions since the last ``take()``.
     private var actions: [GroupAction] = []
-    /// Requests that are out, in the order made.
+    /// The requests that are out, in the order made.
     private(set) var orders: [FetchOrder] = []
     private var notes: [String] = []
     private var observations: [LeaseID: LeaseObservation] = [:]
@@ -39,7 +39,7 @@ struct Script {
         return script
     }
 
-    // MARK: Telling
+    // MARK: Events
 
     mutating func tell(_ event: MachineEvent) {
         if case .ended(let lease, _) = event {
@@ -57,13 +57,13 @@ struct Script {
         for case .download(Self.id, .narrow(let lease, let limit)) in ordered { self.tell(.narrowed(lease, to: limit)) }
     }
 
-    /// Lets time pass, with a tick at its end.
+    /// Advances the time, with a tick at its end.
     mutating func wait(_ time: Duration) {
         self.now += time
         self.handle(.tick)
     }
 
-    /// The lease has written up to `position`, having received as much.
+    /// The lease has written up to `position`, and received as much.
     mutating func progress(_ lease: Int, to position: Int64) {
         let from = self.order(lease)?.request.lowerBound ?? 0
         self.progress(lease, to: position, received: position - from)
@@ -80,7 +80,7 @@ struct Script {
         self.machine.observe(Self.id, observations, now: self.now)
     }
 
-    /// The head of the answer to a lease's request is exactly what was asked for.
+    /// Answers a lease's request with exactly the requested range.
     mutating func accept(_ lease: Int, _ resource: RemoteResource) {
         guard let request = self.order(lease)?.request, let length = resource.completeLength else { return }
         let range = ByteRange(request.lowerBound..<(request.upperBound ?? length))
@@ -95,19 +95,19 @@ struct Script {
         self.tell(.ended(LeaseID(lease), end))
     }
 
-    /// Writes all that a lease was asked for and ends it.
+    /// Writes all bytes of a lease's request and ends it.
     mutating func complete(_ lease: Int) {
         guard let order = self.order(lease), let plan = self.plan, let segment = plan[order.segment] else { return }
         self.progress(lease, to: segment.upperBound)
         self.end(lease, .finished)
     }
 
-    /// Answers every request that compares with another validator, until that is taken for a change.
+    /// Answers every comparison with another validator, until the download treats it as a change.
     mutating func disagree(_ difference: String) {
         self.answerComparisons { $0.respond($1, .changed(difference)) }
     }
 
-    /// Answers every request that compares in the same way, for as long as requests are repeated.
+    /// Answers every comparison in the same way, while requests are repeated.
     mutating func answerComparisons(_ answer: (inout Script, Int) -> Void) {
         for _ in 0..<Self.repetitionsMax {
             if self.orders.isEmpty { self.wait(.seconds(1)) }
@@ -118,12 +118,12 @@ struct Script {
         }
     }
 
-    /// Answers every checkpoint ordered since the last look.
+    /// Answers every checkpoint since the last ``take()``.
     mutating func answerCheckpoints() {
         for case .checkpoint in self.take() { self.tell(.checkpointed(bytes: 0)) }
     }
 
-    /// More than any disagreement is tolerated.
+    /// More than the number of tolerated disagreements.
     private static let repetitionsMax = 1000
 
     /// Answers a sample: its bytes agree with those on disk.
@@ -134,13 +134,13 @@ struct Script {
         self.end(sample, .finished)
     }
 
-    // MARK: Asking
+    // MARK: State
 
     func order(_ lease: Int) -> FetchOrder? { self.orders.first { $0.lease == LeaseID(lease) } }
 
     var plan: SegmentPlan? { self.machine.machine(Self.id)?.plan }
     var conclusion: DownloadConclusion? { self.machine.machine(Self.id)?.conclusion }
-    /// The notes that say this, in their order.
+    /// The notes that contain this text, in order.
     func reports(_ text: String) -> [String] { self.notes.filter { $0.contains(text) } }
 
     var leases: [Int] { self.orders.map(\.lease.rawValue) }
@@ -150,7 +150,7 @@ struct Script {
         return failure
     }
 
-    /// What was ordered since the last look, without reports and requests.
+    /// The actions since the last call, without reports and requests.
     mutating func take() -> [DownloadAction] {
         defer { self.actions = [] }
         return self.actions.compactMap {

@@ -16,7 +16,7 @@ struct CookieJarTests {
         return jar
     }
 
-    @Test("What a server sets goes back to it, and to no other host, port or scheme")
+    @Test("A cookie goes back to the server that set it, and to no other host, port or scheme")
     func hostOnly() throws {
         let jar = try Self.jar(["a=1", "b = 2 ; HttpOnly"], from: "http://x.example:8080/dir/file")
         #expect(try Self.sent(jar, "http://x.example:8080/dir/other") == "a=1; b=2")
@@ -29,7 +29,7 @@ struct CookieJarTests {
         }
     }
 
-    @Test("With a domain it goes to the hosts below, but not to those beside, and not to a whole top level")
+    @Test("A cookie with a domain goes to subdomains, but not to siblings, and not to a top-level domain")
     func domain() throws {
         let jar = try Self.jar(["a=1; Domain=.b.example; Path=/"], from: "https://a.b.example/")
         for host in ["a.b.example", "b.example", "c.b.example:8443"] {
@@ -48,7 +48,7 @@ struct CookieJarTests {
         }
     }
 
-    /// A list as the system's, with a rule of each kind.
+    /// A list like the system's, with a rule of each kind.
     private static let suffixes = PublicSuffixList(
         """
         // ===BEGIN ICANN DOMAINS===
@@ -63,7 +63,7 @@ struct CookieJarTests {
 
         """)
 
-    @Test("A domain below which anybody may register gets no cookie, by the rules of the list")
+    @Test("A public suffix gets no cookie, by the rules of the list")
     func publicSuffixes() throws {
         #expect(Self.suffixes.contains("xn--55qx5d.cn") && !Self.suffixes.contains("b.xn--55qx5d.cn"))
         let refused = [
@@ -92,23 +92,23 @@ struct CookieJarTests {
         }
     }
 
-    @Test("Without a list one label is refused; a host that is a suffix itself has cookies of its own")
+    @Test("Without a list only single labels are refused; a host that is a suffix has cookies of its own")
     func withoutList() throws {
         let jar = CookieJar(suffixes: { nil }, now: { 0 })
         jar.note(["a=1; Domain=com.", "b=1; Domain=com", "c=1; Domain=."], from: try SourceURL("http://foo.com./"))
         #expect(try Self.sent(jar, "http://bar.com./") == nil && Self.sent(jar, "http://bar.com/") == nil)
         jar.note(["a=1; Domain=co.uk"], from: try SourceURL("http://foo.co.uk/"))
-        #expect(try Self.sent(jar, "http://bar.co.uk/") == "a=1", "nothing says what co.uk is")
+        #expect(try Self.sent(jar, "http://bar.co.uk/") == "a=1", "without a list co.uk is not known as a suffix")
         let own = CookieJar(suffixes: { Self.suffixes }, now: { 0 })
         own.note(["a=1; Path=/; Domain=github.io"], from: try SourceURL("http://github.io/"))
         #expect(try Self.sent(own, "http://github.io/") == "a=1")
         #expect(try Self.sent(own, "http://me.github.io/") == nil)
-        // The last of several counts.
+        // The last of several Domain attributes counts.
         own.note(["b=1; Path=/; Domain=foo.com; Domain=a.foo.com"], from: try SourceURL("http://a.foo.com/"))
         #expect(try Self.sent(own, "http://foo.com/") == nil)
     }
 
-    @Test("What a file says of all hosts below a suffix is for none of them")
+    @Test("A cookie file's entry for all hosts below a public suffix applies to none of them")
     func fileOfSuffix() throws {
         let jar = CookieJar(suffixes: { Self.suffixes }, now: { 0 })
         let lines = [".co.uk\tTRUE\t/\tFALSE\t0\tall\t1", ".b.co.uk.\tTRUE\t/\tFALSE\t0\town\t1"]
@@ -131,7 +131,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "Names of other scripts, as RFC 3492 and the name system have them",
+        "Internationalized names are encoded by RFC 3492",
         arguments: [
             ("bücher", "xn--bcher-kva"), ("münchen.de", "xn--mnchen-3ya.de"),
             ("他们为什么不说中文", "xn--ihqwcrb4cv8a8dqg056pqjye"),
@@ -143,7 +143,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "A later one takes an earlier one's place, and one that has expired is gone; the age counts more than the date")
+        "A later cookie replaces an earlier one, an expired one is removed, and Max-Age takes precedence over Expires")
     func expiry() throws {
         let time = Mutex(1_000_000.0)
         let jar = CookieJar { time.withLock { $0 } }
@@ -158,7 +158,7 @@ struct CookieJarTests {
         #expect(jar.fieldValue(for: url, isNamed: true) == nil)
     }
 
-    @Test("A server that sets ever new ones loses its oldest, and a file's stay")
+    @Test("A server that keeps setting cookies loses its oldest, and those of a file stay")
     func bounded() throws {
         let jar = CookieJar { 0 }
         try jar.load(text: "a.example\tFALSE\t/\tFALSE\t0\tmine\t1\n", name: "cookies")
@@ -169,7 +169,7 @@ struct CookieJarTests {
         #expect(sent.split(separator: ";").count == 301)
     }
 
-    @Test("A file's go to hosts that the user named, by its rules")
+    @Test("A file's cookies go to hosts that the user named, by the file's rules")
     func file() throws {
         let jar = CookieJar { 1000 }
         let lines = [

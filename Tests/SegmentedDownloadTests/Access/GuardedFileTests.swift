@@ -8,7 +8,7 @@ import Testing
     import Glibc
 #endif
 
-@Suite("Files that decide what is sent")
+@Suite("Files with credentials and settings")
 struct GuardedFileTests {
     private static func withFile(mode: mode_t, _ body: (String) throws -> Void) async throws {
         try await withTemporaryDirectory { directory in
@@ -20,7 +20,7 @@ struct GuardedFileTests {
     }
 
     @Test(
-        "One that its group or others can write to is not trusted, and the message says which, and what to do",
+        "A file that its group or others can write to is refused, with the reason and the remedy",
         arguments: [(0o620, "its group"), (0o602, "others"), (0o666, "its group and others")] as [(mode_t, String)])
     func writable(mode: mode_t, writers: String) async throws {
         try await Self.withFile(mode: mode) { path in
@@ -33,7 +33,7 @@ struct GuardedFileTests {
     }
 
     @Test(
-        "One that only its owner can write to is trusted if that is the user or root",
+        "A file that only its owner can write to is accepted if the owner is the user or root",
         arguments: [0o600, 0o644, 0o400] as [mode_t])
     func own(mode: mode_t) async throws {
         try await Self.withFile(mode: mode) { path in
@@ -41,13 +41,13 @@ struct GuardedFileTests {
             try file.requireTrustworthy(as: path)
             #expect(file.bytes == Array("content".utf8) && file.isShared == (mode == 0o644))
         }
-        // Root's, whoever runs this.
+        // A file of root, for any user that runs the test.
         try GuardedFile(contentsOf: "/etc/passwd").requireTrustworthy(as: "WORD")
     }
 
     @Test(
-        "One of another user is not trusted, and the message says whose it is",
-        .enabled(if: geteuid() == 0, "it takes root"))
+        "A file of another user is refused, and the message names the owner",
+        .enabled(if: geteuid() == 0, "it needs root"))
     func foreign() async throws {
         try await Self.withFile(mode: 0o600) { path in
             try #require(chown(path, 12_345, 12_345) == 0)
@@ -57,7 +57,7 @@ struct GuardedFileTests {
         }
     }
 
-    @Test("What cannot be read, or has no end, is an error")
+    @Test("A file that is unreadable or endless is an error")
     func unreadable() {
         for path in ["/none", "/", "/dev/zero"] {
             let error = #expect(throws: DownloadError.self) { try GuardedFile(contentsOf: path) }

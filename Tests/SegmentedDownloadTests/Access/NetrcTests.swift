@@ -4,16 +4,16 @@ import Testing
 
 @testable import SegmentedDownload
 
-@Suite("Names and passwords by host")
+@Suite("Credentials by host")
 struct NetrcTests {
     private static func credentials(_ text: String, _ host: String) throws -> Credentials? {
         try Netrc(text: text, name: "netrc").credentials(for: host)
     }
 
-    @Test("The first entry of a host counts, else the default; comments, macros and other words are passed over")
+    @Test("The first entry of a host counts, else the default; comments, macros and other words are skipped")
     func entries() throws {
         let text = """
-            # machine a login nobody
+            # machine a login unused
             machine A.example login x account y password z
             macdef init
             machine a.example login macro
@@ -28,7 +28,7 @@ struct NetrcTests {
         #expect(try Self.credentials(address, "[::1]") == .basic(user: "x", password: ""))
     }
 
-    @Test("Words in quotes may hold blanks, and what is behind a backslash")
+    @Test("Quoted words may contain blanks and escapes")
     func quotes() throws {
         let text = #"machine a login "an user" password "p\"\\\t #x""#
         #expect(try Self.credentials(text, "a") == .basic(user: "an user", password: "p\"\\\t #x"))
@@ -36,14 +36,14 @@ struct NetrcTests {
     }
 
     @Test(
-        "What makes no sense is refused without showing it",
+        "A malformed file is refused without showing its text",
         arguments: ["secret", "machine a login x secret", "login secret", "machine a password", "machine"])
     func malformed(text: String) throws {
         let error = #expect(throws: DownloadError.self) { try Netrc(text: text, name: "netrc") }
         #expect(error?.code == .usage && error?.description.contains("secret") == false)
     }
 
-    @Test("One with passwords that others may read is not used; without passwords it may be read by anybody")
+    @Test("A file with passwords that others can read is refused; without passwords it is accepted")
     func permissions() async throws {
         try await withTemporaryDirectory { directory in
             let path = directory + "/netrc"

@@ -8,14 +8,14 @@ struct ProxyPolicyTests {
         try ProxyPolicy(environment: environment).proxy(for: SourceURL(url).origin)?.description
     }
 
-    @Test("The environment is read as curl reads it")
+    @Test("The environment is read like curl does")
     func environment() throws {
         let all = ["http_proxy": "h:1", "HTTPS_PROXY": "http://s:2", "ALL_PROXY": "a:3"]
         #expect(try Self.proxy(all, "http://x/") == "h:1")
         #expect(try Self.proxy(all, "https://x/") == "s:2")
         #expect(try Self.proxy(["ALL_PROXY": "a"], "https://x/") == "a:1080")
         #expect(try Self.proxy(all.merging(["https_proxy": ""]) { $1 }, "https://x/") == nil)
-        // A CGI script's environment has what the client sends as `Proxy:`.
+        // A CGI script's environment has the client's `Proxy:` field.
         #expect(try Self.proxy(["HTTP_PROXY": "evil:1"], "http://x/") == nil)
         let error = #expect(throws: DownloadError.self) {
             try Self.proxy(["http_proxy": "ftp://u:secret@x"], "http://x/")
@@ -24,7 +24,7 @@ struct ProxyPolicyTests {
     }
 
     @Test(
-        "Hosts are excepted by name, with what is below, by address, network or port",
+        "Hosts are excepted by name with subdomains, by address, network or port",
         arguments: [
             ("*", "http://x.example/", true), ("x.example", "http://x.example/", true),
             ("x.example", "http://a.x.example:81/", true), (".x.example", "http://x.example/", true),
@@ -55,7 +55,7 @@ struct ProxyPolicyTests {
         }
     }
 
-    @Test("An address for a host and port is written as curl has it")
+    @Test("An address for a host and port has curl's syntax")
     func hostAddress() throws {
         #expect(try HostAddress("A.example:80:127.0.0.1").host == "a.example")
         #expect(try HostAddress("a:443:[::1]").address == "::1")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-@Suite("Which interfaces may be used")
+@Suite("Allowed interfaces")
 struct NetworkPolicyTests {
     private static func interface(
         _ name: String, _ address: String, isMetered: Bool = false
@@ -21,7 +21,7 @@ struct NetworkPolicyTests {
     }
 
     @Test(
-        "A connection begins at the first interface that has an address for its host",
+        "A connection uses the first interface that has an address for its host",
         arguments: [
             (["eth0"], "a.example", "192.0.2.2"), (["eth0"], "203.0.113.1", "192.0.2.2"),
             (["eth0"], "[2001:db8::1]", "fd00::2"),
@@ -39,7 +39,7 @@ struct NetworkPolicyTests {
     }
 
     @Test(
-        "Where nothing allowed has an address for the host there is no connection",
+        "Without an allowed address for the host there is no connection",
         arguments: [(["none0"], "a.example"), (["six0"], "203.0.113.1"), (["127.0.0.1"], "[::1]"), ([], "a.example")])
     func noAddress(interfaces: [String], host: String) throws {
         let machine = try Self.machine()
@@ -65,7 +65,7 @@ struct NetworkPolicyTests {
         #expect(!NetworkPolicy(interfaces: ["eth0"]).allows(mobile, among: machine))
     }
 
-    @Test("This machine's interfaces are found, loopback among them")
+    @Test("The machine's interfaces are found, including loopback")
     func system() throws {
         let loopback = try NetworkInterface.all().first { $0.address.ipAddress == "127.0.0.1" }
         #expect(loopback?.isMetered == false)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// What is remembered of servers.
+/// The memory of servers between runs.
 @Suite struct ServerMemoryTests {
     private static func memory(_ directory: String) -> ServerMemory {
         var memory = ServerMemory(path: directory + "/cache/segdl/servers.json")
@@ -17,7 +17,9 @@ import Testing
         try SourceURL("http://host\(number).example/").origin
     }
 
-    @Test("What one process learns the next one knows, for its owner alone")
+    @Test(
+        "A server's number of connections is recorded for the next process, in a directory for the owner only"
+    )
     func remembers() async throws {
         try await withTemporaryDirectory { directory in
             let (memory, host) = (Self.memory(directory), try Self.origin(1))
@@ -29,7 +31,7 @@ import Testing
             one.save()
             other.save()
             let next = ServerRecords(memory)
-            #expect(next.connections(to: host) == 6, "another process's lesson took nothing away")
+            #expect(next.connections(to: host) == 6, "another process's record removed nothing")
             #expect(next.connections(to: try Self.origin(2)) == 3)
             #expect(next.connections(to: try SourceURL("http://host1.example:81/").origin) == nil)
             let folder = (memory.path as NSString).deletingLastPathComponent
@@ -39,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("It forgets what is old, and the oldest when there is too much")
+    @Test("Old records expire, and the oldest are dropped when there are too many")
     func forgets() async throws {
         try await withTemporaryDirectory { directory in
             let (memory, host) = (Self.memory(directory), try Self.origin(1))
@@ -64,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "A file that is no such file is none, and is replaced",
+        "A damaged file is ignored and replaced",
         arguments: ["", "{", "[]", "{\"http://host1.example:80\":6}", String(repeating: "x", count: 2 << 20)])
     func damaged(text: String) async throws {
         try await withTemporaryDirectory { directory in
@@ -81,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("Loopback is not remembered")
+    @Test("Loopback servers are not recorded")
     func loopback() async throws {
         try await withTemporaryDirectory { directory in
             let memory = ServerMemory(path: directory + "/servers.json")
@@ -96,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("A place that cannot be written to fails no download")
+    @Test("A directory that cannot be written fails no download")
     func unwritable() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
@@ -109,7 +111,7 @@ import Testing
         }
     }
 
-    @Test("A download begins with as many connections as paid before, and what is refused is remembered")
+    @Test("A download starts with the recorded number of connections, and a refusal is recorded")
     func used() async throws {
         try await Harness.run { harness in
             let origin = try SourceURL(harness.origin.url("/")).origin
@@ -123,7 +125,7 @@ import Testing
                 $0.segments = .automatic
             }.get()
             #expect(known.connectionsPeak >= 5)
-            #expect(ServerRecords(memory).connections(to: origin) == 5, "nothing new was learnt")
+            #expect(ServerRecords(memory).connections(to: origin) == 5, "no new number was observed")
             let refused = try await harness.fetch("/16M/b?seed=1&rate=4M&limit=2", configuration: configuration) {
                 $0.segments = .automatic
                 $0.destination = .file(harness.directory + "/b")

@@ -8,7 +8,7 @@ struct ChecksumListTests {
     private static let sha256 = String(repeating: "b2", count: 32)
     private static let md5 = String(repeating: "c3", count: 16)
 
-    @Test("The strongest digest of a name counts, in GNU's form and in BSD's")
+    @Test("The strongest digest of a name counts, in GNU's format and in BSD's")
     func names() throws {
         let list = ChecksumList(
             """
@@ -29,7 +29,7 @@ struct ChecksumListTests {
         #expect(try list.digest(of: "odd\\name") == ExpectedDigest(.sha1, hex: Self.sha1))
     }
 
-    @Test("A digest alone is that of the only file; of two nobody knows whose they are")
+    @Test("A digest alone belongs to the only file; two of them belong to none")
     func alone() throws {
         #expect(
             try ChecksumList("\(Self.sha256.uppercased())\n").digest(of: "x")
@@ -41,7 +41,7 @@ struct ChecksumListTests {
         }
     }
 
-    @Test("Of files of one name it is the one whose path agrees the farthest; else nobody knows which")
+    @Test("Of files with the same name the longest matching path counts; a tie is an error")
     func sameName() throws {
         let list = ChecksumList("\(Self.md5)  ./netboot/f\n\(Self.sha256)  ./netboot/gtk/f\n")
         #expect(try list.digest(of: "x/netboot/f") == ExpectedDigest(.md5, hex: Self.md5))

@@ -4,13 +4,13 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// What was wrong with the five libraries this one descends from, and must not come back.
+/// Defects of the five libraries that this one descends from.
 @Suite struct AncestorDefectTests {
     @Test("Not only the last observer is told: each of many hears every event of a download")
     func manyObservers() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
-                // Two at once, so that what is the other's would be noticed.
+                // Two at once, to detect events of the wrong download.
                 let downloads = try ["a", "b"].map { name in
                     try group.add(
                         paused: harness.request("/4M/\(name)") {
@@ -28,7 +28,7 @@ import Testing
                     }
                     let endings = all.map { $0.filter(\.isTerminal).count }
                     #expect(endings == Array(repeating: 1, count: 8))
-                    // Those that listened from the first on have heard the same.
+                    // Observers that listened from the start received the same events.
                     #expect(all.allSatisfy { $0 == all[0] } && all[0].count > 4)
                     let paths = all[0].compactMap {
                         switch $0 {

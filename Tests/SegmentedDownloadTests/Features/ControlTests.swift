@@ -3,7 +3,7 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// Pausing, resuming, cancelling, one or all; what each means and when it is done.
+/// Pausing, resuming and cancelling, for one download or all.
 @Suite struct ControlTests {
     @Test("A pause returns what the download can be taken up from, and everything fetched is on disk by then")
     func pauseIsDurable() async throws {
@@ -16,7 +16,7 @@ import Testing
                     })
                 await download.reached(1.mebibytes)
                 let state = try #require(await download.pause())
-                // The group still lives: nothing but the pause has made this durable.
+                // The group still runs: only the pause made this durable.
                 let saved = try SavedDownload(at: harness.path)
                 #expect(saved.bytesDone == state.bytesDone && saved.bytesDone >= 1.mebibytes)
                 #expect(saved.bytesTotal == 8.mebibytes && state.bytesTotal == 8.mebibytes)
@@ -31,7 +31,7 @@ import Testing
                 #expect(download.id == "film")
                 return try await download.result()
             }
-            // Nothing is split here, so every byte that comes is one that was missing.
+            // No segment is split here, so every received byte was missing.
             #expect(result.bytesFetched == 8.mebibytes - state.bytesDone)
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
         }
@@ -169,7 +169,7 @@ import Testing
                 await download.toggle()
                 #expect(download.state == .paused)
                 await download.toggle()
-                // Twice at once: the second one finds it under way, whatever the engine has heard by then.
+                // Twice at once: the second call finds the download running, even if the engine has not resumed it.
                 await download.toggle()
                 #expect(download.state == .paused)
                 await download.toggle()
@@ -182,12 +182,12 @@ import Testing
         }
     }
 
-    @Test("A pause that is taken back while it settles lets go of whoever waits for it")
+    @Test("A pause that is resumed while it settles releases its waiters")
     func pauseTakenBack() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
                 let download = try group.add(harness.stuckRequest())
-                // Each round may bring 1.2 MB: not more of them than the file has.
+                // Each round may receive 1.2 MB: their sum is less than the file.
                 for _ in 0..<5 {
                     await download.reached(1)
                     async let paused = download.pause()
@@ -285,7 +285,9 @@ import Testing
                     #expect(start.resumedFrom == state.bytesDone)
                     await download.cancel(keepingPartial: false)
                 }
-                for await event in events { #expect(event.isTerminal, "an observer of the pause hears the pause") }
+                for await event in events {
+                    #expect(event.isTerminal, "an observer of the paused download receives the pause")
+                }
             }
         }
     }

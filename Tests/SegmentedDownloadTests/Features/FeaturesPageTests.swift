@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The page of features promises nothing that is not tested.
+/// Every feature on the page of features has a test.
 @Suite struct FeaturesPageTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appending(components: "..", "..", "..").standardizedFileURL
@@ -11,7 +11,7 @@ import Testing
         return try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
     }
 
-    /// What stands between “ and ” on the page: the names of tests.
+    /// The texts between “ and ” on the page: the names of tests.
     private static func quoted() throws -> [String] {
         try Self.page().split(separator: "“").dropFirst().compactMap {
             $0.split(separator: "”").first.map { String($0) }
@@ -27,20 +27,20 @@ import Testing
         }.joined()
     }
 
-    @Test("Every test the page of features names exists, by that name")
+    @Test("Every test that the page of features quotes exists")
     func namesExist() throws {
         let tests = try Self.tests()
         let quoted = try Self.quoted()
         #expect(quoted.count > 60)
         for name in quoted {
-            // As it stands in the source, where a quotation mark has a backslash before it.
+            // As in the source, where quotation marks are escaped.
             let literal = "\"" + name.replacing("\"", with: "\\\"") + "\""
             let isThere = tests.contains("@Test(" + literal) || tests.contains("@Test(\n        " + literal)
             #expect(isThere, "no test is called \(literal)")
         }
     }
 
-    @Test("Every row of the page has a test, or says why there is none yet")
+    @Test("Every row of the page has a test, or is marked as not yet implemented")
     func rowsAreTold() throws {
         let rows = try Self.page().split(separator: "\n").filter { $0.hasPrefix("| ") }
         #expect(rows.count > 45)
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("The page's table of states has every state of ours")
+    @Test("The page's table of states has every state")
     func statesAreMapped() throws {
         let page = try Self.page()
         for state in [

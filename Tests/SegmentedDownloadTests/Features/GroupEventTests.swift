@@ -4,9 +4,9 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// What those hear who watch a group, or one download of it.
+/// The events of a group and of its downloads.
 @Suite struct GroupEventTests {
-    /// An event in a word, as far as every observer must hear it.
+    /// An event as text, if every observer must receive it.
     private static func word(_ event: DownloadGroup.Event) -> String? {
         switch event {
         case .added(let download): "added \(download.id)"
@@ -86,7 +86,7 @@ import Testing
             case .download(_, .progress): progress += 1
             case .download(_, .note(let text)): notes.append(text)
             case .allCompleted(let last): hasEnded = last == summary
-            case .download, .added, .removed: Issue.record("nobody said that")
+            case .download, .added, .removed: Issue.record("unexpected event")
             }
         }
         #expect(progress == EventBuffer.lengthMaximum && notes == ["0", "1", "2"] && hasEnded)
@@ -144,7 +144,7 @@ import Testing
                 #expect(summary.completed == 5 && summary.isComplete && summary.bytes == 5.mebibytes)
                 #expect(await other == summary)
                 let stuck = try group.add(harness.stuckRequest())
-                // Whoever no longer wants to wait is let go.
+                // A waiter that is cancelled returns.
                 await withTaskGroup(of: GroupSummary.self) { tasks in
                     tasks.addTask { await group.waitForAll() }
                     tasks.cancelAll()
@@ -158,7 +158,7 @@ import Testing
     func states() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
-                // From before it is added: nothing is missed then.
+                // Observed from before the download is added, so that no event is missed.
                 let events = group.events
                 let download = try group.add(harness.request("/1M/file.bin?fail=503:1") { $0.segments = .exactly(1) })
                 var states: [DownloadState] = []
@@ -177,7 +177,7 @@ import Testing
                 await stuck.pause()
                 states = []
                 for await case .state(let state) in first { states.append(state) }
-                // Those it was in before anybody listened are past.
+                // States before the observer listened are not replayed.
                 let whole: [DownloadState] = [.probing, .running, .paused]
                 #expect(states.count >= 2 && states == whole.suffix(states.count))
                 stuck.resume()
@@ -226,7 +226,7 @@ import Testing
                 await download.reached(1)
                 await download.cancel(keepingPartial: true)
                 for await event in events {
-                    if case .failed = event { Issue.record("it was stopped, and did not fail") }
+                    if case .failed = event { Issue.record("a cancelled download reported a failure") }
                 }
                 #expect(await download.rest() == .cancelled && download.state == .cancelled)
                 return await group.waitForAll()
@@ -254,10 +254,10 @@ import Testing
                     await group.remove(paused)
                     #expect(group.downloads.isEmpty)
                 }
-                // The engine lets go when it has heard of it, which is before it answers what is asked later.
+                // The engine releases a download when it handles the removal, which precedes its answer to later calls.
                 let last = try group.add(paused: harness.stuckRequest("c"))
                 await last.cancel(keepingPartial: true)
-                // Its tasks are ending beside that, each in its own time.
+                // Its tasks end independently.
                 for _ in 0..<10_000 where finished != nil || removed != nil { await last.pause() }
                 #expect(finished == nil && removed == nil)
             }
@@ -266,7 +266,7 @@ import Testing
 }
 
 extension Harness {
-    /// A download that has nothing to do with any origin.
+    /// A download that never contacts an origin.
     fileprivate static func withPausedDownload(_ body: (Download) -> Void) async {
         try? await withDownloadClient { client in
             try await client.withGroup { group in

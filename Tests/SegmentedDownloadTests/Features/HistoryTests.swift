@@ -5,7 +5,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// The record of downloads that ended.
+/// The history of downloads that ended.
 @Suite struct HistoryTests {
     private static func entry(_ number: Int) -> HistoryEntry {
         HistoryEntry(
@@ -30,7 +30,7 @@ import Testing
                 let stuck = try group.add(harness.stuckRequest("c"))
                 await stuck.reached(1)
                 await stuck.pause()
-                #expect(try group.historyEntries().map(\.outcome) == [.failed, .completed], "a pause is no end")
+                #expect(try group.historyEntries().map(\.outcome) == [.failed, .completed], "a pause is not an end")
                 await stuck.cancel(keepingPartial: false)
             }
             let entries = try await harness.withGroup(configuration) { try $0.historyEntries() }
@@ -76,14 +76,14 @@ import Testing
             for index in bytes.indices {
                 var changed = bytes
                 changed[index] ^= 0x10
-                // A flipped bit may make two lines one, never touch a third.
+                // A flipped bit may join two lines, but never affect a third.
                 #expect((0...2).contains(HistoryFile.entries(in: changed).count))
                 #expect(HistoryFile.entries(in: Array(bytes[..<index])).count <= 2)
             }
         }
     }
 
-    @Test("Lines of many writers stay whole, also while the file is begun anew")
+    @Test("Lines of many writers stay complete, also during rotation")
     func manyWriters() async throws {
         try await withTemporaryDirectory { directory in
             let file = HistoryFile(path: directory + "/history", lengthMaximum: 40_000)
@@ -104,12 +104,12 @@ import Testing
             #expect(lines.count == ids.count && ids.count > 100)
             for writer in 0..<8 {
                 let own = ids.filter { $0 / 100 == writer }
-                #expect(own == own.sorted(), "each writer's lines are in its order")
+                #expect(own == own.sorted(), "each writer's lines are in order")
             }
         }
     }
 
-    @Test("A lock that another program holds for ever holds up no download and no end of a group")
+    @Test("A lock that another program holds blocks no download and no end of a group")
     func locked() async throws {
         try await Harness.run { harness in
             let path = harness.directory + "/history"
@@ -127,11 +127,11 @@ import Testing
             flock(holder, LOCK_UN)
             let result = await harness.fetch("/1M/c.bin", configuration: configuration)
             #expect(result.code == nil)
-            #expect(try !harness.bytes(path).isEmpty, "a lock that is free again is taken")
+            #expect(try !harness.bytes(path).isEmpty, "a released lock is used again")
         }
     }
 
-    @Test("A symbolic link in the history's place is not followed, and fails no download")
+    @Test("A symbolic link in place of the history is not followed, and fails no download")
     func link() async throws {
         try await Harness.run { harness in
             let path = harness.directory + "/history"
@@ -158,9 +158,9 @@ import Testing
                     _ = try await done.result()
                     await failed.rest()
                     await group.waitForAll()
-                    // One that failed can be resumed, so it stays.
+                    // A failed download can be resumed, so it stays.
                     #expect(group.downloads.map(\.id) == (stays ? [done.id, failed.id] : [failed.id]))
-                    #expect(done.state == .completed, "whoever holds it reads its end from it")
+                    #expect(done.state == .completed, "a reference to it still has its state")
                 }
             }
         }

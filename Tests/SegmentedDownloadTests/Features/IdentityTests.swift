@@ -2,7 +2,7 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// How a group's downloads are named and found.
+/// The names of a group's downloads, and how they are found.
 @Suite struct IdentityTests {
     @Test("A download has the caller's name, or a number that is nobody's name, and is found by it")
     func names() async throws {
@@ -28,7 +28,7 @@ import Testing
                 #expect(try group.add(harness.stuckRequest("b") { $0.id = "x" }).path == first.path)
                 #expect(try group.add(harness.stuckRequest("a")).id == "x")
                 #expect(try group.add(harness.stuckRequest("a") { $0.id = "y" }).id == "x")
-                #expect(first.state == .paused, "what is there is left as it stands")
+                #expect(first.state == .paused, "the existing download keeps its state")
                 let other = try harness.stuckRequest("a") { $0.destination = .file(harness.directory + "/other") }
                 #expect(try group.add(paused: other).id != "x")
                 let slashes = try harness.stuckRequest("d") { $0.destination = .directory(harness.directory + "//") }
@@ -65,7 +65,7 @@ import Testing
                 #expect(group.download(for: request.source) == nil)
                 let download = try group.add(request)
                 #expect(group.download(for: request.source)?.id == download.id)
-                // User name and password are no part of what is downloaded.
+                // User name and password are not part of a download's identity.
                 let text = request.source.string.replacing("http://", with: "http://user:pass@")
                 #expect(group.download(for: try SourceURL(text))?.id == download.id)
                 await group.remove(download)
@@ -97,7 +97,7 @@ import Testing
     func manyAdders() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
-                // Each of 600 is added by four tasks, in other orders.
+                // Four tasks add each of 600 downloads, in different orders.
                 try await withThrowingTaskGroup(of: Void.self) { tasks in
                     for task in 0..<8 {
                         tasks.addTask {
@@ -134,7 +134,7 @@ import Testing
             await paused.cancel(keepingPartial: true)
             #expect(await paused.rest().isTerminal)
             await group.waitForAll()
-            for await _ in group.events { Issue.record("an ended group tells of nothing") }
+            for await _ in group.events { Issue.record("an ended group has no events") }
         }
     }
 

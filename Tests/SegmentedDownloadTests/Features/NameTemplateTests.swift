@@ -41,7 +41,7 @@ import Testing
             #expect(result.value.map { $0.bytesFetched < 8.mebibytes } == true, "\(result)")
             #expect(result.value?.path == harness.directory + "/\(stem).tar")
         }
-        // The value is what md5sum says of the URL without user name, password and fragment.
+        // The name equals md5sum's result for the URL without user name, password and fragment.
         try await Harness.run { harness in
             try await harness.withGroup { group in
                 let request = DownloadRequest(
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("A template that means nothing is refused", arguments: ["", "{", "{nam", "{size}", "a/{name}", "{name"])
+    @Test("A malformed template is refused", arguments: ["", "{", "{nam", "{size}", "a/{name}", "{name"])
     func refused(text: String) async {
         let refused = await code { try NameTemplate(text) }
         #expect(refused == .usage)

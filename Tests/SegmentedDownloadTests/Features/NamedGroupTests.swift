@@ -3,7 +3,7 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// Groups apart from each other, and what they hold on disk.
+/// Separate groups, and their files on disk.
 @Suite struct NamedGroupTests {
     private func withNamed<Answer: Sendable>(
         _ name: String, in harness: Harness, _ body: (DownloadGroup) async throws -> Answer
@@ -31,7 +31,7 @@ import Testing
                 #expect(try group.restore().downloads.isEmpty)
                 let restored = try group.restore(from: group.directory + "/sub").downloads
                 #expect(restored.map(\.path) == [group.directory + "/sub/alice"])
-                // Restored by its path, it is not looked for in the group's directory once more.
+                // Restored by its path: the group's directory is not prepended again.
                 restored.first?.resume()
                 await restored.first?.reached(1)
                 await restored.first?.cancel(keepingPartial: false)

@@ -3,7 +3,7 @@ import SegmentedDownload
 import Testing
 
 @Suite struct NetworkPolicyFeatureTests {
-    /// Has `body` change something in the middle of a file, and sees that it comes whole all the same.
+    /// Has `body` change something in the middle of a file, and checks that the file completes.
     private static func whileFetching(
         _ harness: Harness, _ body: (DownloadClient, Download) async throws -> Void
     ) async throws {
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test("One that fails for want of an interface says which were allowed, and what was fetched is kept")
+    @Test("A download that fails without an interface names the allowed ones, and keeps what was fetched")
     func fails() async throws {
         try await Harness.run { harness in
             try await harness.interrupt("/8M/file.bin?rate=4M", after: 1.mebibytes)

@@ -3,9 +3,9 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// Finding interrupted downloads again after a relaunch.
+/// Restoring interrupted downloads after a relaunch.
 @Suite struct RestoreTests {
-    /// Leaves interrupted downloads behind, as a process that was stopped does.
+    /// Leaves interrupted downloads behind, as a stopped process does.
     private static func leave(_ names: [String], in harness: Harness) async throws {
         try await harness.withGroup { group in
             let downloads = try names.map { name in
@@ -130,14 +130,14 @@ import Testing
     func locked() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { first in
-                // Longer than what gets its manifest with its first checkpoint only.
+                // Long enough that its manifest is written at the start, not with the first checkpoint.
                 let running = try first.add(
                     harness.request("/16M/a?stall-after=300000:all") {
                         $0.destination = .file(harness.directory + "/a")
                         $0.stallTimeout = .seconds(3600)
                     })
                 await running.reached(1)
-                // Another client: locks are between descriptors, whoever's they are.
+                // Another client: locks belong to open files, so one process is enough.
                 try await harness.withGroup { second in
                     let restoration = try second.restore(from: harness.directory)
                     #expect(restoration.downloads.isEmpty && second.downloads.isEmpty)
@@ -147,7 +147,7 @@ import Testing
                     #expect(try second.restore(from: harness.directory).downloads.count == 1)
                     running.resume()
                     await running.reached(1)
-                    // It looked free; the lock still decides when it is resumed.
+                    // It was restored while the lock was free; the lock decides when it is resumed.
                     let late = try #require(second.downloads.first)
                     late.resume()
                     let refused = await code { try await late.result() }

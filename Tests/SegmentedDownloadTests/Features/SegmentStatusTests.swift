@@ -2,9 +2,9 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// Where the segments of a download stand, for whoever draws them.
+/// The positions of a download's segments, for displays.
 @Suite struct SegmentStatusTests {
-    /// Whether they follow each other from the first byte to the last.
+    /// Whether the segments are adjacent from the first byte to the last.
     private static func cover(_ segments: [SegmentStatus], _ length: Int64) -> Bool {
         var next: Int64? = 0
         for segment in segments {
@@ -18,12 +18,12 @@ import Testing
         segments.reduce(0) { $0 + $1.position - $1.start }
     }
 
-    @Test("Segments tell how far each connection has come, and bytes kept from before are done")
+    @Test("Segments show the position of each connection, and bytes of an earlier run are done")
     func fetching() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
                 let download = try group.add(harness.stuckRequest())
-                // Each of the four gets so much and no more.
+                // Each of the four connections receives this number of bytes.
                 await download.reached(4 * 300_000)
                 let segments = await download.segments
                 #expect(Self.cover(segments, 8.mebibytes), "\(segments)")
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("A segment that waits for its next attempt says so")
+    @Test("A segment that waits for its next attempt has the state retrying")
     func retrying() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -59,14 +59,14 @@ import Testing
                 let segments = await download.segments
                 #expect(Self.cover(segments, 8.mebibytes), "\(segments)")
                 #expect(segments.map(\.state) == [.retrying] && segments.map(\.source) == [nil], "\(segments)")
-                // The end of what was sent may have been lost with the connection.
+                // The last bytes sent may be lost with the connection.
                 #expect(segments.allSatisfy { (1...300_000).contains($0.position) }, "\(segments)")
                 await download.cancel(keepingPartial: false)
             }
         }
     }
 
-    @Test("A whole file is one segment that is done, and there is none before anything is known")
+    @Test("A complete file is one segment that is done, and there is none before the length is known")
     func ends() async throws {
         try await Harness.run { harness in
             let whole = try await harness.withGroup { group in
@@ -77,7 +77,7 @@ import Testing
                 _ = try await download.result()
                 return download
             }
-            // Also once the group has ended.
+            // This also holds after the group has ended.
             let segments = await whole.segments
             #expect(
                 segments == [
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("Whoever looks while a download stops is answered")
+    @Test("Segments can be read while a download stops")
     func looking() async throws {
         try await Harness.run { harness in
             let download = try await harness.withGroup { group in

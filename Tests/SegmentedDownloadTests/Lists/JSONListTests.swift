@@ -2,7 +2,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// Lists as JSON.
+/// Lists in JSON.
 @Suite("JSON lists")
 struct JSONListTests {
     /// The entries of a document, each as `place url name`.
@@ -16,7 +16,7 @@ struct JSONListTests {
         }
     }
 
-    @Test("Elements are URLs, or objects with a URL and perhaps a name")
+    @Test("Elements are URLs, or objects with a URL and optionally a name")
     func elements() throws {
         #expect(try Self.read(#"["http://a/b", {"url": "c"}]"#) == ["[0] http://a/b", "[1] c"])
         let document =
@@ -29,7 +29,7 @@ struct JSONListTests {
         #expect(try Self.read("\u{FEFF}[]") == [])
     }
 
-    @Test("A name of a document stays in its directory, and is no option and no hidden file")
+    @Test("A name in a document stays in its directory, and is not an option or a hidden file")
     func names() throws {
         let document = #"[{"url": "u", "n": "../../etc/passwd"}, {"url": "u", "n": ".ssh"}, {"url": "u", "n": "-rf"}]"#
         #expect(
@@ -37,7 +37,7 @@ struct JSONListTests {
     }
 
     @Test(
-        "What cannot be followed is told by its place",
+        "An error names its place in the document",
         arguments: [
             ("{}", nil, ""), ("[1]", nil, "[0]"), ("[[]]", nil, "[0]"), (#"[{"uri": "x"}]"#, nil, "[0]"),
             (#"[{"url": 1}]"#, nil, "[0]"), ("[", nil, ""), ("", ".a", ""), ("[1] x", nil, ""),
@@ -49,7 +49,7 @@ struct JSONListTests {
         #expect(problem?.place == .element(place))
     }
 
-    @Test("A document is refused before it is nested so deep that it endangers the stack")
+    @Test("A document is refused before its nesting exhausts the stack")
     func depth() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: "[", count: depth) + #""u""# + String(repeating: "]", count: depth)
@@ -62,7 +62,7 @@ struct JSONListTests {
     }
 
     @Test(
-        "A path is keys, elements, or nothing",
+        "A path consists of keys and elements",
         arguments: [
             (".", []), ("[]", [.each]), (".[]", [.each]), (".a", [.key("a")]),
             (".a.b[3]", [.key("a"), .key("b"), .index(3)]),
@@ -73,7 +73,7 @@ struct JSONListTests {
     }
 
     @Test(
-        "What is no path is refused",
+        "A malformed path is refused",
         arguments: ["a", "..", ".a.", ".a[", ".a[x]", ".a[-1]", ".a]", #".""#, #"."a"#, ".a[99999999999999999999]"])
     func noPath(text: String) {
         #expect(JSONPath(text) == nil)

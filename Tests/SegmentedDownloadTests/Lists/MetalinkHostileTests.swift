@@ -3,8 +3,8 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// Metalinks that mean harm.
-@Suite("Hostile metalinks")
+/// Hostile Metalink documents.
+@Suite("Hostile Metalink documents")
 struct MetalinkHostileTests {
     private static func read(_ content: String) throws -> Metalink { try Metalink(MetalinkTests.four(content).utf8) }
 
@@ -17,7 +17,7 @@ struct MetalinkHostileTests {
     }
 
     @Test(
-        "A name that leads out of the directory refuses the document",
+        "A document with a name outside the directory is refused",
         arguments: [
             "../a", "a/../b", "a/..", "..", ".", "./a", "a/./b", "/a", "//a", "a//b", "a/", "", "a\\b", "..\\a", "C:a",
             "c:/a",
@@ -29,7 +29,7 @@ struct MetalinkHostileTests {
     }
 
     @Test(
-        "What is only unwise in a name is made safe, component by component",
+        "An unsafe name within the directory is made safe, component by component",
         arguments: [
             (".ssh/authorized_keys", "_.ssh/authorized_keys"), ("-rf/--help", "_rf/_-help"), ("~/a", "_/a"),
             ("a/\u{202E}gpj.exe", "a/_gpj.exe"), ("a\u{200B}b", "a_b"), ("x.segdl-part", "x.segdl-part_"),
@@ -41,7 +41,7 @@ struct MetalinkHostileTests {
         #expect(try Self.read(Self.file(name)).files.map(\.path) == [path])
     }
 
-    @Test("Two names that are one once they are safe refuse the document")
+    @Test("A document with two names that become equal is refused")
     func sameName() {
         #expect(Self.message(MetalinkTests.four(Self.file("-a") + Self.file("~a")))?.contains("another file") == true)
     }
@@ -59,7 +59,7 @@ struct MetalinkHostileTests {
     }
 
     @Test(
-        "A document type refuses the document, so that nothing expands and nothing is fetched",
+        "A document with a document type is refused, so that nothing is expanded or fetched",
         arguments: [
             "<!DOCTYPE m [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">]>",
             "<!DOCTYPE m [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>",
@@ -72,7 +72,7 @@ struct MetalinkHostileTests {
         #expect(Self.message("<?xml version=\"1.0\"?>\n" + prologue + root)?.hasPrefix("the metalink:2:") == true)
     }
 
-    @Test("A billion laughs are not laughed")
+    @Test("Entities that expand exponentially are refused")
     func billionLaughs() {
         var text = "<!DOCTYPE m [<!ENTITY l0 \"ha\">"
         for level in 1...30 { text += "<!ENTITY l\(level) \"\(String(repeating: "&l\(level - 1);", count: 10))\">" }
@@ -81,10 +81,10 @@ struct MetalinkHostileTests {
     }
 
     @Test(
-        "Elements are nested so deep and no deeper, files and URLs are so many and no more, texts so long and no longer"
+        "Nesting, files, URLs and texts have limits"
     )
     func limits() throws {
-        // Two levels are around what is nested here.
+        // Two levels surround the nested elements.
         func nested(_ count: Int) -> String {
             let inner = String(repeating: "<x>", count: count) + String(repeating: "</x>", count: count)
             return "<file name=\"f\">\(inner)<url>http://a.example/</url></file>"
@@ -112,25 +112,25 @@ struct MetalinkHostileTests {
         #expect(
             Self.message(MetalinkTests.four(text(MetalinkScanner.textLengthMax + 1)))?.contains("text has more") == true
         )
-        // What is of no interest may be as long as it likes.
+        // Text of unknown elements may have any length.
         let description = "<description>\(String(repeating: "x", count: 1 << 20))</description>"
         #expect(try Self.read("<file name=\"f\">\(description)<url>http://a/</url></file>").files.count == 1)
     }
 
-    @Test("There are so many files and no more")
+    @Test("The number of files has a limit")
     func filesMax() throws {
         let files = (0...MetalinkReader.filesMax).map { "<file name=\"\($0)\"><url>http://a/</url></file>" }
         #expect(Self.message(MetalinkTests.four(files.joined()))?.contains("\(MetalinkReader.filesMax) files") == true)
     }
 
-    @Test("A document longer than is read is not looked at")
+    @Test("A document longer than the limit is refused without being parsed")
     func tooLong() {
         let bytes = [UInt8](repeating: UInt8(ascii: " "), count: MetalinkScanner.lengthMax + 1)
         let error = #expect(throws: DownloadError.self) { try Metalink(bytes) }
         #expect(error?.message.contains("\(MetalinkScanner.lengthMax)") == true)
     }
 
-    @Test("NULs and other bytes that no document has are told by their line", arguments: [0, 1, 0x0B, 0xFF] as [UInt8])
+    @Test("NULs and other invalid bytes are reported with their line", arguments: [0, 1, 0x0B, 0xFF] as [UInt8])
     func badBytes(byte: UInt8) {
         var bytes = Array(MetalinkTests.four("\n\n").utf8)
         bytes.insert(byte, at: bytes.count - "</metalink>".utf8.count)
@@ -149,7 +149,7 @@ struct MetalinkHostileTests {
         #expect(hash?.unicodeScalars.contains("\u{9B}") == false)
     }
 
-    @Test("Whatever the document, reading it ends, and paths stay below their directory", arguments: UInt64(0)..<4)
+    @Test("Reading any document ends, and paths stay below their directory", arguments: UInt64(0)..<4)
     func total(seed: UInt64) throws {
         var generator = SplitMix64(seed: seed)
         let pieces = [

@@ -1,24 +1,24 @@
 import SegmentedDownload
 import Testing
 
-/// What metalinks say, and what makes a document none.
-@Suite("Metalinks")
+/// The contents of Metalink documents, and malformed documents.
+@Suite("Metalink documents")
 struct MetalinkTests {
     static let sha256 = String(repeating: "a1", count: 32)
     static let sha1 = String(repeating: "b2", count: 20)
     static let md5 = String(repeating: "c3", count: 16)
 
-    /// A document of version 4 with what is between its tags.
+    /// A document of version 4 with this content.
     static func four(_ content: String) -> String {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">\(content)</metalink>"
     }
 
-    /// The only file of a document of version 4 with what is said of it.
+    /// The only file of a document of version 4 with this content.
     static func file(_ content: String) throws -> Metalink.File {
         try Metalink(Self.four("<file name=\"f\">\(content)<url>http://a.example/f</url></file>").utf8).files[0]
     }
 
-    /// The same of version 3, with its resources.
+    /// The same in version 3, with its resources.
     private static func file(verification: String = "", resources: String) throws -> Metalink.File {
         let text = """
             <metalink version="3.0" xmlns="http://www.metalinker.org/"><files><file name="f">
@@ -28,7 +28,7 @@ struct MetalinkTests {
         return try Metalink(text.utf8).files[0]
     }
 
-    @Test("A metalink of version 4 says names, lengths, digests, pieces and sources by priority")
+    @Test("A document of version 4 has names, lengths, digests, pieces and sources by priority")
     func versionFour() throws {
         let text = Self.four(
             """
@@ -68,7 +68,7 @@ struct MetalinkTests {
         #expect(files[1].length == nil && files[1].digest == nil && files[1].pieces == nil)
     }
 
-    @Test("A metalink of version 3 says the same in other words")
+    @Test("A document of version 3 has the same contents in other elements")
     func versionThree() throws {
         let file = try Self.file(
             verification: """
@@ -86,7 +86,7 @@ struct MetalinkTests {
         #expect(file.sourcesLeftOut == 2)
     }
 
-    @Test("Only what stands in its place and in the namespace means something")
+    @Test("Only elements in their place and in the namespace count")
     func places() throws {
         let file = try Metalink(
             """
@@ -102,7 +102,7 @@ struct MetalinkTests {
         #expect(file[0].sources.map(\.string) == ["http://a.example/?a&b"] && file[0].length == nil)
     }
 
-    @Test("A document is in any encoding that its declaration says and everybody knows")
+    @Test("A document may be in any common encoding that it declares")
     func encodings() throws {
         let text = Self.four("<file name=\"ä\"><url>http://a.example/</url></file>")
         let latin = text.replacing("UTF-8", with: "ISO-8859-1").unicodeScalars.map { UInt8($0.value) }
@@ -115,7 +115,7 @@ struct MetalinkTests {
         }
     }
 
-    @Test("Relative URLs are relative to what is said, or none")
+    @Test("Relative URLs are resolved against the given base, or refused without one")
     func relative() throws {
         let text = Self.four("<file name=\"f\"><url>../f?x</url></file>")
         let file = try Metalink(text.utf8, relativeTo: "http://u:p@a.example/b/c/").files[0]
@@ -123,7 +123,7 @@ struct MetalinkTests {
         #expect(throws: DownloadError.self) { try Metalink(text.utf8) }
     }
 
-    @Test("Its files become requests below a directory, held to length and strongest digest")
+    @Test("Files become requests below a directory, with the expected length and the strongest digest")
     func requests() throws {
         let text = Self.four(
             """
@@ -139,7 +139,7 @@ struct MetalinkTests {
         #expect(metalink.requests(in: "x")[0].lengthExpected == nil && metalink.requests(in: "x")[0].digests.isEmpty)
     }
 
-    @Test("A file is found by the end of its path, and the only one by any")
+    @Test("A file is found by the end of its path; a single file matches any path")
     func found() throws {
         func metalink(_ names: String...) throws -> Metalink {
             try Metalink(
@@ -152,7 +152,7 @@ struct MetalinkTests {
     }
 
     @Test(
-        "What is malformed is told with its line",
+        "An error in a document is reported with its line",
         arguments: [
             ("<file name=\"f\">\n<size>1e3</size>", 3, "size"), ("<file name=\"f\"><size>-1</size>", 2, "size"),
             ("<file name=\"f\"><size>99999999999999999999</size>", 2, "size"),
@@ -207,7 +207,7 @@ struct MetalinkTests {
     }
 
     @Test(
-        "Other documents are none",
+        "Other documents are refused",
         arguments: [
             "", " ", "x", "<", "<html/>", "<metalink/>", "<metalink xmlns=\"urn:x\"/>",
             "<file xmlns=\"urn:ietf:params:xml:ns:metalink\" name=\"f\"/>", "<!DOCTYPE html><html/>",

@@ -5,9 +5,9 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// What a server says of the digests of its bytes, and what is done about it (FAULTS B15). How it is read: `AnnouncedDigestHeadTests`.
+/// Digests that a server sends, and how they are verified (FAULTS B15). `AnnouncedDigestHeadTests` covers the parsing.
 @Suite struct AnnouncedDigestTests {
-    /// `sha-256=:…:` of the first bytes of the file that the origin makes up.
+    /// `sha-256=:…:` of the first bytes of the origin's file.
     private static func digest(length: Int) -> String {
         "sha-256=:\(Self.hash(.sha256, OriginContent(seed: 1).bytes(0..<Int64(length))).base64EncodedString()):"
     }
@@ -28,7 +28,7 @@ import Testing
         "/1M/file.bin?field=\(name):\(Self.encoded(value))"
     }
 
-    /// A field, or a few, that say the digest of a file.
+    /// The fields that state the digest of a file.
     enum Way: CaseIterable, Sendable {
         case digest, contentMD5, googleHash, amazonChecksum, linkedTag
 
@@ -39,7 +39,7 @@ import Testing
             }
         }
 
-        /// A mebibyte of content 1, said to be that of another number.
+        /// 1 MiB of content 1, with the digest of the content of another number.
         func resource(saying seed: UInt64, of origin: Origin) -> String {
             let bytes = OriginContent(seed: seed).bytes(0..<1.mebibytes)
             let sha256 = AnnouncedDigestTests.hash(.sha256, bytes)
@@ -57,7 +57,7 @@ import Testing
             case .linkedTag: fields = [("X-Linked-Etag", "\"\(sha256.hex)\""), ("X-Linked-Size", "\(1 << 20)")]
             }
             var items = fields.map { "field=\($0):\(AnnouncedDigestTests.encoded($1))" }
-            // The first request of the target fails: the next one is not redirected any more.
+            // The first request to the target fails; the next one is not redirected.
             let target = AnnouncedDigestTests.encoded(origin.url("/1M/target.bin?fail=503:1"))
             if self == .linkedTag { items.append("redirect=302:\(target)") }
             return "/1M/file.bin?\(items.joined(separator: "&"))"
@@ -83,7 +83,7 @@ import Testing
         try await Harness.run { harness in
             try await harness.interrupt("/1M/file.bin?stall-after=100000:all", after: 300_000)
             let result = await harness.fetch(way.resource(saying: 2, of: harness.origin))
-            // `Digest` is of the file whatever part of it comes, `Content-MD5` may be of the part.
+            // `Digest` applies to the file even in a partial response, `Content-MD5` may apply to the part.
             #expect(result.code == (way == .digest ? .integrity : nil), "\(result)")
             #expect(way == .digest || result.value?.verifiedBy == .etag)
         }
@@ -119,7 +119,7 @@ import Testing
     @Test("Of bytes that are not what their own response says nothing is kept, and the next run gets the file")
     func contentDiffers() async throws {
         try await Harness.run { harness in
-            // One response with all of it: the origin says the same whatever it sends.
+            // One response with the complete file: the origin sends the same digest for any range.
             let whole = { (request: inout DownloadRequest) in request.segments = .exactly(1) }
             let wrong = await harness.fetch(Self.resource("Content-Digest", Self.digest(length: 1 << 10)), whole)
             #expect(wrong.code == .integrity, "\(wrong)")
@@ -131,7 +131,7 @@ import Testing
     }
 
     @Test(
-        "A response is compared once all of it came, whether or not its end was waited for, and never when it was cut")
+        "A response is compared after its last byte, whether or not its end was awaited, and never when it was cut")
     func contentCheck() throws {
         let bytes = OriginContent(seed: 1).bytes(0..<1000)
         let announced = try #require(ExpectedDigest(.sha256, hex: Self.hash(.sha256, bytes.dropLast()).hex))

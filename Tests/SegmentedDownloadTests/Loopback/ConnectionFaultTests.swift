@@ -2,7 +2,7 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// What networks and servers do to connections (FAULTS C, D).
+/// Faults of networks and servers on connections (FAULTS C, D).
 @Suite struct ConnectionFaultTests {
     @Test(
         "A connection that breaks goes on where it broke",
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test("A connection far slower than its siblings is replaced")
+    @Test("A connection far slower than the others is replaced")
     func straggler() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/8M/file.bin?rate=2M&slow=2:10000")
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("An origin that never progresses is given up after so many tries, and what came is kept")
+    @Test("An origin without progress fails the download after the allowed attempts, and the received bytes are kept")
     func givesUp() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/4M/file.bin?fail=500:all:3") { $0.retries = 1 }
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("Too many connections: the origin's limit is learnt, not fought")
+    @Test("segdl adapts to the origin's limit of connections with few refusals")
     func concurrencyLimit() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/12M/file.bin?rate=3M&limit=2&retry-after=1") {
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(
-        "A refusal is reported as what it is, and its body never becomes the file",
+        "A refusal is reported with its cause, and its body is not stored",
         arguments: [(404, DownloadError.Code.server), (410, .server), (403, .server), (401, .auth), (451, .server)])
     func refusals(status: Int, code: DownloadError.Code) async throws {
         try await Harness.run { harness in
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("A Retry-After beyond reason is not waited for")
+    @Test("An excessive Retry-After fails the download")
     func endlessRetryAfter() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/1M/file.bin?fail=503:all&retry-after=999999999999")
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("A host that is not there is a network failure, soon")
+    @Test("An unreachable host is a network failure without delay")
     func refusedConnection() async throws {
         try await Harness.run { harness in
             try await harness.origin.stopAccepting()

@@ -3,7 +3,7 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// Where files go, and what may not happen there (FAULTS H, J).
+/// Destinations and their protection (FAULTS H, J).
 @Suite struct DestinationTests {
     @Test("A finished file asked for again is recognized, and no body is fetched")
     func alreadyThere() async throws {
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test("A finished file whose origin has another version now is kept, and that is said")
+    @Test("A finished file that is outdated on the server is kept, and reported")
     func alreadyThereButOld() async throws {
         try await Harness.run { harness in
             #expect(await harness.fetch("/4M/file.bin").code == nil)
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("A finished file somebody altered is not taken for the remote one")
+    @Test("An altered finished file is not accepted as the remote one")
     func altered() async throws {
         try await Harness.run { harness in
             #expect(await harness.fetch("/1M/file.bin").code == nil)
@@ -81,11 +81,11 @@ import Testing
             guard case .failed(let error, _) = end else { throw DownloadError(.internal, "\(end)") }
             #expect(error.code == .exists)
             #expect(try harness.bytes(harness.path) == [1, 2, 3])
-            #expect(harness.exists(harness.part), "what was fetched is kept")
+            #expect(harness.exists(harness.part), "the part is kept")
         }
     }
 
-    @Test("A digest proves a file that is there already")
+    @Test("A digest confirms an existing file")
     func digestProves() async throws {
         try await Harness.run { harness in
             let digest = try #require(
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("Digests are checked, and the CRC-32 is the file's")
+    @Test("Digests are checked, and the reported CRC-32 is the file's")
     func digests() async throws {
         try await Harness.run { harness in
             let first = await harness.fetch("/3M/file.bin")
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(
-        "A directory at the destination is no file to replace",
+        "A directory at the destination is not replaced",
         arguments: [DownloadOptions.ExistingFilePolicy.verify, .overwrite])
     func directory(policy: DownloadOptions.ExistingFilePolicy) async throws {
         try await Harness.run { harness in
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test("A name longer than the file system allows is said before anything is fetched")
+    @Test("A name longer than the file system allows is reported before any request")
     func longName() async throws {
         try await Harness.run { harness in
             let name = String(repeating: "n", count: 300)
@@ -167,8 +167,8 @@ import Testing
     }
 
     @Test(
-        "A directory that cannot be written is said before any request",
-        .enabled(if: getuid() != 0, "root may write everywhere"))
+        "A directory without write permission is reported before any request",
+        .enabled(if: getuid() != 0, "root can write everywhere"))
     func readOnlyDirectory() async throws {
         try await Harness.run { harness in
             try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: harness.directory)
@@ -198,7 +198,7 @@ import Testing
     @Test("Two downloads to one destination: the second is told who has it")
     func twoAtOnce() async throws {
         try await Harness.run { harness in
-            // The first one holds the lock until it is told to end.
+            // The first download holds the lock until it is cancelled.
             let request = try harness.request("/4M/file.bin?stall-after=100000:all") {
                 $0.stallTimeout = .seconds(3600)
             }
@@ -256,7 +256,7 @@ import Testing
         }
     }
 
-    @Test("A name the response gives is gone on with, and recognized when finished")
+    @Test("A download named by the response is resumed by that name, and recognized when finished")
     func namedResume() async throws {
         try await Harness.run { harness in
             let resource = "/8M/file.bin?stall-after=600000:4&disposition=attachment;%20filename=other.bin"
@@ -272,7 +272,7 @@ import Testing
         }
     }
 
-    @Test("A name the response gave stays the download's through a pause, and its file is the only one")
+    @Test("A download named by the response keeps its name through a pause, and leaves one file")
     func namedThroughPause() async throws {
         try await Harness.run { harness in
             let request = try harness.request("/8M/file.bin?rate=2M&disposition=attachment;%20filename=other.bin") {

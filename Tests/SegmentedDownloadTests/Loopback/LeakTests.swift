@@ -3,10 +3,11 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// A program that fetches files for weeks must not grow. `scripts/leaks` runs this; it is of no use beside other tests.
+/// Memory, threads and descriptors of a long-running program must not grow. `scripts/leaks` runs this alone: other
+/// tests would affect the figures.
 @Suite("Leaks", .enabled(if: ProcessInfo.processInfo.environment["SEGDL_LEAKS"] != nil, "run by scripts/leaks"))
 struct LeakTests {
-    /// How a download goes, in turn: everything that opens, keeps or gives up something.
+    /// The downloads of a round: everything that opens, keeps or abandons a resource.
     private static let resources = [
         "/1M/file.bin", "/1M/file.bin?redirect-hops=2", "/1M/file.bin?reset-after=100000:2", "/1M/file.bin?ranges=no",
         "/1M/file.bin?length=none", "/1M/file.bin?ranges=garbage", "/1M/file.bin?fail=404:all", "/1M/file.bin?limit=1",
@@ -31,10 +32,10 @@ struct LeakTests {
         }
     }
 
-    @Test("A thousand downloads leave descriptors, threads and memory as they were")
+    @Test("A thousand downloads leave descriptors, threads and memory unchanged")
     func thousand() async throws {
         try await Harness.run { harness in
-            // 200 fill every pool and cache; what grows with downloads has grown by 800 of them or more in the end.
+            // 200 fill every pool and cache; 800 or more that follow reveal any growth.
             let rounds = ProcessInfo.processInfo.environment["SEGDL_LEAKS"].flatMap { Int($0) }.map { $0 / 200 } ?? 0
             try await Self.round(harness, downloads: 200)
             let before = try await Self.settled(harness, as: nil)
@@ -46,12 +47,12 @@ struct LeakTests {
             }
             #expect(after.descriptors <= before.descriptors)
             #expect(after.threads <= before.threads)
-            // 8 MiB in 800 downloads are 10 KiB each: less than one forgotten connection, buffer or response.
+            // 8 MiB in 800 downloads are 10 KiB each: less than one leaked connection, buffer or response.
             #expect(after.memory - before.memory < 8 << 10, "from \(before.memory) to \(after.memory) KiB")
         }
     }
 
-    /// Half of the downloads have a client each, as a command has; half share one.
+    /// Half of the downloads have a client each, like the command; half share one.
     private static func round(_ harness: Harness, downloads: Int) async throws {
         for index in 0..<downloads / 2 {
             _ = await harness.fetch(Self.resources[index % Self.resources.count])
@@ -84,7 +85,7 @@ struct LeakTests {
         for path in [harness.path, harness.part, harness.manifest] { try? harness.remove(path) }
     }
 
-    /// What is held once connections have said their farewells: as little as `expected`, or after 5 s.
+    /// What is held after the connections have closed: at most `expected`, or the state after 5 s.
     private static func settled(_ harness: Harness, as expected: Held?) async throws -> Held {
         for _ in 0..<50 {
             try await Task.sleep(for: .milliseconds(100))

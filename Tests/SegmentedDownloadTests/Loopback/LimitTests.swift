@@ -2,7 +2,7 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// Limits that hold, and that change while files come.
+/// Limits, and their changes during downloads.
 @Suite struct LimitTests {
     @Test("Limits are what they were last said to be")
     func current() async throws {
@@ -23,7 +23,8 @@ import Testing
     )
     func connections() async throws {
         try await Harness.run { harness in
-            // Each response stops after so many bytes: then all that was sent has come, whatever machine this runs on.
+            // Each response stops after this number of bytes, so that the bytes received do not depend on the machine's
+            // speed.
             let piece: Int64 = 300_000
             try await harness.withGroup { group in
                 let download = try group.add(
@@ -32,7 +33,7 @@ import Testing
                         $0.stallTimeout = .seconds(3600)
                     })
                 var limits = group.limits
-                // Connections that are closed have brought theirs; those opened in their place bring what is behind that.
+                // Closed connections have received their piece; the ones opened in their place receive the next pieces.
                 for (connections, pieces) in [(8, 8), (2, 8), (8, 14), (1, 14), (8, 21)] as [(Int, Int64)] {
                     limits.connections = connections
                     group.update(limits)
@@ -46,7 +47,7 @@ import Testing
             }
             let saved = try SavedDownload(at: harness.path)
             let sent = harness.origin.log.snapshot()
-            // A connection that was replaced as far slower than the others may have been cut in the middle of its piece.
+            // A connection that was replaced as too slow may have been cut in the middle of its piece.
             let replaced = Int64(sent.requests.count) - 21
             #expect(sent.bytesSent - saved.bytesDone <= max(replaced, 0) * piece, "\(replaced) were replaced")
             let result = await harness.fetch("/64M/file.bin?") { $0.splitLengthMinimum = 64.mebibytes }
@@ -55,10 +56,10 @@ import Testing
         }
     }
 
-    @Test("Who is held back by a rate can be paused at once, and goes on once the limit is lifted")
+    @Test("A download that waits for its rate limit pauses at once, and continues when the limit is lifted")
     func heldBack() async throws {
         try await Harness.run { harness in
-            // A week for the file: only what does not wait for its bytes can end.
+            // A week for the file: only operations that do not wait for its bytes can end.
             let request = try harness.request("/4M/file.bin?") { $0.bytesPerSecond = 7 }
             try await withDownloadClient { client in
                 try await client.withGroup { group in
@@ -76,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("What waits for a rate is let through when the group's limit is lifted")
+    @Test("A download that waits for its rate continues when the group's limit is lifted")
     func lifted() async throws {
         try await Harness.run { harness in
             let request = try harness.request("/4M/file.bin?")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// Mirrors that a server names (RFC 6249, FAULTS J15).
+/// Mirrors that a server's Link fields name (RFC 6249, FAULTS J15).
 @Suite struct LinkedMirrorTests {
     private static let length = 8.mebibytes
 
@@ -19,7 +19,7 @@ import Testing
         text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     }
 
-    /// A resource whose head names other places, and its digest.
+    /// A resource whose head names mirrors, and its digest.
     private static func resource(_ behaviour: String, mirrors: [String], saysDigest: Bool = true) throws -> String {
         var items = [behaviour]
         for (index, mirror) in mirrors.enumerated() {
@@ -33,7 +33,7 @@ import Testing
         return "/8M/file.bin?\(items.joined(separator: "&"))"
     }
 
-    /// A request as it is after the server was asked what mirrors it names.
+    /// A request completed with the mirrors that the server names.
     private static func request(
         _ harness: Harness, _ resource: String, _ change: (inout DownloadRequest) -> Void = { _ in }
     ) async throws -> DownloadRequest {
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("A mirror that the server names helps, and is not told who asks")
+    @Test("A mirror that the server names is used, and gets no credentials")
     func helps() async throws {
         try await Harness.run { harness in
             try await withOrigin { other in
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("A mirror that the server names goes on where the server is gone, and what is resumed has the same digest")
+    @Test("A mirror that the server names replaces a failed server, and a resumed download keeps the digest")
     func failsOver() async throws {
         try await Harness.run { harness in
             let mirror = harness.origin.url("/8M/mirror.bin")
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("Whoever resumes a download names the same source first, also where a mirror has taken its place")
+    @Test("A resumed download has the same first source, even if a mirror has replaced it")
     func resumes() async throws {
         try await Harness.run { harness in
             try await withOrigin { other in
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test("One that has other bytes is found out")
+    @Test("A mirror with other bytes is detected")
     func lies() async throws {
         try await Harness.run { harness in
             let mirror = harness.origin.url("/8M/mirror.bin?seed=2")
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test("Without a digest none is used, and of many the best")
+    @Test("Without a digest no mirror is used, and of many only the first eight")
     func unused() async throws {
         try await Harness.run { harness in
             let mirrors = (0..<20).map { "http://m\($0).test/f" }

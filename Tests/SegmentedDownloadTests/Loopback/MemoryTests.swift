@@ -5,7 +5,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// How much is held between the network and the disk.
+/// The memory held between network and disk.
 @Suite struct MemoryTests {
     @Test(
         "Every connection there may be has its share of the memory, and there are no more of them than shares",
@@ -23,7 +23,7 @@ import Testing
         #expect(limits.group.connections == allowed && limits.receive.memory == share)
     }
 
-    @Test("Of the limits of groups that share connections the strictest holds, for as long as there is its group")
+    @Test("Of several groups with shared connections the strictest limit applies, while its group exists")
     func strictest() {
         let buffers = ReceiveBuffers()
         let (one, other) = (ReceiveBuffers(), ReceiveBuffers())
@@ -32,7 +32,7 @@ import Testing
         buffers.update(ReceiveLimits(memory: 128 << 10), for: ObjectIdentifier(other))
         #expect(buffers.lengthAllowed(isTLS: false) == 64 << 10 && buffers.lengthAllowed(isTLS: true) == 16 << 10)
         buffers.update(nil, for: ObjectIdentifier(other))
-        // Two pieces in the clear; with encryption three, each with a record begun before it.
+        // Two pieces without TLS; with TLS three, each with a partial record before it.
         #expect(buffers.lengthAllowed(isTLS: false) == 512 << 10 && buffers.lengthAllowed(isTLS: true) == 256 << 10)
         buffers.update(ReceiveLimits(pieceLength: 100_000), for: ObjectIdentifier(other))
         #expect(buffers.lengthAllowed(isTLS: false) == 64 << 10)
@@ -53,10 +53,10 @@ import Testing
                 try await transport.withResponse(to: TransportRequest(url: source, fields: HTTPFields())) { _, body in
                     let owner = ObjectIdentifier(ReceiveBuffers.self)
                     let lengthMax = isTLS ? 16 << 10 : 64 << 10
-                    // How long pieces are by themselves is the network's affair: one that is longer shows that they may be.
+                    // The network determines the length of pieces: a long one shows that the limit allows it.
                     try await Self.awaitPiece(longerThan: 2 * lengthMax, of: body)
                     transport.limit(ReceiveLimits(memory: 128 << 10), for: owner)
-                    // One that waits already, and one that is being read.
+                    // One piece that is waiting already, and one that is being read.
                     for _ in 0..<2 { _ = try await body.next() }
                     for _ in 0..<100 {
                         let length = try await body.next()?.count ?? 0
@@ -83,7 +83,7 @@ import Testing
             configuration.limits.memory = 256 << 10
             try await harness.withGroup(configuration) { group in
                 let download = try group.add(harness.stuckRequest())
-                // Both have brought all they will, and no third was opened.
+                // Both connections have received all their bytes, and no third was opened.
                 await download.reached(600_000)
                 #expect(download.snapshot.connections == 2 && harness.origin.log.snapshot().requestsPeak == 2)
                 group.update(DownloadLimits())

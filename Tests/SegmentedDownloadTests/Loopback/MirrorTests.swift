@@ -3,9 +3,10 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// Several sources of one file (FAULTS B12, B13; FEATURES: fallback URLs, and in parallel once proven the same bytes).
+/// Several sources of one file (FAULTS B12, B13; FEATURES: fallback URLs, in parallel once their bytes are verified as
+/// equal).
 @Suite struct MirrorTests {
-    /// Fetches a resource that has mirrors, and hears which sources segments came from.
+    /// Fetches a resource with mirrors; returns the sources of its segments too.
     private func fetch(
         _ harness: Harness, _ resource: String, mirrors: [String],
         _ change: @escaping (inout DownloadRequest) -> Void = { _ in }
@@ -39,7 +40,7 @@ import Testing
     }
 
     @Test(
-        "A mirror whose bytes are not what it says they are is gone on without, whether it has the right ones or others",
+        "A mirror whose bytes do not match its own digest is no longer used, even if they are the right ones",
         arguments: [1, 2])
     func corrupt(seed: Int) async throws {
         try await Harness.run { harness in
@@ -52,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("A download whose every source fails has failed once, and says how many did")
+    @Test("A download whose every source fails has failed once, and reports their number")
     func allFail() async throws {
         try await Harness.run { harness in
             let (end, _) = try await self.fetch(
@@ -64,7 +65,7 @@ import Testing
         }
     }
 
-    @Test("A source that dies in the middle is replaced, and what it brought is kept", arguments: ["", "&etag=none"])
+    @Test("A source that fails midway is replaced, and its bytes are kept", arguments: ["", "&etag=none"])
     func diesMidway(tag: String) async throws {
         try await Harness.run { harness in
             let (end, _) = try await self.fetch(
@@ -85,7 +86,7 @@ import Testing
             let (end, sources) = try await self.fetch(
                 harness, "/12M/file.bin?rate=2M", mirrors: ["/12M/mirror.bin?rate=2M\(tag)"])
             guard case .completed = end else { throw DownloadError(.internal, "\(end)") }
-            // On a busy machine it may be known too late to be of use: `SourceTests` sees that it is used.
+            // On a busy machine the mirror may be admitted too late to deliver; `SourceTests` checks that it delivers.
             #expect(!sources.isEmpty)
             #expect(!harness.origin.log.snapshot(path: "/12M/mirror.bin").requests.isEmpty)
             #expect(harness.contains(seed: 1, length: 12.mebibytes))
@@ -104,7 +105,7 @@ import Testing
         }
     }
 
-    @Test("A source that lies with its tag is found out by the digest, and the file is right")
+    @Test("A source with a wrong tag is detected by the digest, and the file is right")
     func lyingTag() async throws {
         try await Harness.run { harness in
             let plain = await harness.fetch("/12M/file.bin")
@@ -121,11 +122,12 @@ import Testing
         }
     }
 
-    @Test("A download goes on from a mirror where the first source has gone since")
+    @Test("A download resumes from a mirror if the first source is gone")
     func resumedElsewhere() async throws {
         try await Harness.run { harness in
             try await harness.interrupt("/8M/file.bin?rate=200000", after: 1.mebibytes)
-            // Paced: of a range that is split an origin without a pace has sent the rest already, and that counts as fetched.
+            // Rate-limited: without a limit the origin has already sent the rest of a range that is split, and that
+            // counts as fetched.
             let mirror = try SourceURL(harness.origin.url("/8M/mirror.bin?rate=4M&etag=other"))
             let request = try harness.request("/8M/file.bin?rate=200000&fail=410:all") { $0.mirrors = [mirror] }
             let result = try await withDownloadClient { client in try await client.download(request) }
@@ -134,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("What the user sends along goes to the origin named first only")
+    @Test("The user's header fields go only to the first origin")
     func fields() async throws {
         try await withOrigin { other in
             try await Harness.run { harness in

@@ -2,9 +2,9 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// What servers do to ranges and lengths, and that no wrong file ever comes of it (FAULTS A, F).
+/// Server faults in ranges and lengths; none leads to a corrupt file (FAULTS A, F).
 @Suite struct RangeContractTests {
-    @Test("So many segments are so many connections, and the file is right", arguments: [1, 2, 4, 8])
+    @Test("A number of segments opens the same number of connections, and the file is right", arguments: [1, 2, 4, 8])
     func exactSegments(count: Int) async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/16M/file.bin?rate=8M") { $0.segments = .exactly(count) }
@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(
-        "An origin that breaks the range contract is read in one stream",
+        "An origin that violates the range protocol is read in one stream",
         arguments: [
             "ranges=no", "ranges=advertised", "ranges=first-only", "ranges=shift:4096", "ranges=relabel:4096",
             "ranges=long:4096", "ranges=no-content-range", "ranges=multipart", "ranges=garbage", "ranges=star",
@@ -30,18 +30,18 @@ import Testing
         }
     }
 
-    @Test("A shorter range than asked for is kept and the rest asked for")
+    @Test("A shorter range than requested is kept, and the rest is requested")
     func shortRanges() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/4M/file.bin?ranges=short:100000")
             #expect(result.code == nil)
-            // Where a connection takes over from another, a piece may come twice.
+            // When a connection takes over from another, a piece may be received twice.
             #expect((4.mebibytes...5.mebibytes).contains(result.value?.bytesFetched ?? 0))
             #expect(harness.contains(seed: 1, length: 4.mebibytes))
         }
     }
 
-    @Test("A complete length that differs between segments means the file changed")
+    @Test("A complete length that differs between segments means that the file changed")
     func differentTotals() async throws {
         try await Harness.run { harness in
             #expect(await harness.fetch("/8M/file.bin?ranges=total:9000000&rate=4M").code == .changed)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test("Files of every awkward length arrive whole", arguments: ["0", "1", "2", "1048575", "1048576", "1048577"])
+    @Test("Files of every difficult length are complete", arguments: ["0", "1", "2", "1048575", "1048576", "1048577"])
     func awkwardLengths(length: String) async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/\(length)/file.bin")
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("An empty file is right whether the range is refused or not", arguments: ["", "?empty=200"])
+    @Test("An empty file completes, with a 416 or a 200", arguments: ["", "?empty=200"])
     func emptyFile(query: String) async throws {
         try await Harness.run { harness in
             #expect(await harness.fetch("/0/file.bin\(query)").value?.bytes == 0)
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(
-        "A body cut short is never taken for a file",
+        "A truncated body is not reported as complete",
         arguments: ["length=chunked-cut:1000000", "length=wrong:1000"])
     func cutBodies(behaviour: String) async throws {
         try await Harness.run { harness in
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(
-        "A length that makes no sense is a broken answer",
+        "An invalid length is a protocol error",
         arguments: ["length=two", "length=negative", "length=huge"])
     func senselessLengths(behaviour: String) async throws {
         try await Harness.run { harness in
@@ -107,7 +107,9 @@ import Testing
         }
     }
 
-    @Test("What is no HTTP is a broken answer", arguments: ["garbage", "http09", "status-line=HTTP/1.1%20abc"])
+    @Test(
+        "A response that is not HTTP is a protocol error",
+        arguments: ["garbage", "http09", "status-line=HTTP/1.1%20abc"])
     func noHTTP(behaviour: String) async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/3M/file.bin?\(behaviour)") { $0.retries = 1 }
@@ -124,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("A coding nobody asked for is stored as sent, and said")
+    @Test("A content coding that segdl did not request is stored as sent, and reported")
     func unaskedGzip() async throws {
         try await Harness.run { harness in
             let request = try harness.request("/4M/file.bin?encoding=gzip")
@@ -142,7 +144,7 @@ import Testing
         }
     }
 
-    @Test("A 416 to every range falls back to the whole file")
+    @Test("After a 416 to every range segdl requests the whole file")
     func alwaysUnsatisfiable() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/2M/file.bin?ranges=416")

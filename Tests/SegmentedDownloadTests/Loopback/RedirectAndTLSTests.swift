@@ -4,7 +4,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// Where requests lead, and whom to trust (FAULTS E, G).
+/// Redirects, credentials and certificates (FAULTS E, G).
 @Suite struct RedirectAndTLSTests {
     @Test("A redirect is followed, and its target asked directly from then on", arguments: [301, 302, 303, 307, 308])
     func followed(status: Int) async throws {
@@ -13,15 +13,15 @@ import Testing
             #expect(result.code == nil, "\(result)")
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
             let redirects = harness.origin.log.snapshot().requests.filter { $0.status == status }
-            // One more where a connection was replaced as too slow: the source may know a better target by then.
+            // One more if a slow connection was replaced: the source may have a better target by then.
             #expect((1...2).contains(redirects.count))
         }
     }
 
-    @Test("A target that has expired is asked for anew, also where the new one has expired on the way to it")
+    @Test("An expired target is resolved again, also if the new one expires before it is used")
     func expiredAtOnce() async throws {
         try await Harness.run { harness in
-            // Its first connection ends early, its next one finds it expired, and then the new one, too.
+            // The first connection ends early, the second finds the target expired, and then the new one too.
             let result = await harness.fetch("/2M/file.bin?redirect-to-self=302&fail=403:2:1&close-after=1M:1") {
                 $0.segments = .exactly(1)
                 $0.retries = 0
@@ -33,7 +33,8 @@ import Testing
         }
     }
 
-    @Test("A new target that refuses is the end, where none ever worked, and where it is no accident")
+    @Test(
+        "A target that refuses fails the download at once if none has worked, and otherwise after two more resolutions")
     func refusedTarget() async throws {
         try await Harness.run { harness in
             #expect(await harness.fetch("/1M/file.bin?redirect-to-self=302&fail=403:all").code == .server)
@@ -47,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("A connection that we give up leaves the redirect's target as it is")
+    @Test("A connection that segdl closes leaves the redirect's target unchanged")
     func givenUp() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -65,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("Each connection asks an expired target once, however many there are and however often it expires")
+    @Test("Each connection requests an expired target once, however many there are and however often it expires")
     func expiring() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch(
@@ -122,7 +123,7 @@ import Testing
     }
 
     @Test(
-        "Nothing that says who the user is follows a redirect to another port, unless he says so",
+        "Credentials do not follow a redirect to another port, unless the user trusts it",
         arguments: [false, true])
     func everythingStays(isTrusted: Bool) async throws {
         try await Harness.run { first in
@@ -140,7 +141,7 @@ import Testing
                     Set(harness.origin.log.snapshot().requests.flatMap(\.headers).map { $0.name.lowercased() })
                 }
                 #expect(names(first).isSuperset(of: ["authorization", "cookie"]))
-                // However many there are, they are one field (RFC 6265 §5.4).
+                // All cookies are in one field (RFC 6265 §5.4).
                 let fields = first.origin.log.snapshot().requests.map { request in
                     request.headers.filter { $0.name.lowercased() == "cookie" }.map(\.value)
                 }
@@ -150,7 +151,7 @@ import Testing
         }
     }
 
-    @Test("Credentials are sent as they are said: the URL's before the request's before the netrc file's")
+    @Test("Credentials of the URL take precedence over the request's, and these over the netrc file's")
     func precedence() async throws {
         for (user, request, expected) in [
             ("u:p@", Credentials?.some(.bearer(token: "t")), "Basic dTpw"), ("", .bearer(token: "t"), "Bearer t"),
@@ -172,7 +173,7 @@ import Testing
         }
     }
 
-    @Test("Schemes that are not allowed are asked for nothing, not even where a redirect leads there")
+    @Test("Disallowed schemes get no request, not even after a redirect")
     func schemes() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
@@ -186,7 +187,7 @@ import Testing
         }
     }
 
-    @Test("User name and password of a URL are sent, and shown nowhere")
+    @Test("User name and password of a URL are sent, and not shown")
     func userInformation() async throws {
         try await Harness.run { harness in
             let url = harness.origin.url("/1M/file.bin?auth=user:secret")
@@ -225,7 +226,7 @@ import Testing
     }
 
     @Test(
-        "A certificate that does not hold is refused, and no file is made",
+        "An invalid certificate is refused, and no file is created",
         arguments: [Origin.Certificate.expired, .wrongHost, .selfSigned])
     func untrusted(certificate: Origin.Certificate) async throws {
         var configuration = Origin.Configuration(tls: true)
@@ -240,7 +241,7 @@ import Testing
         }
     }
 
-    @Test("A body that ends without TLS saying so is incomplete")
+    @Test("A body that ends without a close_notify is incomplete")
     func truncatedTLS() async throws {
         try await Harness.run(.init(tls: true)) { harness in
             let resource = "/2M/file.bin?ranges=no&length=none"
@@ -254,7 +255,7 @@ import Testing
         }
     }
 
-    @Test("https does not lead to http unless allowed")
+    @Test("A redirect from https to http is refused unless allowed")
     func downgrade() async throws {
         try await Harness.run { plain in
             try await Harness.run(.init(tls: true)) { secure in

@@ -2,9 +2,9 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// Going on with what an earlier run left (FAULTS B, J9, J11, H14, H16).
+/// Resuming partial downloads (FAULTS B, J9, J11, H14, H16).
 @Suite struct ResumeTests {
-    /// Every connection stops after 600,000 bytes: so it is interrupted on the way, whatever machine this runs on.
+    /// Every connection stalls after 600,000 bytes, so that the interruption does not depend on the machine's speed.
     static let stuck = "/8M/file.bin?stall-after=600000:all"
     static let whole = "/8M/file.bin?"
     static let half = 2.mebibytes
@@ -16,7 +16,7 @@ import Testing
             #expect(harness.exists(harness.part) && harness.exists(harness.manifest))
             let saved = try SavedDownload(at: harness.path)
             #expect(saved.bytesDone >= Self.half)
-            // Nothing is split here, so no response is cut short and every byte that comes is one that was missing.
+            // No segment is split here, so no response is cut short and every received byte was missing.
             let result = await harness.fetch(Self.whole) { $0.splitLengthMinimum = 8.mebibytes }
             #expect(result.value?.bytesFetched == 8.mebibytes - saved.bytesDone, "\(result)")
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test("A replaced file is found out on resume: nothing is spliced, the part stays")
+    @Test("A replaced file is detected on resume: versions are not mixed, and the part stays")
     func replacedFails() async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck, after: Self.half)
@@ -59,7 +59,9 @@ import Testing
         }
     }
 
-    @Test("A replaced file is begun anew when told to", arguments: ["", "&if-range=ignore", "&etag=none"])
+    @Test(
+        "With onChange restart, a replaced file is downloaded from the start",
+        arguments: ["", "&if-range=ignore", "&etag=none"])
     func replacedRestarts(behaviour: String) async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck + behaviour, after: Self.half)
@@ -70,12 +72,12 @@ import Testing
         }
     }
 
-    @Test("A file that changes on the way is never mixed")
+    @Test("A file that changes during the download is never mixed")
     func changesOnTheWay() async throws {
         try await Harness.run { harness in
             let path = "/8M/file.bin?rate=2M&change-at=3000000:2"
             let failed = await harness.fetch(path)
-            // Connections already open may carry the old version to its end; what comes is one version or an error.
+            // Open connections may deliver the old version to its end: the result is one version or an error.
             if failed.code == nil {
                 #expect(harness.contains(seed: 1, length: 8.mebibytes))
             } else {
@@ -89,7 +91,7 @@ import Testing
     }
 
     @Test(
-        "Without any validator the overlap is compared: the same file goes on, another is found out",
+        "Without a validator the overlap is compared: the same file continues, another is detected",
         arguments: [UInt64(1), 2])
     func noValidator(seed: UInt64) async throws {
         try await Harness.run { harness in
@@ -107,7 +109,9 @@ import Testing
         }
     }
 
-    @Test("A server that breaks on If-Range, or ignores it, is resumed by comparison", arguments: ["broken", "ignore"])
+    @Test(
+        "A server that ignores If-Range or answers it wrongly is resumed by comparison",
+        arguments: ["broken", "ignore"])
     func brokenIfRange(kind: String) async throws {
         try await Harness.run { harness in
             let path = "&if-range=\(kind)"
@@ -119,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("A server that does ranges no more is read from the start and compared", arguments: [UInt64(1), 2])
+    @Test("A server that no longer supports ranges is read from the start and compared", arguments: [UInt64(1), 2])
     func rangesGone(seed: UInt64) async throws {
         try await Harness.run { harness in
             let unproven = "&etag=none&last-modified=none"
@@ -154,7 +158,7 @@ import Testing
     ]
 
     @Test(
-        "A manifest of a later version is left as it is, and so is its part",
+        "A manifest of a later version is left unchanged, and so is its part",
         arguments: [DownloadOptions.Continuation.auto, .no])
     func laterManifest(continuation: DownloadOptions.Continuation) async throws {
         try await Harness.run { harness in
@@ -200,7 +204,7 @@ import Testing
     }
 
     @Test(
-        "A part file cut, grown, swapped or deleted underneath is found out",
+        "A part file cut, grown, swapped or deleted between runs is detected",
         arguments: ["cut", "grown", "swapped", "deleted"])
     func damagedPart(damage: String) async throws {
         try await Harness.run { harness in

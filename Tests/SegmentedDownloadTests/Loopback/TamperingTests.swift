@@ -3,11 +3,11 @@ import Origin
 import SegmentedDownload
 import Testing
 
-/// What others do to our files, and what we do not do to theirs.
+/// Changes by other programs to segdl's files, and the protection of foreign files.
 @Suite struct TamperingTests {
     static let stuck = "/8M/file.bin?stall-after=600000:all"
 
-    @Test("Bytes altered in a part while it rests are found and fetched again")
+    @Test("Bytes altered in a part between runs are detected and fetched again")
     func alteredWhilePaused() async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck, after: 2.mebibytes)
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("A part cut while it is written is found out at the end, and what is missing fetched again")
+    @Test("A part cut while it is written is detected at the end, and the missing bytes are fetched again")
     func cutWhileRunning() async throws {
         try await Harness.run { harness in
             // Four bodies stop after 600,000 bytes, until their connections are reset.
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("A complete part is not taken for another URL's file", arguments: ["", "&etag=none&last-modified=none"])
+    @Test("A complete part is not accepted as another URL's file", arguments: ["", "&etag=none&last-modified=none"])
     func completePartOfAnotherFile(validators: String) async throws {
         try await Harness.run { harness in
             let wrong = try #require(ExpectedDigest(.sha256, hex: String(repeating: "0", count: 64)))
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("A digest given once holds for the runs that go on with the download")
+    @Test("A digest of an earlier run applies to the runs that resume the download")
     func inheritedDigest() async throws {
         try await Harness.run { harness in
             let wrong = try #require(ExpectedDigest(.crc32, hex: "00000001"))
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("A file of the user's that has the manifest's name is not touched")
+    @Test("A user's file with the manifest's name is not touched")
     func foreignManifest() async throws {
         try await Harness.run { harness in
             let own = Array("my own notes".utf8)
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(
-        "A finished file that a crash left with the part's name too loses that name",
+        "A finished file whose part name survived a crash loses that name",
         arguments: [DownloadOptions.ExistingFilePolicy.verify, .overwrite])
     func secondName(policy: DownloadOptions.ExistingFilePolicy) async throws {
         try await Harness.run { harness in
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("A transfer coding other than chunked is no file", arguments: ["gzip, chunked", "gzip", "xchunked"])
+    @Test("A transfer coding other than chunked fails the download", arguments: ["gzip, chunked", "gzip", "xchunked"])
     func transferCodings(coding: String) async throws {
         try await Harness.run { harness in
             let field = "Transfer-Encoding:\(coding)".replacingOccurrences(of: " ", with: "%20")
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test("A stream longer than allowed is refused though nobody said its length")
+    @Test("A stream longer than allowed is refused even without a stated length")
     func tooLongStream() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/3M/file.bin?ranges=no&length=chunked") { $0.lengthMaximum = 1 << 20 }
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test("An origin that gives a byte at a time is not asked without a pause")
+    @Test("An origin that sends one byte per response is not polled without a pause")
     func trickle() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/20/file.bin?reset-after=4:all") { $0.segments = .exactly(1) }

@@ -3,13 +3,13 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// The ring between those who write a file in any order and the one who reads it in its own.
+/// The ring between the writers of a file, in any order, and its reader in order.
 @Suite struct InOrderBufferTests {
     private static func put(_ buffer: InOrderBuffer, _ range: Range<Int64>) {
         range.map { UInt8(truncatingIfNeeded: $0 &* 31) }.withUnsafeBytes { buffer.put($0, at: range.lowerBound) }
     }
 
-    /// Takes all that is there now, and says whether it was right and what of it was in memory.
+    /// Reads everything available; returns whether it was right, and the number of bytes from memory.
     private static func take(_ buffer: InOrderBuffer, upTo end: Int64) async -> (isRight: Bool, inMemory: Int64) {
         var (isRight, inMemory): (Bool, Int64) = (true, 0)
         while buffer.position < end, let run = await buffer.next() {
@@ -23,7 +23,7 @@ import Testing
         return (isRight, inMemory)
     }
 
-    @Test("Whatever order bytes come in, they are read in the file's, round and round the ring", arguments: 0..<20)
+    @Test("Bytes written in any order are read in the file's order, around the ring", arguments: 0..<20)
     func order(seed: UInt64) async {
         var generator = SplitMix64(seed: seed)
         let length = Int.random(in: 1000...4000, using: &generator)
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("Nothing is read before it is claimed, and what had no room is read from the file")
+    @Test("Nothing is read before it is claimed, and bytes without room in the ring are read from the file")
     func claims() async {
         let buffer = InOrderBuffer(length: 256, from: 0, claimed: [], alignment: 1)
         Self.put(buffer, 0..<100)
@@ -58,11 +58,11 @@ import Testing
         #expect(await Self.take(buffer, upTo: 50) == (true, 50))
         buffer.claim(200..<300)
         buffer.claim(50..<200)
-        // 50..<100 is held, 100..<200 was never put, and for 200..<300 there was no room.
+        // 50..<100 is in memory, 100..<200 was never put, and the ring had no room for 200..<300.
         #expect(await Self.take(buffer, upTo: 300) == (true, 50))
     }
 
-    @Test("Runs end where a state can be written down, but for the last one")
+    @Test("Pieces end where a digest's state can be saved, except for the last one")
     func alignment() async {
         let buffer = InOrderBuffer(length: 1024, from: 0, claimed: [], alignment: 128)
         Self.put(buffer, 0..<300)
@@ -75,7 +75,7 @@ import Testing
         #expect(await buffer.next()?.range == nil)
     }
 
-    @Test("Who withdraws bytes learns whether they were read already; others come again")
+    @Test("A withdrawal returns whether the bytes were read already; others are read again")
     func withdrawal() async {
         let buffer = InOrderBuffer(length: 1024, from: 0, claimed: [], alignment: 1)
         Self.put(buffer, 0..<600)
@@ -91,7 +91,7 @@ import Testing
         #expect(await Self.take(buffer, upTo: 800) == (true, 200))
     }
 
-    @Test("Closed, it lets reader and writers go")
+    @Test("Closing releases the reader and the writers")
     func closing() async {
         let buffer = InOrderBuffer(length: 16, from: 0, claimed: [], alignment: 1)
         await withTaskGroup { group in
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("A writer that is cancelled while there is no room waits no longer")
+    @Test("A cancelled writer no longer waits for room")
     func cancellation() async {
         let buffer = InOrderBuffer(length: 16, from: 0, claimed: [], alignment: 1)
         await withTaskGroup { group in

@@ -9,7 +9,7 @@ import Testing
     import Glibc
 #endif
 
-/// Reading a file along while it is fetched, for its digest or for somebody else.
+/// Reading a file while it is fetched, for its digest or for a consumer.
 @Suite("Reading along")
 struct ReadAlongTests {
     private static let resource = "/24M/file.bin?rate=8M"
@@ -26,7 +26,7 @@ struct ReadAlongTests {
         request.windowLength = 4.mebibytes
     }
 
-    /// What the part has left of digests, as the next run finds it.
+    /// The digest states in the part, as the next run finds them.
     private static func states(_ harness: Harness) throws -> [DigestState] {
         let bytes = try harness.bytes(harness.manifest)
         return try ManifestCodec.decode(bytes).digestStates
@@ -39,7 +39,7 @@ struct ReadAlongTests {
         return finding.part?.digestStates
     }
 
-    @Test("How far a digest has come is in the manifest, and is gone on with")
+    @Test("The state of a running digest is in the manifest, and the next run resumes from it")
     func resumed() async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Self.resource, after: 9.mebibytes, Self.read)
@@ -52,7 +52,7 @@ struct ReadAlongTests {
         }
     }
 
-    @Test("Where bytes before it were lost, what a digest had come to is forgotten, for others may come in their place")
+    @Test("If bytes before a digest's state are lost, the state is dropped, because other bytes may replace them")
     func lost() async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Self.resource, after: 9.mebibytes, Self.read)
@@ -60,14 +60,14 @@ struct ReadAlongTests {
             try #require(states.contains { $0.offset > 1 << 20 })
             try harness.overwrite(harness.part, at: 700_000, with: [1, 2, 3, 4, 5, 6, 7])
             #expect(try Self.found(harness) == [])
-            // Gone on with, the digest is that of what is there.
+            // After the resume the digest is that of the bytes on disk.
             let result = await harness.fetch(Self.resource, Self.read)
             #expect(result.value?.verifiedBy == .digest, "\(result)")
             #expect(harness.contains(seed: 1, length: 24.mebibytes))
         }
     }
 
-    @Test("Digests that nobody expects are told, computed while the file came or read from a short one")
+    @Test("Unexpected digests are reported, computed during the download or read from a short file")
     func computed() async throws {
         try await Harness.run { harness in
             for length in [1, 24] {
@@ -81,7 +81,7 @@ struct ReadAlongTests {
         }
     }
 
-    @Test("Who waits for a reader that sleeps can be cancelled, and keeps nobody else waiting")
+    @Test("A download that waits for a blocked reader can be cancelled, and blocks no other download")
     func sleepers() async throws {
         try await Harness.run { harness in
             let pipes = (0..<6).map { _ in Pipe() }
@@ -95,7 +95,7 @@ struct ReadAlongTests {
                         let target = pipe.fileHandleForWriting.fileDescriptor
                         streams.append(try group.add(DownloadRequest(try SourceURL(url), to: .descriptor(target))))
                     }
-                    // More of them than there are threads to read along, and all with a full pipe.
+                    // More streams than threads for reading, all with a full pipe.
                     for stream in streams {
                         while stream.state != .verifying { await Task.yield() }
                     }
@@ -103,7 +103,7 @@ struct ReadAlongTests {
                     Self.read(&request)
                     let download = try group.add(request)
                     guard case .completed(let result) = await download.rest() else {
-                        Issue.record("it did not complete")
+                        Issue.record("the download did not complete")
                         return
                     }
                     #expect(result.verifiedBy == .digest)
@@ -111,12 +111,12 @@ struct ReadAlongTests {
                     #expect(streams.allSatisfy { $0.state == .cancelled })
                 }
             }
-            // The descriptors are the caller's, and still open.
+            // The descriptors belong to the caller, and are still open.
             for pipe in pipes { #expect(fcntl(pipe.fileHandleForWriting.fileDescriptor, F_GETFD) != -1) }
         }
     }
 
-    @Test("A task that is cancelled while its reader sleeps ends")
+    @Test("A task that is cancelled while its reader is blocked ends")
     func cancelledTask() async throws {
         try await Harness.run { harness in
             let pipe = Pipe()

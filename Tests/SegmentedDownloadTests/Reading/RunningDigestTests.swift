@@ -3,9 +3,9 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// Digests, and going on with one that was written down.
+/// Digests, and resuming from a saved state.
 @Suite struct RunningDigestTests {
-    /// Of `abc`: RFC 1321 A.5, FIPS 180-4's examples. Those of the CRCs by their definition, bit by bit.
+    /// Of `abc`: RFC 1321 A.5, FIPS 180-4's examples; the CRCs computed bit by bit from their definition.
     private static let known: [(ExpectedDigest.Algorithm, String)] = [
         (.crc32, "352441c2"), (.crc32c, "364b3fb7"), (.crc64nvme, "05e5cabb3fc1faeb"),
         (.md5, "900150983cd24fb0d6963f7d28e17f72"),
@@ -18,17 +18,17 @@ import Testing
         ),
     ]
 
-    @Test("Each algorithm's published example", arguments: known)
+    @Test("Each algorithm gives its published example", arguments: known)
     func example(algorithm: ExpectedDigest.Algorithm, hex: String) {
         var digest = RunningDigest(algorithm)
         Array("abc".utf8).withUnsafeBytes { digest.update($0) }
         #expect(digest.hex == hex)
-        // What was asked for in between changes nothing.
+        // Reading the result changes nothing.
         #expect(digest.hex == hex)
     }
 
     @Test(
-        "One that is written down between two blocks and restored goes on to the same end", arguments: known.dropFirst()
+        "A digest that is saved between two blocks and restored gives the same result", arguments: known.dropFirst()
     )
     func restored(algorithm: ExpectedDigest.Algorithm, hex: String) throws {
         let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* $0 &>> 3) }
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "The check values that are published of the CRCs",
+        "The CRCs have their published check values",
         arguments: [
             (ExpectedDigest.Algorithm.crc32, "cbf43926"), (.crc32c, "e3069283"), (.crc64nvme, "ae8b14860a799888"),
         ])
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(
-        "A CRC is the same in whatever pieces its bytes come", arguments: [ExpectedDigest.Algorithm.crc32c, .crc64nvme])
+        "A CRC is the same for any division into pieces", arguments: [ExpectedDigest.Algorithm.crc32c, .crc64nvme])
     func pieces(algorithm: ExpectedDigest.Algorithm) {
         let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7 &>> 2) }
         var byOne = RunningDigest(algorithm)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("A state that is none is refused")
+    @Test("An invalid state is refused")
     func refused() {
         let none = [UInt8](repeating: 0, count: 32)
         #expect(RunningDigest(DigestState(algorithm: 9, offset: 0, bytes: none)) == nil)

@@ -4,7 +4,7 @@ import Testing
 @Suite("Source URL")
 struct SourceURLTests {
     @Test(
-        "What cannot be parsed is shown without what may be its password",
+        "An invalid URL is shown without what may be its password",
         arguments: ["http://user:secret@a b/", "user:secret@host", "http://user:secret@\u{301}host /"])
     func password(text: String) {
         let error = #expect(throws: DownloadError.self) { try SourceURL(text) }
@@ -12,7 +12,7 @@ struct SourceURLTests {
     }
 
     @Test(
-        "A user name or password that is no text is refused, not left out",
+        "A user name or password that is not UTF-8 is refused, not dropped",
         arguments: ["http://u%bb@host/", "http://u:%ff@host/", "http://%c0%af:p@host/"])
     func credentials(text: String) {
         let error = #expect(throws: DownloadError.self) { try SourceURL(text) }

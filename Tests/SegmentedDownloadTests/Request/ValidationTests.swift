@@ -1,7 +1,7 @@
 import SegmentedDownload
 import Testing
 
-/// What of a request is looked at before anything is done.
+/// The validation of a request before the download starts.
 @Suite struct ValidationTests {
     @Test(
         "What a group would not take is told beforehand, in the same words",
@@ -31,7 +31,7 @@ import Testing
         #expect(refused == told)
     }
 
-    @Test("A request a group takes is valid, whether its file is there or not")
+    @Test("A request that a group accepts is valid, whether its file exists or not")
     func taken() async throws {
         var request = DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file("/dev/null/x"))
         request.fields = [("Authorization", "Bearer x"), ("X-Empty", ""), ("x", "ü")]

@@ -5,11 +5,11 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// What is made of a destination's name and of what lies there, before a byte is fetched.
+/// Checks of a destination before a byte is fetched.
 @Suite("Destinations before a byte is fetched")
 struct DestinationSurveyTests {
     @Test(
-        "A web page is unexpected where the URL names another kind of file",
+        "A web page is unexpected if the URL names another kind of file",
         arguments: [
             ("/a/b.iso", "text/html; charset=utf-8", true), ("/a/b.iso", "application/octet-stream", false),
             ("/a/b.iso", nil, false), ("/a/b.html", "text/html", false), ("/a/b.PHP", "text/html", false),
@@ -22,7 +22,7 @@ struct DestinationSurveyTests {
     }
 
     @Test(
-        "A directory is no file to be replaced",
+        "A directory is not replaced",
         arguments: [DownloadOptions.ExistingFilePolicy.overwrite, .verify, .skip])
     func directory(policy: DownloadOptions.ExistingFilePolicy) async throws {
         try await withTemporaryDirectory { folder in

@@ -3,11 +3,11 @@ import SegmentedDownloadCore
 import Synchronization
 import Testing
 
-/// Files that end together have their directory synced together.
+/// Files that complete together share a sync of their directory.
 @Suite struct SharedSyncTests {
     private static let broken = StorageError(call: "fsync", path: "d", errno: 5, condition: .other, text: "I/O error")
 
-    @Test("Those who ask while a sync runs share the next one, and what comes of it", arguments: [nil, broken])
+    @Test("Tasks that ask during a sync share the next one and its result", arguments: [nil, broken])
     func shared(error: StorageError?) async throws {
         let syncs = SharedSync()
         let count = Counter()
@@ -29,7 +29,7 @@ import Testing
                 }
             }
             while syncs.waitingCount("d") < 8 { await Task.yield() }
-            // Nobody's second turn has begun, and another directory waits for nobody.
+            // No second sync has begun, and another directory does not wait.
             #expect(count.value == 1)
             let other = await Self.failure(of: syncs, "e") { () async throws(StorageError) in }
             #expect(other == nil)
@@ -41,7 +41,7 @@ import Testing
         #expect(syncs.waitingCount("d") == 0)
     }
 
-    @Test("Whoever asks later than a sync has begun is not served by it")
+    @Test("A task that asks after a sync has begun is not served by it")
     func alone() async throws {
         let syncs = SharedSync()
         let count = Counter()
@@ -51,7 +51,7 @@ import Testing
         #expect(count.value == 3)
     }
 
-    /// What a sync throws, if it does.
+    /// The error that a sync throws, if any.
     private static func failure(
         of syncs: SharedSync, _ key: String, _ sync: () async throws(StorageError) -> Void
     ) async -> StorageError? {

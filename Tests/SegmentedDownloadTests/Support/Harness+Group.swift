@@ -3,20 +3,20 @@ import SegmentedDownload
 import Testing
 
 extension Harness {
-    /// Every connection stops after 300,000 bytes and is waited for: a download of it runs until somebody stops it.
+    /// Every connection stalls after 300,000 bytes: a download of it runs until the test stops it.
     static let stuck = "/8M/file.bin?stall-after=300000:all"
 
-    /// Runs a group with a client of its own, as a process of its own would.
+    /// Runs a group with a client of its own, like a separate process.
     func withGroup<Answer: Sendable>(
         _ configuration: DownloadConfiguration = .init(), _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {
         try await withDownloadClient(configuration) { client in try await client.withGroup(body) }
     }
 
-    /// What the directory holds, in order.
+    /// The names in the directory, sorted.
     func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: self.directory).sorted() }
 
-    /// A request for a file of its own that runs until somebody stops it.
+    /// A request for a file of its own that runs until the test stops it.
     func stuckRequest(
         _ name: String = "file.bin", cuts: String = "all", _ change: (inout DownloadRequest) -> Void = { _ in }
     ) throws -> DownloadRequest {
@@ -28,7 +28,7 @@ extension Harness {
     }
 }
 
-/// The code of the error that something throws.
+/// The code of the error that `body` throws.
 @discardableResult
 func code(of body: () async throws -> some Any) async -> DownloadError.Code? {
     do {
@@ -40,7 +40,7 @@ func code(of body: () async throws -> some Any) async -> DownloadError.Code? {
 }
 
 extension Download {
-    /// Waits until so much is done.
+    /// Waits until this number of bytes is done.
     func reached(_ bytes: Int64) async {
         for await event in self.events {
             if case .progress(let progress) = event, progress.bytesDone >= bytes { return }

@@ -24,7 +24,7 @@ struct Harness {
     var part: String { self.path + ".segdl-part" }
     var manifest: String { self.path + ".segdl" }
 
-    /// A request for the resource's plain URL: with another query it is the same resource, which behaves in another way.
+    /// A request for the resource's plain URL: with another query it is the same resource with another behaviour.
     func request(_ resource: String, _ change: (inout DownloadRequest) -> Void = { _ in }) throws -> DownloadRequest {
         var request = DownloadRequest(try SourceURL(self.origin.plainURL(resource)), to: .file(self.path))
         request.segments = .exactly(4)
@@ -33,7 +33,7 @@ struct Harness {
         return request
     }
 
-    /// Fetches a resource with a client of its own, as a process of its own would.
+    /// Fetches a resource with a client of its own, like a separate process.
     func fetch(
         _ resource: String, configuration: DownloadConfiguration = .init(),
         _ change: (inout DownloadRequest) -> Void = { _ in }
@@ -49,7 +49,7 @@ struct Harness {
         }
     }
 
-    /// Fetches until so many bytes are done, then pauses: what a Ctrl-C leaves.
+    /// Fetches until this number of bytes is done, then pauses: the state after Ctrl-C.
     func interrupt(
         _ resource: String, after bytes: Int64, _ change: (inout DownloadRequest) -> Void = { _ in }
     ) async throws {

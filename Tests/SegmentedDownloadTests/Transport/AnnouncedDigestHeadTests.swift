@@ -4,13 +4,13 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// What heads say of digests, in the words of those who send them, and what they do not.
+/// Digests in response heads, in the formats of several services.
 @Suite("Digests in heads")
 struct AnnouncedDigestHeadTests {
-    /// What came of the 100 bytes that there are.
+    /// What the response delivers of a representation of 100 bytes.
     enum Body: CaseIterable, Sendable {
         case whole
-        /// 206, with all of it.
+        /// A 206 with all of it.
         case wholeRange
         case part
     }
@@ -44,7 +44,7 @@ struct AnnouncedDigestHeadTests {
     // MARK: RFC 9530, 3230 and 1864
 
     @Test(
-        "What is malformed or of an algorithm nobody knows says nothing",
+        "A malformed digest, or one of an unknown algorithm, is ignored",
         arguments: ["sha-256=:AAAA:", "sha-256=:", "sha-256=:A=A=:", "unixsum=:AAAA:", "sha-256", "\u{7F}", ",,"])
     func isIgnored(value: String) throws {
         for name in ["Repr-Digest", "Content-Digest", "Digest", "Content-MD5", "x-goog-hash", "x-amz-checksum-sha256"] {
@@ -53,7 +53,7 @@ struct AnnouncedDigestHeadTests {
         }
     }
 
-    @Test("A refusal's digests are of its text")
+    @Test("A refusal's digests apply to its own text")
     func refusal() throws {
         let head = ResponseHead(
             status: 416,
@@ -83,7 +83,7 @@ struct AnnouncedDigestHeadTests {
     }
 
     @Test(
-        "A Digest in hexadecimal digits, in base64 of those or with something behind it is none",
+        "A Digest in hexadecimal digits, in base64 of those or with trailing text is ignored",
         arguments: [
             "MD5=d41d8cd98f00b204e9800998ecf8427e", "SHA=da39a3ee5e6b4b0d3255bfef95601890afd80709",
             // The example of RFC 5843, section 2.
@@ -94,7 +94,7 @@ struct AnnouncedDigestHeadTests {
         #expect(try Self.representation([("Digest", value)]) == nil)
     }
 
-    @Test("Digests of one algorithm that contradict each other are none, and the next one counts")
+    @Test("Contradicting digests of one algorithm are ignored, and the next algorithm counts")
     func contradiction() throws {
         let one = "md5=HUXZLQLMuI/KZ5KDcJPcOA=="
         let other = "md5=Q2hlY2sgSW50ZWdyaXR5IQ=="
@@ -178,7 +178,7 @@ struct AnnouncedDigestHeadTests {
         let composite = ("x-amz-checksum-sha256", "rVWtNbadtsaKXJAcgWPWjifHzJaXde/iV4jaJAOdivc=-3")
         #expect(try Self.representation([composite], body) == nil)
         #expect(try Self.representation([composite, ("x-amz-checksum-type", "COMPOSITE")], body) == nil)
-        // As it comes where a range is asked for, though it is all of it.
+        // As sent for a range request, although the range is the whole object.
         for bare in [("x-amz-checksum-crc32", "UymZPQ=="), ("x-amz-checksum-sha256", String(composite.1.dropLast(2)))] {
             #expect(try Self.representation([bare, ("x-amz-checksum-type", "COMPOSITE")], body) == nil)
             #expect(try body == .whole || Self.representation([bare], body) == nil)
@@ -212,7 +212,7 @@ struct AnnouncedDigestHeadTests {
     }
 
     @Test(
-        "A tag that is weak, bare, a Git hash, or no number of digits at all is no SHA-256",
+        "A tag that is weak, unquoted, a Git hash or of another length is not used as a SHA-256",
         arguments: [
             "W/\"\(tag)\"", tag, "\"a661b1a138dac6dc5590367402d100765010ffd6\"", "\"\(tag)0\"", "\"\"", "\"-\"",
         ])
@@ -220,7 +220,7 @@ struct AnnouncedDigestHeadTests {
         #expect(try Self.linked(value) == nil)
     }
 
-    @Test("A linked tag without a length, or that is the Xet hash, is no SHA-256")
+    @Test("A linked tag without a length, or that equals the Xet hash, is not used as a SHA-256")
     func doubtfulTag() throws {
         #expect(try Self.linked("\"\(Self.tag)\"", size: nil) == nil)
         #expect(try Self.linked("\"\(Self.tag)\"", size: "many") == nil)

@@ -6,10 +6,10 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// Heads that are not UTF-8, byte for byte, in pieces, with what goes before and after them.
+/// Heads that are not UTF-8, byte for byte, in pieces, with what precedes and follows them.
 @Suite("Heads with bytes that are not UTF-8")
 struct HeadBytesTests {
-    /// `"` + bytes + `"` as it comes out: a private-use character a byte.
+    /// `"` + bytes + `"` after the handler: a private-use character per byte.
     private static func carried(_ bytes: [UInt8]) -> [UInt8] {
         bytes.flatMap { $0 < 0x80 ? [$0] : Array(String(Unicode.Scalar(0xF700 + UInt32($0))!).utf8) }
     }
@@ -23,18 +23,18 @@ struct HeadBytesTests {
     }
 
     private static let tag: [UInt8] = Array("\"caf".utf8) + [0xE9] + Array("\"".utf8)
-    /// With the end of a head, bytes above ASCII and a head in it.
+    /// Contains the end of a head, bytes above ASCII and another head.
     private static let body: [UInt8] =
         [0xE9, 0xFF, 0x80] + Array("\r\n\r\nHTTP/1.1 103 X\r\nA: ".utf8) + [0xE9] + Array("\r\n\r\n".utf8)
 
-    /// What comes out of the handler behind a request when these pieces come in; and behind another request, those of the second response.
+    /// The bytes that the handler passes on for these pieces of a response; and those of a second response, if given.
     private static func passed(_ pieces: [[UInt8]], then more: [[UInt8]] = []) throws -> [UInt8] {
         let channel = EmbeddedChannel(handler: HeadBytes())
         defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
         return try Self.exchanged(pieces, on: channel) + Self.exchanged(more, on: channel)
     }
 
-    /// Sends a request, delivers the pieces of its response, and returns what the handler makes of them.
+    /// Sends a request, delivers the pieces of its response, and returns what the handler passes on.
     private static func exchanged(_ pieces: [[UInt8]], on channel: EmbeddedChannel) throws -> [UInt8] {
         var bytes: [UInt8] = []
         try channel.writeOutbound(IOData.byteBuffer(ByteBuffer(string: "GET / HTTP/1.1\r\n\r\n")))
@@ -48,7 +48,7 @@ struct HeadBytesTests {
     }
 
     @Test(
-        "A field that is not UTF-8 is carried, whatever the pieces, and the body passes as it is",
+        "A field that is not UTF-8 is encoded at any division into pieces, and the body passes unchanged",
         arguments: ["\r\n", "\n"])
     func everySplit(end: String) throws {
         let others = Self.field(Array("\"".utf8) + Array("é".utf8) + Array("\"".utf8), end: end)
@@ -61,7 +61,7 @@ struct HeadBytesTests {
         #expect(try Self.passed(sent.map { [$0] }) == expected)
     }
 
-    @Test("A head of UTF-8 and its body pass as they are, whatever the pieces")
+    @Test("A head of UTF-8 and its body pass unchanged at any division into pieces")
     func untouched() throws {
         let sent = Self.head([Self.field(Array("\"日本é\"".utf8))]) + Self.body
         for place in 0...sent.count {
@@ -70,7 +70,7 @@ struct HeadBytesTests {
         }
     }
 
-    @Test("Each response of a kept connection is looked at, and interim ones before it")
+    @Test("Each response of a kept connection is processed, and interim ones before it")
     func several() throws {
         let interim = { (tag: [UInt8]) in Self.head([Self.field(tag)], status: "103 Early Hints") }
         let response = { (tag: [UInt8]) in interim(tag) + interim(tag) + Self.head([Self.field(tag)]) + Self.body }
@@ -83,7 +83,7 @@ struct HeadBytesTests {
         }
     }
 
-    @Test("A line's end is held back only behind a byte above ASCII, and not when the connection ends")
+    @Test("A line's end is held back only after a byte above ASCII, and not when the connection ends")
     func holdsLittle() throws {
         let channel = EmbeddedChannel(handler: HeadBytes())
         try channel.writeOutbound(IOData.byteBuffer(ByteBuffer(string: "GET / HTTP/1.1\r\n\r\n")))
@@ -103,7 +103,7 @@ struct HeadBytesTests {
         _ = try channel.finish(acceptAlreadyClosed: true)
     }
 
-    @Test("What is no head passes as it is: garbage, a head without end, bytes before any request")
+    @Test("Bytes that are not a head pass unchanged: garbage, a head without end, bytes before any request")
     func noHead() throws {
         let garbage = [0xE9] + Self.body
         #expect(try Self.passed([garbage]) == garbage)
@@ -119,7 +119,7 @@ struct HeadBytesTests {
         _ = try channel.finish()
     }
 
-    @Test("Different bytes are different texts for the decoder, and a request takes them back as the bytes that came")
+    @Test("Different bytes decode to different texts, and a request sends the original bytes")
     func exact() throws {
         let tags: [[UInt8]] = [
             [0xE9], [0xE8], Array("é".utf8), [0xC3], [0xC3, 0xA9, 0xE9], [0xFF, 0xFE], [0x80], Array("\u{FFFD}".utf8),
@@ -158,7 +158,7 @@ struct HeadBytesTests {
         #expect(texts.count == tags.count)
     }
 
-    @Test("A name in Latin-1 is readable, a location's bytes stay bytes, and a tag stays exact")
+    @Test("A name in Latin-1 is readable, a location's bytes are percent-encoded, and a tag stays exact")
     func meanings() throws {
         let carried = String(decoding: Self.carried(Array("caf".utf8) + [0xE9]), as: UTF8.self)
         #expect(ObsText.meaning(carried, of: .contentDisposition) == "café")

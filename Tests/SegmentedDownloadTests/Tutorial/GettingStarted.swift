@@ -1,4 +1,4 @@
-// What stands between "// begin" and "// end" is what the article of this file's name shows.
+// The article with this file's name shows the code between "// begin" and "// end".
 
 // begin
 import SegmentedDownload

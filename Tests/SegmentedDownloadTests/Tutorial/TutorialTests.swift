@@ -4,7 +4,7 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// The code that the documentation's articles show is compiled, does what they say, and is what they show.
+/// The code in the documentation's articles compiles, works as described, and is the code shown.
 @Suite("Tutorial")
 struct TutorialTests {
     private static let articles = [
@@ -16,12 +16,12 @@ struct TutorialTests {
         try String(contentsOf: Self.directory.appending(path: path).standardizedFileURL, encoding: .utf8)
     }
 
-    /// What stands between two lines, each time.
+    /// The texts between two lines, in order.
     private static func blocks(of text: String, from start: String, to end: String) -> [String] {
         text.components(separatedBy: start + "\n").dropFirst().compactMap { $0.components(separatedBy: end).first }
     }
 
-    @Test("An article shows the code that is compiled here, to the letter", arguments: Self.articles)
+    @Test("An article shows the compiled code, character for character", arguments: Self.articles)
     func isShown(article: String) throws {
         let page = try Self.text("../../../Sources/SegmentedDownload/SegmentedDownload.docc/\(article).md")
         let shown = Self.blocks(of: page, from: "```swift", to: "```")
@@ -30,7 +30,7 @@ struct TutorialTests {
         #expect(shown == compiled)
     }
 
-    @Test("A file is looked at and fetched, and what goes wrong is explained")
+    @Test("A file is described and fetched, and errors are explained")
     func gettingStarted() async throws {
         try await Harness.run { harness in
             let url = harness.origin.url("/3M/file.bin")
@@ -62,7 +62,7 @@ struct TutorialTests {
         }
     }
 
-    @Test("What is paused is listed, stored, and gone on with, one by one and all at once")
+    @Test("Paused downloads are listed, stored and resumed, one by one and all at once")
     func pauseAndResume() async throws {
         try await Harness.run { harness in
             let state = try #require(try await fetch(0.125, of: try harness.stuckRequest(cuts: "4")))
@@ -72,11 +72,11 @@ struct TutorialTests {
             try save(state, to: harness.directory + "/state.json")
             let result = try await goOn(withStateAt: harness.directory + "/state.json")
             #expect(result.bytes == 8.mebibytes && harness.contains(seed: 1, length: 8.mebibytes))
-            // Nothing that was there is asked for again.
+            // Bytes on disk are not requested again.
             let begun = harness.origin.log.snapshot().requests.filter { $0["range"] == "bytes=0-" }
             #expect(begun.count == 1)
             let again = try await fetch(2, of: try harness.request("/8M/file.bin?stall-after=300000:4"))
-            #expect(again == nil, "it is there already")
+            #expect(again == nil, "the file is complete already")
 
             try harness.remove(harness.path)
             try await harness.interrupt("/8M/other.bin?stall-after=300000:4", after: 1.mebibytes) {
@@ -91,10 +91,10 @@ struct TutorialTests {
         }
     }
 
-    @Test("What is paused does nothing, and goes on when it is told to")
+    @Test("A paused download does nothing until it is resumed")
     func restsMeanwhile() async throws {
         try await Harness.run { harness in
-            // Nothing can come before the pause.
+            // No byte can arrive before the pause.
             try await harness.origin.stopAccepting()
             let result = try await fetch(try harness.request("/3M/file.bin")) {
                 #expect(harness.origin.log.snapshot().requests.isEmpty)
@@ -104,7 +104,7 @@ struct TutorialTests {
         }
     }
 
-    @Test("Many files are fetched under one budget, and the one that fails is named")
+    @Test("Many files share one budget, and a failed one is named")
     func manyFiles() async throws {
         try await Harness.run { harness in
             let urls = ["/1M/a", "/1M/b", "/1M/c?fail=404:all", "/1M/d"].map { harness.origin.url($0) }
@@ -119,7 +119,7 @@ struct TutorialTests {
         }
     }
 
-    @Test("Who is urgent comes first, and limits are changed while all runs")
+    @Test("An urgent file starts first, and limits change while downloads run")
     func urgent() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
@@ -147,7 +147,7 @@ struct TutorialTests {
         }
     }
 
-    @Test("Mirrors bring the same bytes, digests given and listed are held to, damage is found and repaired")
+    @Test("Mirrors are used, digests are verified, and damage is found and repaired")
     func mirrorsAndDigests() async throws {
         try await Harness.run { harness in
             var digest = RunningDigest(.sha256)
@@ -183,7 +183,7 @@ struct TutorialTests {
         }
     }
 
-    @Test("Whoever watches is told how it goes, of one file and of a group")
+    @Test("Observers receive the progress of one file and of a group")
     func watchingProgress() async throws {
         try await Harness.run { harness in
             var told: [String] = []

@@ -1,28 +1,29 @@
 import Foundation
 package import SegmentedDownloadCore
 
-/// One path to one server: what each connection over it brings, by the rules of Reno (RFC 5681) at one bottleneck.
+/// One network path to one server: the bytes that each connection receives, by Reno (RFC 5681) at one bottleneck.
 ///
-/// A fluid model: bytes have no packets, losses strike in proportion to them, and what is sent is there at once.
+/// A fluid model: bytes have no packets, losses strike in proportion to the bytes sent, and bytes arrive as they are
+/// sent.
 package struct Link {
-    /// What a path and its server are like. Rates are bytes per second, times seconds.
+    /// The properties of a path and its server. Rates are bytes per second, times seconds.
     package struct Model: CustomStringConvertible {
         package var roundTrip: Double
-        /// What all connections together bring.
+        /// The rate of all connections together.
         package var capacity: Double
-        /// What the server gives to one connection.
+        /// The server's limit for one connection.
         package var connectionCap = Double.infinity
-        /// The share of packets that are lost, whatever the load.
+        /// The share of packets lost, at any load.
         package var loss = 0.0
-        /// Round trips before a new connection's request leaves: one, two with TLS 1.3.
+        /// Round trips before a new connection's request leaves: one for TCP, two with TLS 1.3.
         package var handshakes = 1.0
-        /// How long the server thinks before it answers.
+        /// The time the server takes before it answers.
         package var thinking = 0.0
-        /// Requests that are served at once; to one more the server says 503.
+        /// Requests that are served at once; the server answers more with 503.
         package var servedMax = Int.max
-        /// The share of new connections that go a twentieth as fast as they should.
+        /// The share of new connections at a twentieth of the speed.
         package var slowShare = 0.0
-        /// The share of new connections on which nothing ever comes.
+        /// The share of new connections that never deliver a byte.
         package var silentShare = 0.0
 
         package init(roundTrip: Double, capacity: Double) {
@@ -30,7 +31,7 @@ package struct Link {
             self.capacity = capacity
         }
 
-        /// Any of those that are met, from a machine next door to a phone on another continent.
+        /// Draws a path from the range met in practice: from a machine next door to a phone on another continent.
         package init(using generator: inout SplitMix64) {
             func between(_ low: Double, _ high: Double) -> Double {
                 low * pow(high / low, Double.random(in: 0...1, using: &generator))
@@ -46,8 +47,8 @@ package struct Link {
             if oneIn(10) { self.silentShare = 0.05 }
         }
 
-        /// What so many connections bring in the long run. Where packets are lost, Mathis et al., "The Macroscopic Behavior of the TCP
-        /// Congestion Avoidance Algorithm", 1997.
+        /// The long-run rate of this number of connections. With packet loss by Mathis et al., "The Macroscopic
+        /// Behavior of the TCP Congestion Avoidance Algorithm", 1997.
         package func rate(_ connections: Int) -> Double {
             let lossy = self.loss == 0 ? .infinity : Link.packet / self.roundTrip * (1.5 / self.loss).squareRoot()
             return min(
@@ -69,29 +70,29 @@ package struct Link {
     }
 
     private struct Flow {
-        /// Bytes that may be on their way.
+        /// Bytes that may be in flight.
         var window = Link.windowFirst
-        /// Below this the window doubles in a round trip.
+        /// Below this the window doubles every round trip.
         var threshold = Double.infinity
-        /// A second loss before this belongs to the first.
+        /// Losses before this time belong to the previous one.
         var cutUntil = 0.0
-        /// What of a byte has come.
+        /// The fraction of a byte that is not delivered yet.
         var fraction = 0.0
         var speed = 1.0
     }
 
-    /// A full Ethernet frame's, with time stamps.
+    /// The payload of a full Ethernet frame, with TCP timestamps.
     package static let packet = 1448.0
     /// RFC 6928.
     private static let windowFirst = 10 * packet
-    /// What Linux's receive buffer grows to, tcp(7).
+    /// The maximum of Linux's receive buffer, tcp(7).
     package static let windowMax = 6e6
     private static let slowSpeed = 0.05
 
     package let model: Model
     private var generator: SplitMix64
     private var flows: [Flow] = []
-    /// Connections that nobody uses, still open.
+    /// Open connections without a request.
     private var idle: [Int] = []
     private var now = 0.0
 
@@ -100,12 +101,12 @@ package struct Link {
         self.generator = SplitMix64(seed: seed)
     }
 
-    /// A connection, kept or new, and the seconds until the first byte of its answer.
+    /// Takes an idle connection or opens one; returns the seconds until the first byte of its answer.
     package mutating func request() -> (flow: Int, delay: Double) {
         let answer = self.model.roundTrip + self.model.thinking
         if let flow = self.idle.popLast() { return (flow, answer) }
         var flow = Flow()
-        // The first has nobody to be compared with.
+        // The first connection is never silent: there would be none to compare it with.
         let maybeSilent = Double.random(in: 0..<1, using: &self.generator) < self.model.silentShare
         if maybeSilent, !self.flows.isEmpty { flow.speed = 0 }
         if Double.random(in: 0..<1, using: &self.generator) < self.model.slowShare { flow.speed *= Self.slowSpeed }
@@ -117,12 +118,12 @@ package struct Link {
 
     package mutating func keep(_ flow: Int) { self.idle.append(flow) }
 
-    /// What is on its way to somebody who hangs up.
+    /// The bytes in flight to a connection that the client closes.
     package func inFlight(_ flow: Int) -> Int64 {
         Int64(self.flows[flow].speed * min(self.flows[flow].window, self.model.connectionCap * self.model.roundTrip))
     }
 
-    /// What each of these connections brings within a time.
+    /// Advances the time; returns the bytes that each of these connections receives.
     package mutating func advance(by step: Double, _ active: [Int]) -> [Int64] {
         self.now += step
         let rates = self.rates(active)
@@ -135,10 +136,11 @@ package struct Link {
         }
     }
 
-    /// Everybody gets the same of the bottleneck, but for those that want less.
+    /// Divides the bottleneck equally, except for connections that need less.
     private mutating func rates(_ active: [Int]) -> [Double] {
         let most = self.model.capacity * self.model.roundTrip
-        // A queue as long as the path holds as much again; what comes then is dropped, from whoever sends most.
+        // The queue holds as much as the path itself; beyond that, the connection with the largest window loses
+        // packets.
         while active.reduce(0, { $0 + self.flows[$1].window }) > 2 * max(most, Self.packet * Double(2 * active.count)),
             let victim = active.filter({ self.flows[$0].cutUntil <= self.now }).max(by: {
                 self.flows[$0].window < self.flows[$1].window
@@ -164,7 +166,7 @@ package struct Link {
             return self.cut(flow)
         }
         let roundTrips = step / self.model.roundTrip
-        // Who is held back by the server does not fill its window.
+        // A connection limited by the server does not fill its window.
         guard self.flows[flow].window <= 2 * self.model.connectionCap * self.model.roundTrip else { return }
         if self.flows[flow].window < self.flows[flow].threshold {
             self.flows[flow].window = min(self.flows[flow].window * exp2(roundTrips), self.flows[flow].threshold)
@@ -180,10 +182,10 @@ package struct Link {
         self.flows[flow].cutUntil = self.now + self.model.roundTrip
     }
 
-    // MARK: The best there is
+    // MARK: The optimum
 
-    /// Seconds that so many bytes take whoever knows the best number of connections beforehand, opens them all at once and never asks
-    /// again: every connection brings bytes until all are there. None of them is slow or silent.
+    /// The seconds that a transfer takes with the best number of connections, all opened at once, where every
+    /// connection receives bytes until all have come. No connection is slow or silent.
     package static func optimum(_ model: Model, length: Int64, step: Double, seed: UInt64) -> Double {
         var model = model
         (model.slowShare, model.silentShare) = (0, 0)

@@ -1,7 +1,7 @@
 import Foundation
 import SegmentedDownloadCore
 
-/// One file over one random ``Link``, by the number of connections that the engine finds.
+/// One file over one random ``Link``, with the number of connections chosen by the engine.
 package struct LinkTrial {
     private static let step: Duration = .milliseconds(5)
 
@@ -9,20 +9,20 @@ package struct LinkTrial {
     package let length: Int64
     /// Seconds from the start to the last byte.
     package private(set) var time = Double.infinity
-    /// Seconds that the best downloader would take, see ``Link/optimum(_:length:step:seed:)``.
+    /// Seconds that the best downloader takes, see ``Link/optimum(_:length:step:seed:)``.
     package private(set) var optimum = 0.0
-    /// Bytes that came twice, as a part of the file.
+    /// Bytes received twice, as a fraction of the file.
     package private(set) var duplicates = 0.0
-    /// Bytes that were on their way to a connection when it was closed, as a part of the file.
+    /// Bytes in flight to connections when they were closed, as a fraction of the file.
     package private(set) var abandoned = 0.0
     package private(set) var connectionsPeak = 0
     package private(set) var refusals = 0
     package private(set) var violations: [String] = []
 
-    /// How many times as long as the best it took.
+    /// The time as a multiple of the optimum.
     package var ratio: Double { self.time / self.optimum }
 
-    /// What happened, if it is to be said.
+    /// The events and actions, if `isTracing`.
     package private(set) var trace: [String] = []
 
     package init(seed: UInt64, isTracing: Bool = false) {

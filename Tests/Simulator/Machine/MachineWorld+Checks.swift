@@ -1,19 +1,19 @@
 import SegmentedDownloadCore
 
-/// What must always be so, and how everything must end.
+/// The invariants of the state machine, and the ways in which downloads may end.
 extension MachineWorld {
-    /// How long it may take until there are as few connections as are allowed since a moment ago: a tick late in coming, the
-    /// patience with one that is nearly done, a part file being made ready, and a connection that is slow to close.
+    /// How long it may take to come down to a lower limit: a late tick, the patience with a connection that is nearly
+    /// done, the preparation of a part file, and a connection that is slow to close.
     static let yieldingTime: Duration = .seconds(5)
 
     mutating func check() {
         let allowed = min(self.limits.connections, self.limits.connectionsPerHost)
         if self.connections.count > allowed {
-            // Where fewer are allowed than were, none is opened until enough are closed.
+            // After a limit is lowered, no connection opens until enough have closed.
             if self.connections.count > self.connectionsBefore {
                 self.violate("\(self.connections.count) connections of \(allowed), and one more than before")
             }
-            // A stream that cannot be gone on with is let to its end, however long that takes.
+            // A stream that cannot be resumed runs to its end, however long that takes.
             if self.now > self.excessUntil, self.downloads.allSatisfy({ $0.origin.ranges == .always }) {
                 self.violate("\(self.connections.count) connections of \(allowed)")
             }
@@ -39,7 +39,7 @@ extension MachineWorld {
             case (.completed, _), (.alreadyComplete, _): break
             case (.cancelled, .cancel), (.paused, .pause): break
             case (.failed(let failure), _) where failure.code == .changed && mayChange: break
-            // Of a file whose validator is missing once, it is not known that it did not change.
+            // If one answer lacks the validator, the download cannot exclude a change.
             case (.failed(let failure), _) where failure.code == .changed && self.faultiness > 0: break
             case (.failed, .pause), (.failed, .cancel): break
             case (.failed(let failure), _) where self.mayEnd(with: failure, download): break

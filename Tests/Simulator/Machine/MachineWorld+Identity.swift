@@ -1,10 +1,10 @@
 import SegmentedDownloadCore
 
-/// Files that are taken for others: what is answered by whom, what the next run finds, and what must never come of it.
+/// Files mistaken for others: which origin answers a request, what the next run finds, and the checks on both.
 extension MachineWorld {
-    // MARK: What goes wrong
+    // MARK: Faults
 
-    /// Has a new run go on with what an earlier one left, under the same URL or another, or with its finished file.
+    /// Starts a new run at times: with a part or a finished file of an earlier run, under the same URL or another.
     mutating func beginNextRuns() {
         for index in self.downloads.indices {
             switch Int.random(in: 0..<60, using: &self.identityGenerator) {
@@ -16,7 +16,7 @@ extension MachineWorld {
         }
     }
 
-    /// Whether nothing of its run is under way any more, and a user may begin another.
+    /// Whether nothing of the download's run is under way, so that a user may start another.
     private func isAtRest(_ index: Int) -> Bool {
         let download = self.downloads[index]
         return download.hasConcluded && download.lastWord != .cancel && !download.isWritingManifest
@@ -41,7 +41,7 @@ extension MachineWorld {
         self.check()
     }
 
-    /// What is found at the destination. What is answered before proves nothing of it.
+    /// Surveys the destination. Answers before the survey prove nothing about what it finds.
     mutating func survey(_ index: Int) -> Survey {
         self.downloads[index].answered = []
         let download = self.downloads[index]
@@ -49,7 +49,7 @@ extension MachineWorld {
         return download.disk.survey(length: download.length, url: download.url, salt: salt)
     }
 
-    /// Leads a request to one of the places and nodes that there are; the file may have changed there.
+    /// Directs a request to one of the places and nodes; the file there may change first.
     mutating func lead(_ origin: inout ModelOrigin, _ connection: ModelConnection) -> ResourceLocator? {
         let index = connection.download.rawValue
         guard var identity = self.downloads[index].identity else { return nil }
@@ -69,49 +69,49 @@ extension MachineWorld {
         self.downloads[connection.download.rawValue].answered.insert(origin.content)
     }
 
-    // MARK: What must never come of it
+    // MARK: Checks
 
-    /// Bytes of two files never meet, not even in a part that is never completed.
+    /// Checks that bytes of two files never meet, not even in a part that is never completed.
     mutating func checkMeeting(of content: ModelContent, _ index: Int) {
         guard self.hasIdentity else { return }
         if let other = self.downloads[index].disk.runs.first(where: { $0.content != content })?.content {
-            self.violate("\(self.downloads[index].id) writes bytes of \(content) beside those of \(other)")
+            self.violate("\(self.downloads[index].id) writes bytes of \(content) next to those of \(other)")
         }
     }
 
-    /// A file is given its name only after an answer was of that file: else nothing was compared with anything.
+    /// Checks that a file is placed only after an answer with the same content.
     mutating func checkPlaced(_ index: Int) {
         let download = self.downloads[index]
         guard self.hasIdentity, let content = download.disk.runs.first?.content else { return }
         if !download.answered.contains(content) {
-            self.violate("\(download.id) is placed as \(content), and the answers were of \(download.answered)")
+            self.violate("\(download.id) is placed as \(content), but the answers were of \(download.answered)")
         }
         if download.disk.finished != nil, !download.disk.replacesFinished {
-            self.violate("\(download.id) is placed over a finished file that nothing was said of")
+            self.violate("\(download.id) is placed over a finished file that it did not report")
         }
     }
 
     mutating func checkAlreadyComplete(_ index: Int) {
         let download = self.downloads[index]
         guard let finished = download.disk.finished else {
-            self.violate("\(download.id) is complete already, and there is no file")
+            self.violate("\(download.id) is already complete, but there is no file")
             return
         }
         if let content = finished.content, !download.answered.contains(content) {
             self.violate(
-                "\(download.id) takes \(content) for what was asked for: the answers were of \(download.answered)")
+                "\(download.id) accepts \(content) as the requested file, but the answers were of \(download.answered)")
         }
     }
 
-    /// What was said to be set aside is not given up instead.
+    /// Checks that a part reported as set aside is not discarded instead.
     mutating func checkSettingAside(_ preparation: Preparation, _ index: Int) {
         if preparation.mode == .fresh, self.downloads[index].mustSetAside, !preparation.setsAside {
-            self.violate("\(self.downloads[index].id) gives up what it said it had set aside")
+            self.violate("\(self.downloads[index].id) discards a part that it reported as set aside")
         }
         self.downloads[index].mustSetAside = false
     }
 
-    /// Whether a download may end as one whose file changed, or that found another file in its place.
+    /// Whether a download may end because its file changed, or because it found another file in its place.
     func mayEnd(with failure: Failure, _ download: Download) -> Bool {
         guard let identity = download.identity else { return false }
         switch failure.code {
@@ -123,6 +123,6 @@ extension MachineWorld {
 }
 
 extension MachineWorld.Download {
-    /// Which of two URLs is asked for.
+    /// Which of two URLs the run requests.
     var url: Int { self.identity?.url ?? 0 }
 }

@@ -1,9 +1,9 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// A world without threads or time of its own for ``GroupStateMachine``: origins, connections, disks and a user.
+/// A world without threads and with its own time for ``GroupStateMachine``: origins, connections, disks and a user.
 ///
-/// Everything that happens follows from the seed. First faults rain, then they stop, and everything must end well.
+/// Everything follows from the seed. First faults occur, then they stop, and every download must end well.
 package struct MachineWorld {
     struct Download {
         let id: DownloadID
@@ -11,30 +11,30 @@ package struct MachineWorld {
         var origin: ModelOrigin
         var disk = ModelDisk()
         var leases: Set<LeaseID> = []
-        /// What the user wanted last: to go on, unless they said otherwise.
+        /// The user's last command; `goOn` at the beginning.
         var lastWord = LastWord.goOn
-        /// Whether its run has been concluded.
+        /// Whether the run has concluded.
         var hasConcluded = false
-        /// Whether something could not be written since it was last known what is on disk.
+        /// Whether a write failed since the last survey or preparation.
         var hasFailedWrite = false
         var conclusions: [DownloadConclusion] = []
         var isWritingManifest = false
-        /// Steps of the manifest to be done one after another: a revision, or `nil` for a checkpoint.
+        /// Manifest writes that run one after another: a revision, or `nil` for a checkpoint.
         var manifestStepsWaiting: [Revision?] = []
         var length: Int64?
-        /// The segments told to be done since nothing was kept, `nil` where something was.
+        /// The segments reported as done by a run that started from nothing; `nil` after a resume or a restart.
         var told: [Range<Int64>]?
-        /// Absent where the URL leads to one file, in one place.
+        /// Absent if the URL leads to one file in one place.
         var identity: ModelIdentity?
-        /// What the answers since the last survey were of.
+        /// The contents of the answers since the last survey.
         var answered: Set<ModelContent> = []
-        /// Whether it has said that the part file is to be set aside.
+        /// Whether the download reported that the part file is to be set aside.
         var mustSetAside = false
     }
 
     enum LastWord: Hashable { case goOn, pause, cancel }
 
-    /// A step on disk under way.
+    /// A disk step under way.
     struct DiskStep {
         let id: DownloadID
         let at: Duration
@@ -45,12 +45,12 @@ package struct MachineWorld {
 
     let seed: UInt64
     private(set) var generator: SplitMix64
-    /// Of its own, so that worlds without faults of identity stay as they were.
+    /// A generator of its own, so that worlds without identity faults stay as they were.
     var identityGenerator: SplitMix64
-    /// Whether answers may be of other files, places and nodes than those before.
+    /// Whether answers may come from other files, places and nodes than earlier ones.
     let hasIdentity: Bool
     private(set) var limits: GroupStateMachine.Limits
-    /// Until when there may be more connections than allowed, for fewer are allowed than were.
+    /// Until this time more connections than allowed may be open, because the limit was lowered.
     private(set) var excessUntil: Duration = .zero
     var connectionsBefore = 0
     var machine: GroupStateMachine
@@ -63,9 +63,9 @@ package struct MachineWorld {
     private(set) var violations: [String] = []
     package private(set) var trace: [String] = []
     private(set) var isCalm = false
-    /// Of a hundred moves, how many go wrong.
+    /// The percentage of moves that fail.
     let faultiness: Int
-    /// How many connections the host serves at once.
+    /// The number of connections the host serves at once.
     private let served: Int
     package private(set) var handled = 0
 
@@ -117,10 +117,11 @@ package struct MachineWorld {
 
     // MARK: Running
 
-    /// How long everything may take once the faults have stopped: retries wait half a minute, trials a minute.
+    /// How long everything may take once the faults have stopped: retries wait half a minute, trials of a higher limit
+    /// a minute.
     static let patience: Duration = .seconds(3 * 3600)
 
-    /// Runs to the end and returns what went wrong, nothing if all is well.
+    /// Runs to the end; returns the violations.
     package mutating func run() -> [String] {
         for _ in 0..<Int.random(in: 20...160, using: &self.generator) where self.violations.isEmpty {
             self.round()
@@ -144,13 +145,13 @@ package struct MachineWorld {
         self.machine.isIdle && self.inbox.isEmpty && self.steps.isEmpty && self.connections.isEmpty
     }
 
-    /// The faults stop, and whoever rests is asked to go on, unless the user's last word was another.
+    /// Stops the faults, and resumes every download that the user did not pause or cancel last.
     private mutating func calmDown() {
         self.isCalm = true
         for index in self.downloads.indices {
             if self.downloads[index].origin.ranges == .sometimes { self.downloads[index].origin.ranges = .never }
         }
-        // What is under way settles first, so that a pause or a failure has come to its end.
+        // Operations under way settle first, so that pauses and failures are complete.
         for _ in 0..<100 where self.violations.isEmpty { self.round() }
         for download in self.downloads where download.lastWord == .goOn {
             self.user(.resume, download.id)
@@ -290,7 +291,7 @@ package struct MachineWorld {
     private mutating func open(_ order: FetchOrder, _ index: Int) {
         let id = self.downloads[index].id
         if !self.downloads[index].leases.insert(order.lease).inserted {
-            self.violate("\(order.lease) of \(id) was given out twice")
+            self.violate("\(order.lease) of \(id) was issued twice")
         }
         if self.downloads[index].hasConcluded { self.violate("\(id) fetches after its conclusion") }
         if let offset = order.forgetsFrom { self.downloads[index].disk.forget(from: offset) }
@@ -331,11 +332,11 @@ package struct MachineWorld {
             self.later(index, .prepared())
         case .checkpoint: self.writeManifest(nil, index)
         case .revise(let revision):
-            if !self.hasIdentity { self.violate("\(id) changes its mind about the only source it has") }
+            if !self.hasIdentity { self.violate("\(id) revises its only source") }
             self.writeManifest(revision, index)
         case .place(let length, _): self.place(index, length: length)
         case .replaceExisting:
-            if self.downloads[index].disk.finished == nil { self.violate("\(id) replaces a file, and there is none") }
+            if self.downloads[index].disk.finished == nil { self.violate("\(id) replaces a file that does not exist") }
             self.downloads[index].disk.replacesFinished = true
         case .interruptPlacing:
             guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event == .placed }) else { break }
@@ -436,14 +437,15 @@ package struct MachineWorld {
         if let step = self.steps.first(where: { $0.id == download.id }) {
             self.violate("\(download.id) is placed before its disk answered \(step.event)")
         }
-        if download.hasFailedWrite { self.violate("\(download.id) is placed, though something could not be written") }
+        if download.hasFailedWrite { self.violate("\(download.id) is placed, although a write failed") }
         if let flaw = download.disk.flaw(length: length, lengths: download.origin.lengths) {
             self.violate("\(download.id) is placed, but \(flaw)")
         }
         self.checkPlaced(index)
-        // What one stream goes on with for all others is not told to be done; the last byte always is.
+        // One stream that fetches everything does not report the other segments as done; it always reports the last
+        // byte.
         if let told = download.told, length > 0, !told.contains(where: { $0.upperBound == length }) {
-            self.violate("\(download.id) is placed, but no segment that ends at \(length) was told to be done")
+            self.violate("\(download.id) is placed, but no segment that ends at \(length) was reported as done")
         }
         self.later(index, self.chance(self.faultiness) ? .storageFailed(Failure(.file, "no rename")) : .placed)
     }
@@ -485,11 +487,11 @@ package struct MachineWorld {
         return self.connections[index].limit
     }
 
-    /// One move of one connection: a head comes, some bytes come, or something goes wrong.
+    /// One move of one connection: a head arrives, some bytes arrive, or a fault strikes.
     private mutating func move(_ index: Int) {
         let connection = self.connections[index]
         if connection.isRevoked, connection.phase != .over, Bool.random(using: &self.generator) {
-            // What is left to be written when it ends may still fail to be.
+            // The last write when a connection ends may fail too.
             let fails = connection.phase == .receiving && self.chance(self.faultiness / 10)
             self.end(index, fails ? .storageFailed(Failure(.file, "input/output error")) : .revoked)
             return
@@ -546,7 +548,7 @@ package struct MachineWorld {
         var fields = good.head.fields
         switch Int.random(in: 0..<10, using: &self.generator) {
         case 9:
-            // A part of what was asked for, be it a range or the whole.
+            // A shorter part than requested, of a range or of the whole.
             guard let body = good.body, body.end > body.start else { return good }
             let end = Int64.random(in: (body.start + 1)...body.end, using: &self.generator)
             fields[.contentRange] = "bytes \(body.start)-\(end - 1)/\(total)"
@@ -560,7 +562,7 @@ package struct MachineWorld {
         case 3: fields[.contentRange] = nil
         case 4: fields[.contentLength] = "1x"
         case 5: fields[.contentType] = "multipart/byteranges; boundary=x"
-        // Where versions are drawn often, two answers without their tags would hide one.
+        // Where versions are drawn often, two answers without tags would hide a change.
         case 6: fields[.eTag] = self.hasIdentity ? fields[.eTag] : nil
         case 7: return .init(head: ResponseHead(status: 416))
         default: return .init(head: ResponseHead(status: 429, fields: self.retryAfter()))
@@ -583,7 +585,7 @@ package struct MachineWorld {
             self.end(index, .storageFailed(Failure(.file, "input/output error")))
             return
         }
-        // Where in the origin's file the next byte of the body is from.
+        // The offset of the body's next byte in the origin's file.
         let source = body.start + (connection.offset - connection.bodyStart)
         let left = body.end - source
         guard left > 0 else {
@@ -596,7 +598,7 @@ package struct MachineWorld {
         self.take(index, chunk, body, source: source)
     }
 
-    /// What the fetcher does with a chunk: compare, write up to the limit, ask.
+    /// What the fetcher does with a chunk: compare, write up to the limit, ask for more.
     private mutating func take(_ index: Int, _ chunk: Int64, _ body: ModelConnection.Body, source: Int64) {
         var connection = self.connections[index]
         let id = connection.download.rawValue
@@ -604,7 +606,7 @@ package struct MachineWorld {
         var offset = connection.offset
         let compared = min(end, connection.position)
         if offset < compared {
-            // Two contents differ in every byte, and so does a byte from another place.
+            // Two contents differ in every byte, and so does a byte from another offset.
             if self.downloads[id].disk.content(at: offset) != body.content || source != offset {
                 self.end(index, .differs(at: offset))
                 return
@@ -616,7 +618,7 @@ package struct MachineWorld {
             let range = offset..<(offset + granted)
             let shift = source - connection.offset
             if !self.downloads[id].disk.write(range, body.content, shift: shift, mark: connection.order.mark) {
-                self.violate("\(connection.order.lease) writes \(range), where something is written already")
+                self.violate("\(connection.order.lease) writes \(range), which is partly written already")
             }
             self.checkMeeting(of: body.content, id)
             connection.position = range.upperBound
@@ -624,7 +626,7 @@ package struct MachineWorld {
         }
         connection.offset = offset
         let isAtLimit = connection.position >= connection.limit
-        // While bytes are only compared there is nothing to ask for.
+        // While bytes are only compared, the connection does not ask for a higher limit.
         let mayAsk = isAtLimit && offset >= connection.position && offset < connection.responseEnd ?? offset
         if offset < end || mayAsk {
             connection.phase = .waiting

@@ -3,16 +3,16 @@ import SegmentedDownloadCore
 /// One connection of ``MachineWorld``: it does what the engine's segment fetcher does, one move at a time.
 struct ModelConnection {
     enum Phase: Hashable {
-        /// Asked; the head comes at `headAt`, if ever.
+        /// The request is sent; the head arrives at `headAt`, if ever.
         case asking
-        /// The head, or a limit reached, has been reported: an answer must come.
+        /// The head or a reached limit is reported; the machine must answer.
         case waiting
         case receiving
-        /// The last bytes are written and the end has been reported.
+        /// The last bytes are written and the end is reported.
         case over
     }
 
-    /// The bytes that really come, in the coordinates of the origin's file.
+    /// The bytes that really arrive, in the coordinates of the origin's file.
     struct Body: Hashable {
         let content: ModelContent
         let start: Int64
@@ -22,21 +22,21 @@ struct ModelConnection {
     let download: DownloadID
     let order: FetchOrder
     var phase = Phase.asking
-    /// Absent for a head that never comes.
+    /// Absent if no head ever arrives.
     var headAt: Duration?
     var body: Body?
-    /// Where the response's head said that the body ends.
+    /// The end of the body according to the response's head.
     var responseEnd: Int64?
-    /// Where the fetcher takes the body to begin.
+    /// Where the fetcher assumes the body to begin.
     var bodyStart: Int64
-    /// The next byte of the body, as the fetcher counts.
+    /// The offset of the body's next byte, as the fetcher counts.
     var offset: Int64
-    /// The next byte to be written.
+    /// The next byte to write.
     var position: Int64
     var limit: Int64
     var bytesReceived: Int64 = 0
     var isRevoked = false
-    /// Whether it was told to stop, or revoked: the machine counts it no more.
+    /// Whether the lease was stopped or revoked: the machine no longer counts it.
     var isDismissed = false
     var isStalled = false
     var isDone = false
@@ -56,6 +56,6 @@ struct ModelConnection {
             lease: self.order.lease, position: self.position, bytesReceived: self.bytesReceived, isWriting: false)
     }
 
-    /// What it may still write without asking.
+    /// The bytes it may still write without asking.
     var window: Range<Int64> { self.position..<max(self.position, self.limit) }
 }

@@ -1,30 +1,30 @@
 import SegmentedDownloadCore
 
-/// What is on one download's disk: which bytes of which content were written where, and what of it is durable.
+/// The disk of one download: which bytes of which content are written where, and which of them are durable.
 struct ModelDisk {
-    /// Bytes written by one lease in one go.
+    /// Bytes written by one lease in sequence.
     struct Run: Hashable {
         var range: Range<Int64>
         let content: ModelContent
-        /// How far the bytes lie from where they belong; anything but zero is corruption.
+        /// The distance of the bytes from their right offset; anything but zero is corruption.
         let shift: Int64
         /// See ``Claim/mark``.
         var mark: UInt8
     }
 
-    /// What the manifest says of the part file, absent until one is prepared.
+    /// The resource that the manifest records; absent until a part is prepared.
     private(set) var resource: RemoteResource?
     /// The URL that the manifest names as its reference.
     private var url = 0
-    /// What the run holds its file to be, which the manifest may not say yet.
+    /// The resource that the run assumes, which the manifest may not record yet.
     private var current: RemoteResource?
     private(set) var runs: [Run] = []
     private var durable: [Run] = []
-    /// Counts withdrawals, so that a sync under way does not vouch for what was written since.
+    /// Counts withdrawals, so that a sync under way does not cover bytes written after one.
     private(set) var generation = 0
-    /// The file that has the final name.
+    /// The file with the final name.
     private(set) var finished: Finished?
-    /// Whether that one is overlooked by this run, and replaced in the end.
+    /// Whether this run ignores the finished file, and replaces it at the end.
     var replacesFinished = false
 
     struct Finished: Hashable {
@@ -34,7 +34,7 @@ struct ModelDisk {
         var record: RemoteResource?
     }
 
-    /// Whether the bytes were claimed by nobody before.
+    /// Writes bytes; returns whether none of them were written before.
     mutating func write(_ range: Range<Int64>, _ content: ModelContent, shift: Int64, mark: UInt8) -> Bool {
         let isFree = !self.runs.contains { $0.range.overlaps(range) }
         let neighbour = self.runs.firstIndex {
@@ -48,12 +48,12 @@ struct ModelDisk {
         return isFree
     }
 
-    /// What the byte on disk is of, absent where nothing is.
+    /// The content of the byte on disk; `nil` if none is written.
     func content(at offset: Int64) -> ModelContent? {
         self.runs.last { $0.range.contains(offset) }?.content
     }
 
-    /// - Parameter url: which URL the run asks for.
+    /// - Parameter url: The URL that the run requests.
     mutating func perform(_ preparation: Preparation, url: Int) {
         self.current = preparation.resource
         if preparation.mode == .fresh || !preparation.keepsRecord {
@@ -69,7 +69,7 @@ struct ModelDisk {
         }
     }
 
-    /// Marks that are numbers of sources become others: the sources of this run are numbered anew.
+    /// Replaces marks that are numbers of sources, because this run numbers its sources anew.
     private mutating func adopt(_ runs: [Run]) {
         self.runs = runs
         for mark in Set(runs.map(\.mark)).sorted() where mark > 0 && mark < Self.freeMarks.lowerBound {
@@ -78,7 +78,7 @@ struct ModelDisk {
         self.durable = self.runs
     }
 
-    /// Marks that are no numbers of sources.
+    /// Marks that are not numbers of sources.
     private static let freeMarks = UInt8(201)...UInt8.max
 
     private mutating func replace(mark: UInt8) {
@@ -87,7 +87,7 @@ struct ModelDisk {
         for index in self.runs.indices where self.runs[index].mark == mark { self.runs[index].mark = free }
     }
 
-    /// Withdraws what is not believed any more, and records who defines the resource.
+    /// Withdraws bytes that are no longer trusted, and records which source defines the resource.
     mutating func perform(_ revision: Revision, url: Int) {
         for range in revision.withdrawn {
             self.runs = Self.without(range, self.runs)
@@ -110,19 +110,19 @@ struct ModelDisk {
     }
 
     mutating func makeDurable(_ snapshot: [Run], generation: Int) -> Int64 {
-        // What was withdrawn since may have been written anew: that is not what was synced.
+        // Bytes withdrawn since may have been written anew: those are not the bytes that were synced.
         guard generation == self.generation else { return 0 }
         self.durable = snapshot
         return snapshot.reduce(0) { $0 + Int64($1.range.count) }
     }
 
-    /// A sync failed: only what was durable before is claimed any more.
+    /// Drops the claims that were not durable, after a failed sync.
     mutating func forgetVolatile() {
         self.runs = self.durable
         self.generation += 1
     }
 
-    /// Withdraws what is claimed at and behind the offset.
+    /// Withdraws all claims at and after the offset.
     mutating func forget(from offset: Int64) {
         self.runs = Self.clipped(self.runs, to: offset)
         self.durable = Self.clipped(self.durable, to: offset)
@@ -141,7 +141,7 @@ struct ModelDisk {
         self.finished = finished
     }
 
-    /// The part file gets the final name.
+    /// Gives the part file its final name.
     mutating func finish() {
         let length = self.runs.reduce(0) { $0 + Int64($1.range.count) }
         let finished = Finished(content: self.runs.first?.content, length: length, record: self.current)
@@ -149,7 +149,7 @@ struct ModelDisk {
         self.finished = finished
     }
 
-    /// An older version of segdl has made what there is: it stored no name of the resource.
+    /// Drops the resource's name, which an older version of segdl did not store.
     mutating func forgetNames() {
         self.resource?.locator = .unrecorded
         self.finished?.record?.locator = .unrecorded
@@ -157,13 +157,13 @@ struct ModelDisk {
 
     /// What the next run finds.
     ///
-    /// - Parameter url: which URL that one asks for.
+    /// - Parameter url: The URL that the next run requests.
     func survey(length: Int64?, url: Int, salt: UInt64) -> Survey {
         if let finished, !self.replacesFinished {
             let record = finished.record?.stored(salt: salt, keepsMalformed: false)
             return .existing(ExistingFile(length: finished.length, record: record, agreesWithDigests: nil))
         }
-        // An empty file keeps no manifest.
+        // An empty file has no manifest.
         guard let resource, let length, length > 0 else { return .nothing }
         var missing: [Range<Int64>] = []
         var offset: Int64 = 0
@@ -182,14 +182,14 @@ struct ModelDisk {
                 }))
     }
 
-    /// What is wrong with the file that is about to be placed, if anything.
+    /// What is wrong with the file that is about to be placed; `nil` if nothing is.
     func flaw(length: Int64, lengths: [Int64]) -> String? {
         var offset: Int64 = 0
         for run in self.runs.sorted(by: { $0.range.lowerBound < $1.range.lowerBound }) {
             guard run.range.lowerBound == offset else {
                 return run.range.lowerBound < offset ? "byte \(offset) was written twice" : "byte \(offset) is a hole"
             }
-            guard run.shift == 0 else { return "bytes \(run.range) lie \(run.shift) from where they belong" }
+            guard run.shift == 0 else { return "bytes \(run.range) are \(run.shift) bytes off" }
             guard run.content == self.runs[0].content else {
                 return "bytes of \(self.runs[0].content) and \(run.content) meet in one file"
             }
@@ -198,13 +198,13 @@ struct ModelDisk {
         guard let version = self.runs.first?.content.version else {
             return lengths.contains(0) ? nil : "nothing was written"
         }
-        guard offset == length else { return "it has \(offset) bytes and is placed as \(length)" }
+        guard offset == length else { return "it has \(offset) bytes but is placed with length \(length)" }
         return offset == lengths[version] ? nil : "it has \(offset) of \(lengths[version]) bytes"
     }
 }
 
 extension RemoteResource {
-    /// As it is read back from disk. The record of a finished file has no validators that cannot be read.
+    /// The resource as read back from disk. The record of a finished file stores no malformed validators.
     fileprivate func stored(salt: UInt64, keepsMalformed: Bool) -> RemoteResource {
         var stored = self
         stored.locator = self.locator.map { $0.fingerprint(salt: salt).map { .recorded($0) } ?? .unrecorded }

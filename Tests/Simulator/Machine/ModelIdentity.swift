@@ -1,11 +1,11 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// Where the URL of one download leads, and which file and which tag come from there.
+/// Where the URL of one download leads, and which file and tag each place serves.
 ///
 /// Drawn with a generator of its own, so that worlds without it stay as they were.
 struct ModelIdentity {
-    /// A final URL. It always has the same file.
+    /// A final URL. It always serves the same file.
     struct Place: Hashable {
         let file: Int
         let number: Int
@@ -13,26 +13,26 @@ struct ModelIdentity {
         var target: String { "http://host/file\(self.file)/place\(self.number)" }
     }
 
-    /// Two URLs that a user may ask for with the same destination, and where each of them may lead.
+    /// Two URLs that a user may request for the same destination, and the places to which each may lead.
     private let places: [[Place]]
     private(set) var url = 0
     private var place = 0
-    /// Of a hundred answers, how many come after the redirect began to lead to another place.
+    /// The percentage of requests before which the redirect moves to another place.
     private let movesPercent: Int
-    /// Whether each request is led to another place, as a balancer of load does it.
+    /// Whether each request goes to another place, as behind a load balancer.
     private let isFickle: Bool
-    /// How many nodes answer, each with a tag of its own.
+    /// The number of nodes, each with a tag of its own.
     private let nodes: Int
-    /// Whether the nodes have different bytes; else only their tags differ.
+    /// Whether the nodes have different bytes; otherwise only their tags differ.
     private let nodesDiffer: Bool
     /// Whether different files have the same tag.
     private let sharesTags: Bool
-    /// Of a hundred answers, how many come after the file has changed.
+    /// The percentage of requests before which the file changes.
     let changesPercent: Int
-    /// For each node, how many answers were another node's since its last one.
+    /// For each node, the number of answers since its last one.
     private var idle: [Int]
 
-    /// 8: a node is missed this often at most once the faults have stopped, which is less than a download has patience for.
+    /// 8: once the faults stop, a node that was missed this often answers next. A download's patience is longer.
     private static let idleMax = 8
 
     init(_ origin: inout ModelOrigin, using generator: inout SplitMix64) {
@@ -49,26 +49,26 @@ struct ModelIdentity {
         self.movesPercent = [0, 1, 5, 20].randomElement(using: &generator) ?? 0
         self.isFickle = Int.random(in: 0..<8, using: &generator) == 0
         self.nodes = Int.random(in: 0..<3, using: &generator) == 0 ? Int.random(in: 2...3, using: &generator) : 1
-        // Without any tag nothing tells one node from another.
+        // Without a tag, nodes are indistinguishable.
         self.nodesDiffer = self.nodes > 1 && origin.validation != .none && Bool.random(using: &generator)
         self.sharesTags = Bool.random(using: &generator)
         self.changesPercent = [0, 0, 2, 10].randomElement(using: &generator) ?? 0
         self.idle = Array(repeating: 0, count: self.nodes)
     }
 
-    /// Whether its answers may be of more than one file or place, so that a download may end as one whose file changed.
+    /// Whether answers may come from more than one file or place, so that a download may end as changed.
     var mayLookChanged: Bool {
         self.nodesDiffer || Set(self.places.joined()).count > 1 && (self.movesPercent > 0 || self.isFickle)
             || Set(self.places.joined().map(\.file)).count > 1
     }
 
-    /// Has the next run ask for another URL at times, and the URL lead to another place.
+    /// At times has the next run request another URL, or the URL lead to another place.
     mutating func redraw(using generator: inout SplitMix64) {
         if Int.random(in: 0..<3, using: &generator) == 0 { self.url = 1 - self.url }
         self.place = Int.random(in: self.places[self.url].indices, using: &generator)
     }
 
-    /// Chooses who answers the next request: has the origin be that node at that place, and returns the place's name.
+    /// Chooses the node and place that answer the next request; configures the origin, and returns the place's name.
     mutating func lead(
         _ origin: inout ModelOrigin, isCalm: Bool, using generator: inout SplitMix64
     ) -> ResourceLocator {
@@ -92,9 +92,9 @@ struct ModelIdentity {
     }
 }
 
-/// Which bytes: two contents differ in every byte.
+/// Identifies the bytes of a file: two contents differ in every byte.
 struct ModelContent: Hashable, CustomStringConvertible {
-    /// 0 unless a world has several files: another one is at another place, or with another node of a farm.
+    /// Nonzero for other files of a world: at another place, or on another node of a farm.
     var file = 0
     let version: Int
 

@@ -1,12 +1,12 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-/// A server with a file, as honest as it is told to be.
+/// A server with one file, and the faults it is configured with.
 struct ModelOrigin {
     enum Ranges: Hashable { case always, never, sometimes }
     enum Validation: Hashable {
         case strong, weak, date, none
-        /// A tag without quotation marks; two fields with a tag; a date that is none. Only where files are told apart.
+        /// A tag without quotation marks, two fields with a tag, an invalid date. Only where files are told apart.
         case unquoted, repeated, unparsable
     }
 
@@ -14,12 +14,12 @@ struct ModelOrigin {
     var lengths: [Int64]
     var ranges = Ranges.always
     var validation = Validation.strong
-    /// Whether a 200 says how long it is.
+    /// Whether a 200 states its length.
     var tellsLength = true
-    /// Whether a range is answered to no more than so many bytes.
+    /// The longest part the server sends for a range.
     var rangeLengthMax: Int64 = .max
     var dislikesIfRange = false
-    /// Which of several files of the same length it has.
+    /// Which of several files of the same length it serves.
     var file = 0
     /// Which of several tags for the same version it sends.
     var tag = 0
@@ -35,7 +35,7 @@ struct ModelOrigin {
         }
     }
 
-    /// Whether a change of version shows in every answer, and is drawn therefore.
+    /// Whether every answer shows a change of version; only then the version changes.
     var tellsVersions: Bool {
         switch self.validation {
         case .strong, .unquoted, .repeated, .unparsable: true

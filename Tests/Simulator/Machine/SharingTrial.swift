@@ -1,12 +1,12 @@
 import SegmentedDownloadCore
 
-/// Downloads of random weights that come, and whose weights and limits change: two seconds after each change all have what is
-/// due to them.
+/// Downloads with random weights, whose weights and limits change. Two seconds after each change every download must
+/// have its share.
 package struct SharingTrial {
-    /// What Jain's index must reach.
+    /// The least that Jain's index may be.
     package static let fairnessMin = 0.95
 
-    /// How long after a change shares may be uneven, and how long they are then looked at.
+    /// How long after a change shares may be uneven, and how long they are measured then.
     private static let settling: Duration = .seconds(2)
     private static let observation: Duration = .seconds(3)
 
@@ -15,7 +15,7 @@ package struct SharingTrial {
     private var limits: GroupStateMachine.Limits
     private var weights: [Double]
     private let isLimited: Bool
-    /// The lowest index seen.
+    /// The lowest index measured.
     package private(set) var fairness = 1.0
     package private(set) var violations: [String] = []
 
@@ -33,7 +33,7 @@ package struct SharingTrial {
         self.generator = generator
     }
 
-    /// So many connections that every share is two of them or more: what is less cannot be divided fairly.
+    /// Draws limits under which every share is at least two connections: fewer cannot be divided fairly.
     private static func limits(for count: Int, using generator: inout SplitMix64) -> GroupStateMachine.Limits {
         var limits = GroupStateMachine.Limits()
         limits.connections = count * 8 + Int.random(in: 0...16, using: &generator)
@@ -42,7 +42,7 @@ package struct SharingTrial {
         return limits
     }
 
-    /// Runs to the end and returns what went wrong, nothing if all is well.
+    /// Runs to the end; returns the violations.
     package mutating func run() -> [String] {
         if self.isLimited {
             self.world.update(bytesPerSecond: 1 << Int64.random(in: 18...26, using: &self.generator))

@@ -1,8 +1,9 @@
 package import SegmentedDownloadCore
 
-/// Many downloads that share what there is, from origins without faults: who gets how much, and when, can be seen in it.
+/// Many downloads that share connections and bandwidth, from origins without faults.
 ///
-/// Time goes in steps. Every connection brings bytes at the same rate, or as many as a limit lets through, or what a ``Link`` brings.
+/// Time advances in steps. Every connection receives bytes at the same rate, at the rate that a limit allows, or at the
+/// rate of a ``Link``.
 package struct SharingWorld {
     package struct Download {
         package let id: DownloadID
@@ -11,7 +12,7 @@ package struct SharingWorld {
         package fileprivate(set) var conclusion: DownloadConclusion?
         package fileprivate(set) var startedAt: Duration?
         package fileprivate(set) var connectedAt: Duration?
-        /// When its last byte came.
+        /// When the last byte was received.
         package fileprivate(set) var receivedAt: Duration?
         package fileprivate(set) var concludedAt: Duration?
     }
@@ -26,7 +27,7 @@ package struct SharingWorld {
         var flow: Int?
         /// The next byte of the response.
         var offset: Int64
-        /// The next byte that is written.
+        /// The next byte to write.
         var position: Int64
         var limit: Int64
         var responseEnd: Int64 = 0
@@ -53,23 +54,23 @@ package struct SharingWorld {
     package private(set) var downloads: [Download] = []
     private var connections: [Connection] = []
     private var answers: [(at: Duration, event: GroupEvent)] = []
-    /// Bytes a second that each connection gets.
+    /// Bytes per second of each connection.
     private let connectionRate: Int64
     private let latency: Duration
     private var link: Link?
-    /// What the link brings now, by its connections' numbers.
+    /// The bytes that the link delivers in this step, by its connections' numbers.
     private var brought: [Int: Int64] = [:]
-    /// Bytes that came and were not written, for they were there already.
+    /// Bytes received that were written already.
     package private(set) var duplicated: Int64 = 0
-    /// Bytes that were on their way when their connection was closed.
+    /// Bytes in flight when their connection was closed.
     package private(set) var abandoned: Int64 = 0
-    /// Requests refused because there were too many.
+    /// Requests refused because the server had too many.
     package private(set) var refusals = 0
-    /// Connections closed in the middle of what they brought.
+    /// Connections revoked before their download had all its bytes.
     package private(set) var revocations = 0
     package private(set) var connectionsPeak = 0
     package private(set) var violations: [String] = []
-    /// What happened, if it is to be said.
+    /// The events and actions, if `isTracing`.
     package private(set) var trace: [String] = []
     private let isTracing: Bool
 
@@ -88,7 +89,7 @@ package struct SharingWorld {
         self.latency = latency
     }
 
-    // MARK: What a user does
+    // MARK: The user's actions
 
     @discardableResult
     package mutating func add(
@@ -132,7 +133,7 @@ package struct SharingWorld {
         self.take(.download(DownloadID(number), .resume))
     }
 
-    // MARK: What can be seen
+    // MARK: Observations
 
     package func connections(_ number: Int) -> Int {
         self.connections.count { $0.download.rawValue == number && !$0.isRevoked && $0.phase != .over }
@@ -144,7 +145,7 @@ package struct SharingWorld {
 
     package var isOver: Bool { self.machine.isIdle && self.connections.isEmpty && self.answers.isEmpty }
 
-    /// Jain's index: 1 where all get what is due to them, 1/n where one gets everything.
+    /// Jain's index: 1 if every download has exactly its share, 1/n if one has everything.
     package static func fairness(_ shares: [Double], weights: [Double]) -> Double {
         let normed = zip(shares, weights).map { $0 / $1 }
         let sum = normed.reduce(0, +)
@@ -152,7 +153,7 @@ package struct SharingWorld {
         return squares == 0 ? 1 : sum * sum / (Double(normed.count) * squares)
     }
 
-    /// Lets time pass; calls `look` after every step.
+    /// Advances the time; calls `look` after every step.
     package mutating func run(for time: Duration, _ look: (SharingWorld) -> Void = { _ in }) {
         let end = self.now + time
         while self.now < end, self.violations.isEmpty {
@@ -161,11 +162,11 @@ package struct SharingWorld {
         }
     }
 
-    /// Lets time pass until all rest, or until there is no patience left.
+    /// Advances the time until everything is at rest, or until the patience ends.
     package mutating func runToEnd(patience: Duration) {
         let end = self.now + patience
         while !self.isOver, self.now < end, self.violations.isEmpty { self.advance() }
-        if !self.isOver { self.violations.append("not over after \(patience)") }
+        if !self.isOver { self.violations.append("not at rest after \(patience)") }
     }
 
     private mutating func advance() {
@@ -213,7 +214,7 @@ package struct SharingWorld {
     }
 
     private mutating func grant() {
-        // As often as pieces are granted, the next ones are asked for at once: what comes is limited by nothing else.
+        // Each granted piece is requested again at once, so that only the limit restricts the rate.
         for grant in self.rates.grant(now: self.now) {
             guard let index = self.connections.firstIndex(where: { $0.ticket == grant.ticket }) else { continue }
             self.connections[index].ticket = nil
@@ -284,7 +285,7 @@ package struct SharingWorld {
         self.take(.download(connection.download, event))
     }
 
-    // MARK: The engine's part
+    // MARK: What the engine does
 
     private mutating func note(_ what: () -> String) {
         guard self.isTracing else { return }
@@ -294,7 +295,7 @@ package struct SharingWorld {
     }
 
     private mutating func take(_ event: GroupEvent) {
-        if case .tick = event {} else { self.note { "hears \(event)" } }
+        if case .tick = event {} else { self.note { "receives \(event)" } }
         for download in self.downloads where download.startedAt != nil && download.conclusion == nil {
             let observations = self.connections.filter { $0.download == download.id }.map(\.observation)
             self.machine.observe(download.id, observations, now: self.now)
@@ -302,7 +303,7 @@ package struct SharingWorld {
         var actions = self.machine.handle(event, now: self.now)
         while !actions.isEmpty {
             let action = actions.removeFirst()
-            self.note { "does \(action)" }
+            self.note { "orders \(action)" }
             switch action {
             case .fetch(let id, let order): self.open(id, order)
             case .download(let id, let action): actions += self.perform(action, id)
@@ -364,8 +365,8 @@ package struct SharingWorld {
                 self.violations.append("\(download.bytes) of \(download.length) bytes are placed")
             }
             self.later(id, .placed)
-        case .revise: self.violations.append("a download changes its mind about its only source")
-        case .replaceExisting: self.violations.append("a download replaces a file, and there is none")
+        case .revise: self.violations.append("a download revises its only source")
+        case .replaceExisting: self.violations.append("a download replaces a file that does not exist")
         case .interruptPlacing, .report: break
         case .discard: self.later(id, .discarded)
         case .conclude(let conclusion):

@@ -1,4 +1,4 @@
-/// An operator, what takes its place, and the function of `Mutant` that does either.
+/// An operator, its replacement, and the function of `Mutant` that computes either.
 struct BinaryOperation {
     let kind: Mutation.Kind
     let replacement: String
@@ -32,7 +32,7 @@ struct BinaryOperation {
         self.isAssignment = isAssignment
     }
 
-    /// The same where the right side is `nil`, which need not be of a type that can be compared.
+    /// The operation where the right side is `nil`, so that the left side need not be `Equatable`.
     var withNil: BinaryOperation? {
         switch self.function {
         case "equal": BinaryOperation(self.kind, self.replacement, "isNil")
@@ -41,7 +41,7 @@ struct BinaryOperation {
         }
     }
 
-    /// The same where the right side is `1`.
+    /// The operation where the right side is `1`.
     var withOne: BinaryOperation? {
         switch self.function {
         case "add": BinaryOperation(self.kind, self.replacement, "addOne")

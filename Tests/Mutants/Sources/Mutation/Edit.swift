@@ -1,12 +1,12 @@
-/// A change of a file's text: it adds no newline, so that every line keeps its number.
+/// A change of a file's text. It adds no newline, so that every line keeps its number.
 struct Edit: Hashable {
-    /// In the order in which they come where several are at one offset.
+    /// The kinds in the order that applies to several edits at one offset.
     enum Kind: Hashable {
-        /// Put behind an expression that ends here.
+        /// Inserted after an expression that ends here.
         case close
-        /// Put before an expression that begins here.
+        /// Inserted before an expression that begins here.
         case open
-        /// Put in the place of so many bytes.
+        /// Replaces this number of bytes.
         case replace(Int)
 
         var rank: Int {

@@ -1,12 +1,12 @@
 import SwiftSyntax
 
 extension ExprSyntax {
-    /// Whether it is a call or an assignment that could be missing; some that could not be the compiler finds.
+    /// Whether this is a call or an assignment that the code may compile without; the compiler rejects the rest.
     func canBeDropped(from item: CodeBlockItemSyntax) -> Bool {
         var expression = self
         while true {
             if let inner = expression.as(TryExprSyntax.self) {
-                // The value of `try?` on its own is one that nobody uses.
+                // The value of a `try?` statement is unused.
                 expression = inner.expression
             } else if let inner = expression.as(AwaitExprSyntax.self) {
                 expression = inner.expression
@@ -38,7 +38,7 @@ extension FunctionCallExprSyntax {
 }
 
 extension InfixOperatorExprSyntax {
-    /// Whether it may be what gives a variable its first value.
+    /// Whether the assignment may initialize a variable.
     fileprivate var isInitialization: Bool {
         if self.leftOperand.is(DiscardAssignmentExprSyntax.self) { return true }
         var node = self.parent
@@ -58,7 +58,7 @@ extension InfixOperatorExprSyntax {
 }
 
 extension CodeBlockItemSyntax {
-    /// Whether it is the only item of a body whose value it may be.
+    /// Whether this is the only item of a body, and so may be its value.
     fileprivate var isResult: Bool {
         guard let list = self.parent?.as(CodeBlockItemListSyntax.self), list.count == 1, let body = list.parent
         else { return false }
@@ -68,7 +68,7 @@ extension CodeBlockItemSyntax {
     }
 }
 
-/// Looks for a variable of a name that is declared without a value.
+/// Finds a variable of the given name that is declared without a value.
 private final class UninitializedFinder: SyntaxVisitor {
     private let name: String
     private(set) var isFound = false

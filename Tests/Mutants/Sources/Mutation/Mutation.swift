@@ -15,13 +15,13 @@ public struct Mutation: Hashable, Sendable {
         case oneDropped
         /// A `+ 1` or `- 1` applied twice.
         case oneDoubled
-        /// An offset or a count one too many.
+        /// An offset or a count increased by one.
         case oneAdded
         /// `min` for `max` and the reverse.
         case extremum
-        /// A range with its end for one without, and the reverse.
+        /// A half-open range for a closed one, and the reverse.
         case range
-        /// A condition of a `guard` taken for true.
+        /// A condition of a `guard` replaced by true.
         case guardDropped
         /// The body of an `if` that leaves the function or the loop is never entered.
         case exitDropped
@@ -33,15 +33,15 @@ public struct Mutation: Hashable, Sendable {
     /// Relative to the package.
     public let file: String
     public let line: Int
-    /// The function, initialiser or property around it, with its type.
+    /// The enclosing function, initialiser or property, with its type.
     public let function: String
     public let kind: Kind
     public let original: String
     public let replacement: String
-    /// Which of those that are otherwise alike, from 1.
+    /// Distinguishes mutations that are otherwise equal, from 1.
     public let occurrence: Int
 
-    /// What stays the same when other code changes.
+    /// Identifies the mutation while other code changes.
     public var key: String {
         [self.file, self.function, self.kind.rawValue, self.original, self.replacement, String(self.occurrence)]
             .joined(separator: "\t")

@@ -1,4 +1,4 @@
-/// A place in a file and its mutations, which one set of edits compiles in.
+/// A place in a file with its mutations, which one set of edits compiles in.
 public struct Site: Hashable {
     public var mutations: [Mutation]
     let edits: [Edit]

@@ -64,7 +64,7 @@ final class SiteFinder: SyntaxVisitor {
 
     override func visit(_ node: FunctionCallExprSyntax) -> SyntaxVisitorContinueKind {
         guard let name = node.calledExpression.as(DeclReferenceExprSyntax.self)?.baseName else { return .visitChildren }
-        // What is true of correct code stays true without being asked.
+        // An assertion always holds in correct code: a mutation of it shows nothing about the tests.
         if Self.assertions.contains(name.text) { return .skipChildren }
         let other = ["min": "max", "max": "min"][name.text]
         if let other, node.arguments.count >= 2, let first = node.arguments.first,
@@ -89,14 +89,14 @@ final class SiteFinder: SyntaxVisitor {
     }
 
     private func addOne(to value: ExprSyntax) {
-        // Another operator is mutated itself, and nothing is one more than the greatest.
+        // Operators are mutated themselves, and one more than an extreme value overflows.
         guard value.isPlain else { return }
         self.add(value, [Change(.oneAdded, "\(value.line) + 1")]) { number in
             [.open(value, "Mutant.plain(\(number), "), .close(value, ")")]
         }
     }
 
-    /// What offsets and counts are called here; the compiler rejects what is none.
+    /// The labels of offsets and counts in this code; the compiler rejects mutations of other types.
     private static let places: Set = [
         "at", "from", "to", "position", "lowerBound", "upperBound", "limit", "writesFrom", "responseEnd", "offset",
         "count", "length", "completeLength", "durableCount",
@@ -146,7 +146,7 @@ final class SiteFinder: SyntaxVisitor {
         }
     }
 
-    /// Where the operator itself is not negated already.
+    /// Negates a condition, unless its operator is mutated itself.
     private func negate(_ condition: ExprSyntax) {
         let infix = condition.as(InfixOperatorExprSyntax.self)?.operator.trimmedDescription
         if let infix, ["==", "!="].contains(infix) { return }

@@ -1,9 +1,9 @@
 extension SourceFile {
-    /// The mutated text, and the lines and columns that each site takes in it, by its index.
+    /// The mutated text, and the lines and columns of each site in it, by the site's index.
     ///
-    /// - Parameter rejected: indices of sites to be left out.
+    /// - Parameter rejected: Indices of the sites to leave out.
     public func mutated(without rejected: Set<Int>) -> (text: String, places: [Int: ClosedRange<Place>]) {
-        // Sites come in pre-order: of two expressions that begin together the first is the outer one.
+        // Sites are in pre-order: of two expressions that begin at one offset the first is the outer one.
         let edits = self.sites.indices.filter { !rejected.contains($0) }.flatMap { index in
             self.sites[index].edits.map { (site: index, edit: $0) }
         }.sorted { one, other in

@@ -2,13 +2,13 @@ import SwiftOperators
 import SwiftParser
 import SwiftSyntax
 
-/// A file and where it can be mutated.
+/// A file and its mutation sites.
 public struct SourceFile {
     public let path: String
     public let text: String
     public let sites: [Site]
 
-    /// - Parameter first: the number of the first mutation.
+    /// - Parameter first: The number of the first mutation.
     public init(path: String, text: String, first: Int) throws {
         self.path = path
         self.text = text

@@ -10,7 +10,7 @@ extension SyntaxProtocol {
         }.joined().trimmingSpaces
     }
 
-    /// Names of types and of the function or property around it.
+    /// The names of the enclosing types and the function or property.
     var enclosingFunction: String {
         var names: [String] = []
         var isFunctionFound = false
@@ -49,7 +49,7 @@ extension SyntaxProtocol {
         self.parent?.parent?.parent?.is(MemberBlockItemSyntax.self) ?? false
     }
 
-    /// Whether it is a name, a member or a call, and none of the extremes.
+    /// Whether this is a name, a member or a call, and not an extreme value.
     var isPlain: Bool {
         guard
             self.is(DeclReferenceExprSyntax.self) || self.is(MemberAccessExprSyntax.self)
@@ -59,7 +59,7 @@ extension SyntaxProtocol {
         return self.as(MemberAccessExprSyntax.self).map { $0.base != nil } ?? true
     }
 
-    /// Whether it is what a `case` is compared with.
+    /// Whether this is the pattern of a `case`.
     var isPattern: Bool {
         var node = self.parent
         while let current = node, !current.is(CodeBlockItemSyntax.self) {
@@ -71,7 +71,7 @@ extension SyntaxProtocol {
 }
 
 extension CodeBlockItemSyntax {
-    /// Whether it leaves the function or the loop.
+    /// Whether this leaves the function or the loop.
     var leaves: Bool {
         guard case .stmt(let statement) = self.item else { return false }
         return statement.is(ReturnStmtSyntax.self) || statement.is(ThrowStmtSyntax.self)

@@ -3,7 +3,7 @@ import Mutation
 
 /// Builds the mutated copy: the simulator and the tests in one, optimized.
 struct Build {
-    /// An error of the compiler in a file of the copy.
+    /// A compiler error in a file of the copy.
     struct Failure: Hashable {
         let path: String
         let place: Place
@@ -12,7 +12,7 @@ struct Build {
 
     let workspace: Workspace
 
-    /// Returns the errors; none if it built.
+    /// Returns the errors; none if the build succeeded.
     func run() throws -> [Failure] {
         let log = self.workspace.place + "/build.log"
         let command = Command(arguments: [

@@ -1,12 +1,12 @@
 import Foundation
 
-/// A program that is run for its exit status, with its output in a file.
+/// A program that runs for its exit status, with its output in a file.
 struct Command {
     var arguments: [String]
     var environment: [String: String] = [:]
-    /// After so many seconds it is killed.
+    /// Seconds after which it is killed.
     var timeout: Int?
-    /// How much address space it gets, in KiB.
+    /// Its limit of address space, in KiB.
     var memory: Int?
 
     enum Ending: Hashable {
@@ -22,7 +22,7 @@ struct Command {
         defer { try? output.close() }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        // It kills what does not end, and its children.
+        // `timeout` kills a program that does not end, and its children.
         process.arguments =
             (self.memory.map { ["bash", "-c", "ulimit -v \($0) && exec \"$@\"", "bash"] } ?? [])
             + (self.timeout.map { ["timeout", "-k", "5", String($0)] } ?? []) + self.arguments

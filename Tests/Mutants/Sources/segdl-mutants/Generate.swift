@@ -16,9 +16,10 @@ struct Generate: ParsableCommand {
         "Sources/SegmentedDownloadCore/Identity", "Sources/SegmentedDownload/Storage",
         "Sources/SegmentedDownload/Engine",
     ]
-    @Option(help: "Only so many mutations, chosen by what they are and the seed; without it all.") var sample: Int?
-    @Option(help: "What chooses the sample.") var seed: UInt64 = 1
-    @Flag(help: "Only write the copy.") var withoutBuild = false
+    @Option(help: "Compile in only this many mutations, chosen by their content and the seed. (default: all)")
+    var sample: Int?
+    @Option(help: "The seed of the sample.") var seed: UInt64 = 1
+    @Flag(help: "Write the copy without building it.") var withoutBuild = false
 
     func run() throws {
         let workspace = Workspace()
@@ -27,7 +28,7 @@ struct Generate: ParsableCommand {
         var sites = SiteSet(files: tree.files, sample: self.sample.map { (Sample(seed: self.seed), $0) })
         sites.reject(keys: Set(rows(workspace.rejected).map { $0.joined(separator: "\t") }))
         var isChanged = false
-        /// Each round finds all errors of a kind; sites are few behind which others hide.
+        /// Each round finds all errors of one kind; few sites have errors that hide others.
         let roundsMax = 20
         for round in 1...roundsMax {
             for (index, file) in tree.files.enumerated() {
@@ -43,7 +44,7 @@ struct Generate: ParsableCommand {
                 throw Problem("The mutated code does not build; see \(workspace.place)/build.log\n\(errors[0])")
             }
         }
-        // The next time they are left out at once.
+        // The next run leaves these sites out at once.
         try write(sites.rejectedKeys.sorted().map { $0 + "\n" }.joined(), to: workspace.rejected)
         let mutations = sites.mutations
         let list = mutations.map { "\($0.number)\t\($0.line)\t\($0.key)\n" }.joined()

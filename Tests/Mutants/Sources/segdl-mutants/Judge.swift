@@ -1,21 +1,21 @@
 import Foundation
 
-/// Something that may find a mutation: a program that fails where one is active.
+/// A program that may detect a mutation: it fails where one is active.
 struct Judge {
     let name: String
     let arguments: [String]
-    /// How long it takes without a mutation, in seconds.
+    /// Its time without a mutation, in seconds.
     private(set) var seconds = 0.0
-    /// The mutations it evaluates; others it cannot find.
+    /// The mutations that it evaluates; it cannot detect others.
     private(set) var seen: Set<Int> = []
-    /// How often in a row it must fail: more than once where it depends on time.
+    /// How often in a row it must fail: more than once if it depends on time.
     private let failures: Int
 
     static func all(_ workspace: Workspace, machineWorlds: Int, engineWorlds: Int) -> [Judge] {
         let simulate = workspace.programs + "/segdl-simulate"
         let tests = [workspace.programs + "/segdlPackageTests.xctest", "--testing-library", "swift-testing"]
         return [
-            // The quick ones.
+            // The fast ones.
             Judge(
                 name: "core-tests",
                 arguments: tests + ["--filter", "^SegmentedDownloadCoreTests\\.", "--skip", Self.slow]),
@@ -27,7 +27,7 @@ struct Judge {
                 arguments: [
                     simulate, "run", "--workers", "1", "--failures-max", "1", "--count", String(engineWorlds),
                 ]),
-            // The others, most with real connections and files, without those that measure memory.
+            // The slow ones, mostly with real connections and files, without the tests that measure memory.
             Judge(
                 name: "other-tests",
                 arguments: tests + [
@@ -36,7 +36,7 @@ struct Judge {
         ]
     }
 
-    /// Tests of Core that run simulated worlds of their own.
+    /// Tests of Core that run simulated worlds.
     private static let slow = "\\.(LinkTests|SharingTests|MachineWorldTests)"
 
     init(name: String, arguments: [String], failures: Int = 1) {
@@ -47,7 +47,7 @@ struct Judge {
 
     // MARK: Without a mutation
 
-    /// Learns how long it takes and what it evaluates, from an earlier run or one without a mutation.
+    /// Measures its time and the mutations that it evaluates, in an earlier run or in one without a mutation.
     mutating func learn(_ workspace: Workspace, count: Int) throws {
         let (seen, seconds) = (workspace.seen(self.name), workspace.seconds(self.name))
         let words = self.arguments.joined(separator: " ")
@@ -68,15 +68,15 @@ struct Judge {
         self.seen = Set(bytes.indices.filter { bytes[$0] != 0 })
     }
 
-    // MARK: With one
+    // MARK: With a mutation
 
-    /// In KiB: a loop without end must not take the memory of others. 6 GiB are many times what any judge maps.
+    /// In KiB. 6 GiB are many times what any judge maps; the limit stops an endless loop from exhausting the memory.
     private static let memoryMax = 6 << 20
 
-    /// Ten times what it takes without, for a mutation may make it slower without being wrong.
+    /// Ten times the time without a mutation: a mutation may slow the program without being wrong.
     private var timeout: Int { max(Int(10 * self.seconds), 30) }
 
-    /// Returns how it found the mutation, if it did.
+    /// Returns how it detected the mutation; `nil` if it did not.
     func judge(_ number: Int, output: String) throws -> String? {
         var how: String?
         for _ in 0..<self.failures {
@@ -89,7 +89,7 @@ struct Judge {
     private func judgeOnce(_ number: Int, output: String) throws -> String? {
         let command = Command(
             arguments: self.arguments,
-            // The backtrace of a trap would take longer than all the rest.
+            // The backtrace of a trap takes longer than all the rest.
             environment: ["SEGDL_MUTANT": String(number), "SWIFT_BACKTRACE": "enable=no"], timeout: self.timeout,
             memory: Self.memoryMax)
         switch try command.run(output: output) {

@@ -1,17 +1,17 @@
 import ArgumentParser
 
-/// Compares the survivors with those that are accepted.
+/// Compares the survivors with the accepted ones.
 struct Report: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the totals, and fail where a mutation survives that Tests/Mutants/survivors.tsv does not list."
+        abstract: "Print the totals, and fail if a mutation survives that Tests/Mutants/survivors.tsv does not list."
     )
 
-    @Flag(help: "Print the survivors that are not listed as lines for that file.") var asLines = false
+    @Flag(help: "Print the unlisted survivors as lines for that file.") var asLines = false
 
     func run() throws {
         let workspace = Workspace()
         let findings = Finding.all(workspace)
-        guard !findings.isEmpty else { throw Problem("Nothing is judged: run first.") }
+        guard !findings.isEmpty else { throw Problem("No mutation has been judged: use the subcommand run first.") }
         let mutations = Dictionary(uniqueKeysWithValues: Row.all(workspace).map { ($0.number, $0) })
         let listed = Dictionary(
             rows(workspace.survivors).filter { $0.count == 8 }.map { ($0[2...].joined(separator: "\t"), $0[0]) }

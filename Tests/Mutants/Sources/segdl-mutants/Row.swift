@@ -1,10 +1,10 @@
 import Foundation
 
-/// A mutation that is compiled in, as the list has it.
+/// A compiled-in mutation, as listed in the file of mutations.
 struct Row: CustomStringConvertible {
     let number: Int
     let line: Int
-    /// File, function, kind, original, replacement and occurrence, with tabs between.
+    /// File, function, kind, original, replacement and occurrence, separated by tabs.
     let key: String
 
     static func all(_ workspace: Workspace) -> [Row] {
@@ -21,7 +21,7 @@ struct Row: CustomStringConvertible {
     }
 }
 
-/// What came of a mutation.
+/// The result for a mutation.
 struct Finding {
     enum Verdict: String {
         case killed
@@ -36,7 +36,7 @@ struct Finding {
     var seconds = 0.0
     var how = ""
 
-    /// The last of each mutation.
+    /// The latest finding of each mutation.
     static func all(_ workspace: Workspace) -> [Finding] {
         var findings: [Int: Finding] = [:]
         for fields in rows(workspace.results) {

@@ -3,19 +3,19 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Judges each mutation: tests first, then worlds.
+/// Judges each mutation, with the fast judges first.
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run tests and simulated worlds with each mutation, until one finds it.",
-        discussion: "What is judged already is not judged again, unless other code was generated since.")
+        discussion: "Mutations with a finding are skipped, unless other code was generated since.")
 
-    @Option(help: "Mutations at once.") var workers = 2
-    @Option(help: "Worlds of the state machines.") var machineWorlds = 20_000
-    @Option(help: "Worlds of the whole engine.") var engineWorlds = 2000
-    @Option(help: "Only these mutations, by number.") var only: [Int] = []
-    @Option(help: "Only those whose file, function or text contains this.") var matching: String?
-    @Option(name: .customLong("run-sample"), help: "Only so many of them, chosen as by generate.") var sample: Int?
-    @Option(help: "Stop after so many minutes.") var minutesMax: Int?
+    @Option(help: "Mutations judged at once.") var workers = 2
+    @Option(help: "Number of state-machine worlds.") var machineWorlds = 20_000
+    @Option(help: "Number of worlds of the whole engine.") var engineWorlds = 2000
+    @Option(help: "Judge only these mutations, by number.") var only: [Int] = []
+    @Option(help: "Judge only mutations whose file, function or text contains this.") var matching: String?
+    @Option(name: .customLong("run-sample"), help: "Judge only this many, chosen as by generate.") var sample: Int?
+    @Option(help: "Stop after this many minutes.") var minutesMax: Int?
 
     func run() throws {
         let workspace = Workspace()
@@ -44,7 +44,7 @@ struct Run: ParsableCommand {
     }
 }
 
-/// What all workers share.
+/// The state that all workers share.
 private final class Court: Sendable {
     private let workspace: Workspace
     private let judges: [Judge]

@@ -1,14 +1,14 @@
-/// A choice of mutations that depends on nothing but themselves: other code may change, and it stays the same.
+/// A choice of mutations that depends only on their content and the seed, so that it is stable when other code changes.
 struct Sample {
     let seed: UInt64
 
-    /// In the order of a hash of what they are.
+    /// Sorts by a hash of the keys.
     func order<Element>(_ elements: [Element], by key: (Element) -> String) -> [Element] {
         elements.enumerated().map { (hash: self.hash(key($1)), offset: $0, element: $1) }
             .sorted { ($0.hash, $0.offset) < ($1.hash, $1.offset) }.map(\.element)
     }
 
-    /// FNV-1a, and a finish of SplitMix64, for neighbours to be far apart.
+    /// FNV-1a, finished as SplitMix64, so that similar keys get distant values.
     private func hash(_ key: String) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325 ^ self.seed
         for byte in key.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

@@ -1,17 +1,17 @@
 import ArgumentParser
 
-/// Changes the production code in very many small ways, and has the tests and the simulated worlds find each.
+/// Makes many small changes to the production code, and checks that tests or simulated worlds detect each.
 @main
 struct SegdlMutants: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-mutants",
-        abstract: "Tests the tests: compiles many mutations of the code into one program and judges each.",
+        abstract: "Test the tests: compile many mutations of the code into one program and judge each.",
         subcommands: [All.self, Generate.self, Run.self, Report.self], defaultSubcommand: All.self)
 }
 
-/// The three in a row.
+/// The three subcommands in sequence.
 struct All: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Generate, run and report.")
+    static let configuration = CommandConfiguration(abstract: "Generate, run and report in sequence.")
 
     @OptionGroup var generating: Generate
     @OptionGroup var running: Run

@@ -1,6 +1,6 @@
 import Mutation
 
-/// Which sites are compiled in: all that compile, or a sample of them.
+/// The sites to compile in: all that compile, or a sample of them.
 struct SiteSet {
     private let files: [SourceFile]
     private let sample: (choice: Sample, count: Int)?
@@ -22,7 +22,7 @@ struct SiteSet {
         Set(zip(self.files, self.rejected).flatMap { file, sites in sites.map { file.sites[$0].mutations[0].key } })
     }
 
-    /// Leaves out what was rejected before.
+    /// Rejects the sites that earlier builds rejected.
     mutating func reject(keys: Set<String>) {
         for (index, file) in self.files.enumerated() {
             self.rejected[index].formUnion(
@@ -37,7 +37,7 @@ struct SiteSet {
 
     var rejectedCount: Int { self.rejected.map(\.count).reduce(0, +) }
 
-    /// What is compiled in.
+    /// The mutations that are compiled in.
     var mutations: [Mutation] {
         let all = zip(self.files, self.rejected).flatMap { file, rejected in
             file.sites.indices.filter { !rejected.contains($0) }.flatMap { file.sites[$0].mutations }
@@ -56,9 +56,10 @@ struct SiteSet {
             })
     }
 
-    /// Leaves out the sites at errors. The innermost at first; where that did not help all of the line, then of the function.
+    /// Rejects the sites at errors: first the innermost site; if the error persists, all of the line, then of the
+    /// function.
     ///
-    /// Returns how many it left out.
+    /// Returns the number of rejected sites.
     mutating func reject(_ errors: [Build.Failure], in tree: Tree) -> Int {
         let before = self.rejectedCount
         var (fresh, added): (Set<String>, [(Int, Set<Int>)]) = ([], [])

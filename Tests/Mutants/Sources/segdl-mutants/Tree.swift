@@ -6,7 +6,7 @@ struct Tree {
     /// All files that the build needs.
     private static let folders = ["Package.swift", "Sources", "Tests", "Fixtures", "Benchmarks"]
     private static let modules = ["Sources/SegmentedDownloadCore", "Sources/SegmentedDownload"]
-    /// What neither the judges nor their tests need, and what would call a warning in mutated code an error.
+    /// Excludes targets that no judge needs, and stops warnings in mutated code from being errors.
     private static let manifestEnd = """
 
         // From here on: written by segdl-mutants.
@@ -28,7 +28,7 @@ struct Tree {
     private let paths: [String]
     private(set) var files: [SourceFile] = []
 
-    /// - Parameter folders: the mutations are of these only.
+    /// - Parameter folders: The folders or files to mutate.
     init(workspace: Workspace, mutating folders: [String]) throws {
         self.workspace = workspace
         let listing = workspace.place + "/files"
@@ -49,7 +49,7 @@ struct Tree {
         }
     }
 
-    /// Copies what is not mutated and deletes what is no more.
+    /// Copies the files that are not mutated, and deletes files that no longer exist.
     func copy() throws {
         let mutated = Set(self.files.map(\.path))
         let manager = FileManager.default

@@ -40,7 +40,7 @@ struct SourceFileTests {
                 """)
     }
 
-    @Test("A mutation is described by what it changes, and where")
+    @Test("A mutation is described by its change and its place")
     func description() throws {
         let file = try SourceFile(
             path: "a.swift", text: "extension Plan {\n  var end: Int {\n    a -\n 1 }\n}", first: 7)
@@ -50,7 +50,7 @@ struct SourceFileTests {
         #expect(file.mutations.allSatisfy { $0.original == "a - 1" && $0.function == "Plan.end" && $0.line == 3 })
     }
 
-    @Test("A rejected site is left as it was, and the others keep their numbers")
+    @Test("A rejected site is unchanged, and the others keep their numbers")
     func rejected() throws {
         let file = try SourceFile(path: "a.swift", text: "let x = a < b && c", first: 1)
         let (text, places) = file.mutated(without: [0])
@@ -58,7 +58,7 @@ struct SourceFileTests {
         #expect(places == [1: Place(line: 1, column: 9)...Place(line: 1, column: 30)])
     }
 
-    @Test("An assignment that gives a constant its value stays")
+    @Test("An assignment that initializes a constant is not mutated")
     func initialization() throws {
         let text = "func f() { let x: Int; if a { x = 1 } else { x = 2 } }"
         #expect(try self.mutated(text) == text.replacing("if a", with: "if Mutant.condition(1, a)"))
