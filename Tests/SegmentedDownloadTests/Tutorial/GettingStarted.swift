@@ -3,7 +3,7 @@
 // begin
 import SegmentedDownload
 
-/// Fetches a file, and goes on with it if an earlier run was interrupted.
+/// Downloads a file, or resumes it if an earlier run was interrupted.
 func fetch(_ url: String, to path: String) async throws -> DownloadResult {
     let request = DownloadRequest(try SourceURL(url), to: .file(path))
     return try await withDownloadClient { client in
