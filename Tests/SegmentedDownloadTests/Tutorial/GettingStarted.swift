@@ -23,7 +23,7 @@ func describe(_ url: String) async throws -> String {
 
 // begin
 func carefulRequest(for url: String, in directory: String) throws -> DownloadRequest {
-    // The server names the file; it stays in the directory whatever name that is.
+    // The server names the file. Any name stays in the directory.
     var request = DownloadRequest(try SourceURL(url), to: .directory(directory))
     request.segments = .exactly(8)
     request.ifExists = .overwrite
@@ -59,7 +59,7 @@ func configuration() throws -> DownloadConfiguration {
     configuration.connectTimeout = .seconds(5)
     configuration.schemes = ["https"]
     configuration.proxies = try ProxyPolicy(environment: ["https_proxy": "http://proxy.example.org:3128"])
-    // How many connections paid is remembered, so that the next run begins with as many.
+    // Stores the number of connections that was useful, for the next run.
     configuration.memory = .standard
     return configuration
 }
