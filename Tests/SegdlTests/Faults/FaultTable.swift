@@ -30,11 +30,11 @@ enum FaultTable {
             "",
             "## Overview",
             "",
-            "Each row is one file in `Fixtures/Faults`; `scripts/faults-table` makes this page from them. `FaultMatrixTests`",
-            "runs each with the real command on real sockets and a real disk, and checks the exit status, the message, the",
-            "number of requests and every file that remains. The column Exit lists the exit statuses of the runs, in order.",
-            "The column Others describes what was observed with aria2 1.36, axel 2.17, wget2 1.99, lftp 4.9, hf\\_transfer",
-            "0.1.9, curl 7.88 and wget 1.21.",
+            "Each row is one file in `Fixtures/Faults`; `scripts/faults-table` makes this page from them.",
+            "`FaultMatrixTests` runs each with the real command on real sockets and a real disk, and checks the",
+            "exit status, the message, the number of requests and every file that remains. The column Exit lists",
+            "the exit statuses of the runs, in order. The column Others describes what was observed with",
+            "aria2 1.36, axel 2.17, wget2 1.99, lftp 4.9, hf\\_transfer 0.1.9, curl 7.88 and wget 1.21.",
             "",
         ]
         for (letter, title) in Self.sections {
