@@ -5,7 +5,7 @@ enum FaultTable {
     static let file = FaultCase.directory
         .appendingPathComponent("../../Sources/SegmentedDownload/SegmentedDownload.docc/Faults.md").standardizedFileURL
 
-    /// A row nobody plays yet.
+    /// A row without a case.
     struct Deferred: Decodable {
         var fault: String
         var reason: String
@@ -17,29 +17,29 @@ enum FaultTable {
     }
 
     private static let sections = [
-        ("A", "Servers lie about ranges and lengths"), ("B", "Content changes"), ("C", "Connections break"),
+        ("A", "Wrong ranges and lengths"), ("B", "Content changes"), ("C", "Connections break"),
         ("D", "Status codes"), ("E", "Redirects"), ("F", "Codings"), ("G", "TLS"), ("H", "Disks and file systems"),
-        ("I", "Processes"), ("J", "Input"),
+        ("I", "Processes"), ("J", "Input"), ("L", "Identity"),
     ]
 
     static func page() throws -> String {
         var lines = [
-            "# What the world does to a download",
+            "# Faults and their outcomes",
             "",
-            "Every fault that is played against the command in the tests, and what comes of it.",
+            "Every fault that the tests cause, and how segdl handles it.",
             "",
             "## Overview",
             "",
-            "Each line is one file in `Fixtures/Faults`, and this page is made from them by `scripts/faults-table`.",
-            "`FaultMatrixTests` plays them with the real command on real sockets and a real disk, and looks at the exit status,",
-            "the message, the number of requests and every file that is left. The exit statuses are those of the runs, in order;",
-            "what other programs do was seen with aria2 1.36, axel 2.17, wget2 1.99, lftp 4.9, hf\\_transfer 0.1.9, curl 7.88 and",
-            "wget 1.21.",
+            "Each row is one file in `Fixtures/Faults`; `scripts/faults-table` makes this page from them.",
+            "`FaultMatrixTests` runs each with the real command on real sockets and a real disk, and checks the",
+            "exit status, the message, the number of requests and every file that remains. The column Exit lists",
+            "the exit statuses of the runs, in order. The column Others describes what was observed with",
+            "aria2 1.36, axel 2.17, wget2 1.99, lftp 4.9, hf\\_transfer 0.1.9, curl 7.88 and wget 1.21.",
             "",
         ]
         for (letter, title) in Self.sections {
             lines += ["### \(title)", ""]
-            lines += ["| | What happens | Others | segdl | Exit | Case |", "|---|---|---|---|---|---|"]
+            lines += ["| | Fault | Others | segdl | Exit | Case |", "|---|---|---|---|---|---|"]
             var row = ""
             for fault in FaultCase.all where fault.row.hasPrefix(letter) {
                 let cells = [
@@ -55,7 +55,7 @@ enum FaultTable {
             }
             lines.append("")
         }
-        lines += ["### Not played here", "", "| | What happens | Why |", "|---|---|---|"]
+        lines += ["### Not in the matrix", "", "| | Fault | Reason |", "|---|---|---|"]
         for (row, entry) in try Self.deferred().sorted(by: { $0.key < $1.key }) {
             lines.append("| \(row) | \(Self.escaped(entry.fault)) | \(Self.escaped(entry.reason)) |")
         }

@@ -3,7 +3,7 @@
 // begin
 import SegmentedDownload
 
-/// Fetches a file, and goes on with it if an earlier run was interrupted.
+/// Downloads a file, or resumes it if an earlier run was interrupted.
 func fetch(_ url: String, to path: String) async throws -> DownloadResult {
     let request = DownloadRequest(try SourceURL(url), to: .file(path))
     return try await withDownloadClient { client in
@@ -23,7 +23,7 @@ func describe(_ url: String) async throws -> String {
 
 // begin
 func carefulRequest(for url: String, in directory: String) throws -> DownloadRequest {
-    // The server names the file; it stays in the directory whatever name that is.
+    // The server names the file. Any name stays in the directory.
     var request = DownloadRequest(try SourceURL(url), to: .directory(directory))
     request.segments = .exactly(8)
     request.ifExists = .overwrite
@@ -46,7 +46,7 @@ func fetchOrExplain(_ request: DownloadRequest) async throws -> String {
         case .space: return "no room: \(error.message)"
         case .exists: return "something is in the way: \(error.message)"
         case .changed: return "the server has another file by now: \(error.message)"
-        case _ where error.isResumable: return "not yet: \(error.message). The same request goes on"
+        case _ where error.isResumable: return "not yet: \(error.message). The same request resumes it"
         default: return "not at all: \(error.message). \(error.hint ?? "")"
         }
     }
@@ -59,7 +59,7 @@ func configuration() throws -> DownloadConfiguration {
     configuration.connectTimeout = .seconds(5)
     configuration.schemes = ["https"]
     configuration.proxies = try ProxyPolicy(environment: ["https_proxy": "http://proxy.example.org:3128"])
-    // How many connections paid is remembered, so that the next run begins with as many.
+    // Stores the number of connections that was useful, for the next run.
     configuration.memory = .standard
     return configuration
 }

@@ -25,7 +25,7 @@ func fetchAll(_ urls: [String], into directory: String) async throws -> (summary
 func failures(in group: DownloadGroup) async -> [String] {
     var lines: [String] = []
     for download in group.downloads(.failed) {
-        // Of a download that rests this is what it ended with.
+        // For a download that has ended, this returns how it ended.
         if case .failed(let error, _) = await download.rest() { lines.append("\(download.path): \(error.message)") }
     }
     return lines

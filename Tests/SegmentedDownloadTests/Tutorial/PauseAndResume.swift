@@ -4,7 +4,7 @@
 import Foundation
 import SegmentedDownload
 
-/// Fetches a file up to a part of it, and returns what can be gone on with; nothing if it was complete before.
+/// Downloads a fraction of a file and returns a state to resume from; nil if the file was already complete.
 func fetch(_ part: Double, of request: DownloadRequest) async throws -> ResumeState? {
     try await withDownloadClient { client in
         try await client.withGroup { group in

@@ -38,7 +38,7 @@ func fetchAll(_ requests: [DownloadRequest], telling tell: (String) -> Void) asy
                 switch event {
                 case .download(let download, .completed(let result)): tell("\(download.id): \(result.bytes) bytes")
                 case .download(let download, .failed(let error, _)): tell("\(download.id): \(error.message)")
-                // The first file may have ended before the second was added: that was not the end.
+                // The first file may be complete before the second is added, so this may come twice.
                 case .allCompleted(let summary) where summary.completed + summary.failed == requests.count:
                     return summary
                 default: break
@@ -51,7 +51,7 @@ func fetchAll(_ requests: [DownloadRequest], telling tell: (String) -> Void) asy
 // end
 
 // begin
-/// What a list in a window shows, as often as it is drawn.
+/// The rows of a list in a window, each time it is drawn.
 func rows(of group: DownloadGroup) -> [String] {
     group.downloads.map { download in
         let progress = download.snapshot
