@@ -32,7 +32,7 @@ public enum Credentials: Hashable, Sendable, CustomStringConvertible {
     /// Checks that the credentials can be sent in a field.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if they cannot.
-    func validate() throws(DownloadError) {
+    package func validate() throws(DownloadError) {
         switch self {
         case .basic(let user, _):
             guard !user.contains(":") else {

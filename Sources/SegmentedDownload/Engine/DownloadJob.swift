@@ -550,10 +550,18 @@ final class DownloadJob: Sendable {
             replaces: self.request.ifExists == .overwrite || self.replacesExisting, alternative: self.alternative,
             keepsRemoteTime: self.request.keepsRemoteTime)
         finisher.replaceable = replaceable
-        let result =
-            self.output == nil
-            ? try await finisher.finish(length: length, unless: flag)
-            : try await finisher.handOn(length: length, unless: flag)
+        let result: Finisher.Result
+        do {
+            result =
+                self.output == nil
+                ? try await finisher.finish(length: length, unless: flag)
+                : try await finisher.handOn(length: length, unless: flag)
+        } catch {
+            // The file is in place, and a step after that failed. The next attempt finds it, and must not replace it by
+            // the same bytes.
+            if part.isPlaced { self.shared.withLock { $0.replacesExisting = false } }
+            throw error
+        }
         self.shared.withLock { shared in
             shared.finished = result
             if let paths = result.paths { shared.paths = paths }

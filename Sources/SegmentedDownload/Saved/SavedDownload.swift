@@ -24,6 +24,8 @@ public struct SavedDownload: Hashable, Sendable {
     public let userInfo: [String: String]
     /// How the file was fetched, its digests included.
     public let options: DownloadOptions
+    /// Whether the manifest stores options besides digests and priority. Those of earlier versions do not.
+    package let hasOptions: Bool
 
     /// Reads the manifest of a destination.
     ///
@@ -75,6 +77,7 @@ public struct SavedDownload: Hashable, Sendable {
         self.id = manifest.header.label.id.map { Download.ID(rawValue: $0) }
         self.userInfo = manifest.header.label.userInfo
         self.options = DownloadOptions(manifest)
+        self.hasOptions = manifest.header.label.options != nil
     }
 
     /// The destinations in a directory that have a manifest, sorted by name.

@@ -29,6 +29,8 @@ package final class PartialFile: Sendable {
         /// Whether there is a manifest. A stream of unknown length cannot be resumed and an empty file need not be, so
         /// they have none; nor has a part that has become the destination.
         var isRecorded: Bool
+        /// Whether the part was renamed to the destination.
+        var isPlaced = false
         /// When bytes and claims are made durable.
         var syncPolicy = SyncPolicy.checkpoint
         /// The reader that takes the bytes in order; `nil` if there is none.
@@ -451,8 +453,14 @@ package final class PartialFile: Sendable {
 
     /// Marks the part as renamed to the destination. No manifest is created after that, even if a later step fails.
     func markPlaced() {
-        self.journal.withLock { $0.isRecorded = $0.isRecorded && $0.file != nil }
+        self.journal.withLock {
+            $0.isRecorded = $0.isRecorded && $0.file != nil
+            $0.isPlaced = true
+        }
     }
+
+    /// Whether the part was renamed to the destination.
+    var isPlaced: Bool { self.journal.withLock { $0.isPlaced } }
 
     /// The claims in order, with adjacent ones joined.
     package var settledClaims: [Claim] {

@@ -61,7 +61,7 @@ enum CompatibilityOptions {
         // curl
         "-L": .given, "--location": .given, "-f": .given, "--fail": .given, "--fail-early": .given,
         "-S": .given, "--show-error": .given, "-J": .given, "--remote-header-name": .given, "-Z": .given,
-        "--parallel": .given, "--create-dirs": .given, "--retry-all-errors": .given, "--retry-connrefused": .given,
+        "--parallel": .given, "--retry-all-errors": .given, "--retry-connrefused": .given,
         "--tlsv1.2": .given, "--http1.1": .given, "--globon": .given, "-N": .given, "--no-buffer": .given,
         "--remove-on-error": .written("What was fetched of a file that fails is kept, to go on with"),
         "-C": .givenAs("-"), "--continue-at": .givenAs("-"),

@@ -6,26 +6,30 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// What is to be said every time: long names of options, one a line, as `name = value`, or alone for flags; `#` begins a comment.
+/// The configuration file: long names of options, one on a line, as `name = value`, or alone for flags. `#` begins a comment.
 ///
-/// Behind a line `[host example.com]` it is said of the files of that host only, see ``HostSection``.
-struct ConfigurationFile: Hashable {
-    /// What is wrong with it.
+/// The lines below `[host example.com]` apply to files from that host, see ``HostSection``.
+struct ConfigurationFile {
+    /// Why it cannot be used.
     struct Problem: Error, Hashable {
         var code = ExitCode.usage
         let message: String
-        var hint = "Put it right, or say --no-config"
+        var hint = "Correct it, or use --no-config"
     }
 
-    /// What holds for all files.
+    /// The options of the run.
     private(set) var settings: [Setting] = []
-    /// In their order.
+    /// The options of files that hold for all hosts.
+    private(set) var edits: [FileEdit] = []
+    /// The sections in their order.
     private(set) var sections: [HostSection] = []
+    /// The first line that holds a secret.
+    private var secretLine: Int?
 
-    /// The one that the environment names; absent where there is none.
+    /// The file that the environment names; nil if there is none.
     ///
-    /// - Throws: ``Problem``: where it holds secrets, `exists` if another user owns it or can write to it, and `policy` if others than
-    ///   its owner may read it.
+    /// - Throws: ``Problem``. If the file holds secrets: `exists` if another user owns it or can write to it, and `policy` if another
+    ///   user can read it.
     init?(_ environment: (String) -> String?) throws(Problem) {
         guard let path = Self.path(environment) else { return nil }
         var facts = stat()
@@ -37,18 +41,18 @@ struct ConfigurationFile: Hashable {
             throw Problem(message: error.message)
         }
         try self.init(String(decoding: file.bytes, as: UTF8.self), path: path)
-        guard let secret = self.all.first(where: \.isSecret) else { return }
+        guard let secretLine else { return }
         do throws(DownloadError) {
             try file.requireTrustworthy(as: path.shellWord)
         } catch {
             throw Problem(
-                code: .exists, message: "\(error.message); it holds secrets (line \(secret.line))",
+                code: .exists, message: "\(error.message); it holds secrets (line \(secretLine))",
                 hint: error.hint ?? "")
         }
         guard file.isShared else { return }
         throw Problem(
             code: .policy,
-            message: "\(path.shown) holds secrets (line \(secret.line)), and others than its owner may read it",
+            message: "\(path.shown) holds secrets (line \(secretLine)), and other users can read it",
             hint: "chmod 600 \(path.shellWord)")
     }
 
@@ -67,9 +71,7 @@ struct ConfigurationFile: Hashable {
         }
     }
 
-    private var all: [Setting] { self.settings + self.sections.flatMap(\.settings) }
-
-    /// `$XDG_CONFIG_HOME/segdl/config`, as the XDG Base Directory Specification has it.
+    /// `$XDG_CONFIG_HOME/segdl/config` (XDG Base Directory Specification).
     private static func path(_ environment: (String) -> String?) -> String? {
         if let base = environment("XDG_CONFIG_HOME"), base.hasPrefix("/") { return "\(base)/segdl/config" }
         return environment("HOME").flatMap { $0.isEmpty ? nil : "\($0)/.config/segdl/config" }
@@ -90,13 +92,32 @@ struct ConfigurationFile: Hashable {
             name.utf8.allSatisfy({ (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D })
         else { throw Problem(message: "the long name of an option was expected") }
         let value = parts.count > 1 ? parts[1] : nil
-        guard !self.sections.isEmpty else {
-            return self.settings.append(Setting(line: number, name: name, value: .init(value, isFlag: nil)))
+        guard let (option, edit) = FileOption.edit(name, value), self.sections.isEmpty || option.scope == .anywhere
+        else {
+            guard self.sections.isEmpty else { throw Problem(message: HostSection.refusal(of: name)) }
+            let setting = Setting(name: name, value: Setting.Value(value, isFlag: nil))
+            if setting.isSecret { self.secretLine = self.secretLine ?? number }
+            return self.settings.append(setting)
         }
-        guard let option = HostOption(rawValue: name) else { throw Problem(message: HostOption.refusal(of: name)) }
-        if let expected = option.expectation(unmetBy: value) { throw Problem(message: "\(name) is \(expected)") }
-        let setting = Setting(line: number, name: name, value: .init(value, isFlag: option.isFlag))
-        self.sections[self.sections.count - 1].settings.append(setting)
+        guard let edit, self.sections.isEmpty || Self.isAccepted(edit) else {
+            throw Problem(message: "\(name) is \(option.expectation)")
+        }
+        if option.isSecret(edit.text) { self.secretLine = self.secretLine ?? number }
+        if self.sections.isEmpty {
+            self.edits.append(edit)
+        } else {
+            self.sections[self.sections.count - 1].edits.append(edit)
+        }
+    }
+
+    /// Whether a request with this option alone would be accepted, and needs nothing from outside the file.
+    private static func isAccepted(_ edit: FileEdit) -> Bool {
+        // A file of cookies would be for all hosts.
+        if edit.option.name == "cookie", !edit.text.contains("=") { return false }
+        guard let source = try? SourceURL("http://localhost/") else { return false }
+        var draft = RequestDraft(request: DownloadRequest(source))
+        edit.action(&draft)
+        return (try? draft.request.validate()) != nil
     }
 
     private static func trimmed(_ text: some StringProtocol) -> String {
@@ -106,13 +127,13 @@ struct ConfigurationFile: Hashable {
     }
 }
 
-/// A line of the configuration file: an option by its long name.
+/// An option of the run, by its long name.
 struct Setting: Hashable {
     enum Value: Hashable {
         case flag(Bool)
         case text(String)
 
-        /// - Parameter isFlag: nil where that is not known; then `true` and `false` are a flag's.
+        /// - Parameter isFlag: Nil if that is unknown. Then `true` and `false` are a flag's.
         init(_ text: String?, isFlag: Bool?) {
             switch text {
             case nil: self = .flag(true)
@@ -123,11 +144,10 @@ struct Setting: Hashable {
         }
     }
 
-    let line: Int
     let name: String
     let value: Value
 
-    /// What the command line would say.
+    /// The arguments that set it.
     var arguments: [String] {
         switch self.value {
         case .flag(true): ["--\(self.name)"]
@@ -136,29 +156,12 @@ struct Setting: Hashable {
         }
     }
 
-    private var text: String {
-        if case .text(let text) = self.value { text } else { "" }
-    }
-
-    /// What it is about, where saying that again is not enough to replace it: a field by its name, who the user is, a flag.
-    var topic: String? {
-        switch self.name {
-        case "header": String(self.text.prefix { $0 != ":" }).lowercased()
-        case "user-agent", "referer", "cookie": self.name
-        case "user", "http-user", "password", "http-password", "http-passwd", "oauth2-bearer": "authorization"
-        default: if case .flag = self.value { self.name } else { nil }
-        }
-    }
-
-    /// Whether its value is nobody else's business.
+    /// Whether its value is secret.
     var isSecret: Bool {
-        switch self.name {
-        case "user", "http-user", "proxy-user": self.text.contains(":")
-        case "password", "http-password", "http-passwd", "oauth2-bearer": true
-        case "proxy", "all-proxy": self.text.contains("@")
-        // Without one it is the name of a file.
-        case "cookie": self.text.contains("=")
-        case "header": ["auth", "cookie", "key", "secret", "token"].contains { self.topic?.contains($0) == true }
+        guard case .text(let text) = self.value else { return false }
+        return switch self.name {
+        case "proxy-user": text.contains(":")
+        case "proxy", "all-proxy": text.contains("@")
         default: false
         }
     }

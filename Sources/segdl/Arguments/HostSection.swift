@@ -1,9 +1,11 @@
-/// What the configuration file says of the files of some hosts.
-struct HostSection: Hashable {
-    /// Where it begins.
+import SegmentedDownload
+
+/// The options of the configuration file for files from some hosts.
+struct HostSection {
+    /// The line of its heading.
     let line: Int
     let hosts: [HostPattern]
-    var settings: [Setting] = []
+    var edits: [FileEdit] = []
 
     /// Reads `[host NAME…]`.
     init?(heading: String, line: Int) {
@@ -15,29 +17,38 @@ struct HostSection: Hashable {
         self.hosts = hosts
     }
 
-    /// How exactly it names a host: of several sections about one the greatest has the last word. Absent where it is not about it.
+    /// How exactly the section names a host. Of several sections for one host, the greatest takes precedence. Nil if it does not apply.
     func rank(for host: String) -> Int? {
         self.hosts.compactMap { $0.matches(host) ? $0.rank : nil }.max()
     }
 
-    /// What its lines have wrong together.
+    /// Why its lines contradict each other; nil if they do not. A missing password is an error: one that is entered at the terminal
+    /// would be sent to every host that has a user of that name.
     var problem: String? {
-        let names = Set(self.settings.map(\.name))
-        let hasPassword = !names.isDisjoint(with: ["password", "http-password", "http-passwd"])
-        let hasWhole = self.settings.contains { ["user", "http-user"].contains($0.name) && $0.isSecret }
-        let hasUser = !names.isDisjoint(with: ["user", "http-user"])
-        if hasUser, names.contains("oauth2-bearer") {
-            return "user and oauth2-bearer are two ways to say who you are: give one"
+        guard let source = try? SourceURL("http://localhost/") else { return nil }
+        var draft = RequestDraft(request: DownloadRequest(source))
+        do throws(DownloadError) {
+            try draft.apply(self.edits)
+            return nil
+        } catch {
+            return error.message
         }
-        // Asked for at the terminal, one would be taken for every host that has a user of that name.
-        if hasUser || hasPassword, hasWhole == hasPassword || !hasUser {
-            return "write user = NAME:PASSWORD, or user = NAME and password = PASSWORD"
-        }
-        return nil
+    }
+
+    /// Why an option cannot stand in a section, and what to write instead.
+    static func refusal(of name: String) -> String {
+        let hint =
+            switch name {
+            case "limit-rate", "max-overall-download-limit": "write limit-rate-per-file"
+            case "checksum", "id", "mirror", "out", "output": "it applies to one file"
+            default: "it applies to the whole run, and stands above the first section, or is unknown"
+            }
+        let names = FileOption.all.filter { $0.scope == .anywhere }.flatMap(\.names).sorted().joined(separator: ", ")
+        return "\(name) cannot stand in a [host] section: \(hint). Options for a host: \(names)"
     }
 }
 
-/// Which hosts are meant: one by its name or address, or with `*.` before it those below a domain.
+/// A host by its name or address, or with `*.` before it all hosts below a domain.
 struct HostPattern: Hashable {
     private let name: String
     private let isDomain: Bool
@@ -47,7 +58,7 @@ struct HostPattern: Hashable {
         self.isDomain = name.hasPrefix("*.")
         if self.isDomain { name.removeFirst(2) }
         if name.hasPrefix("["), name.hasSuffix("]"), name.contains(":") { name = String(name.dropFirst().dropLast()) }
-        // A port is none of it: two colons or more are an IPv6 address.
+        // Two colons or more are an IPv6 address; one would begin a port.
         let colons = name.count { $0 == ":" }
         let allowed = colons > 0 ? "0123456789abcdef:." : "0123456789abcdefghijklmnopqrstuvwxyz-._"
         guard !name.isEmpty, !name.hasPrefix("."), colons != 1, colons == 0 || !self.isDomain,
@@ -62,6 +73,6 @@ struct HostPattern: Hashable {
         return self.isDomain ? host.hasSuffix(".\(self.name)") : host == self.name
     }
 
-    /// Greater for whatever is meant more exactly.
+    /// Greater for a pattern that is more exact.
     var rank: Int { self.isDomain ? self.name.utf8.count : .max }
 }

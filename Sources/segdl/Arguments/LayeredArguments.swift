@@ -1,81 +1,112 @@
-/// The arguments of a run: what the configuration file says of all files, of those of a host, and the command line, which has the last word.
-struct LayeredArguments: Hashable {
-    /// The subcommand, if one is named.
-    private let command: [String]
-    private let settings: [Setting]
-    private let sections: [HostSection]
-    private let line: [String]
+import ArgumentParser
+import SegmentedDownload
 
-    /// Those of `resume` and `verify`, which know where their files are.
-    private static let placing: Set<String> = [
-        "output", "out", "dir", "name-template", "continue", "if-exists", "no-glob", "globoff", "no-create-dirs",
-        "input-file", "metalink-file", "input-metalink", "json-path", "url-key", "name-key", "base-url",
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The arguments of a run, and the layers below the command line.
+struct LayeredArguments {
+    /// The command, then the run's settings from the configuration file and the environment, then the command line.
+    let arguments: [String]
+    /// The options of files in the configuration file and the environment.
+    let layers: OptionLayers
+
+    /// Run settings that say which files are fetched. `resume` and `verify` do not have them.
+    private static let listing: Set<String> = [
+        "no-glob", "globoff", "input-file", "metalink-file", "input-metalink", "json-path", "url-key", "name-key",
+        "base-url",
     ]
 
-    /// - Parameter arguments: as they were typed.
-    init(_ arguments: [String], environment: (String) -> String?) throws(ConfigurationFile.Problem) {
-        let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
-        let isRefused = arguments[..<end].contains("--no-config")
-        let rest = arguments[..<end].filter { $0 != "--no-config" } + arguments[end...]
-        let command = arguments.first.flatMap { SegdlCommand.subcommandNames.contains($0) ? $0 : nil }
-        let isRead = !isRefused && command.map { ["get", "resume", "verify"].contains($0) } ?? true
-        self.init(
-            isRead ? try ConfigurationFile(environment) : nil, command: command,
-            line: command == nil ? Array(rest) : Array(rest.dropFirst()))
+    /// - Parameter line: The arguments as they were typed.
+    init(_ line: [String], environment: [String: String]) throws(ConfigurationFile.Problem) {
+        let end = line.firstIndex(of: "--") ?? line.endIndex
+        let isRefused = line[..<end].contains("--no-config")
+        let rest = line[..<end].filter { $0 != "--no-config" } + line[end...]
+        let command = line.first.flatMap { SegdlCommand.subcommandNames.contains($0) ? $0 : nil }
+        let isFetching = command.map { ["get", "resume", "verify"].contains($0) } ?? true
+        try self.init(
+            isFetching && !isRefused ? ConfigurationFile { environment[$0] } : nil, command: command,
+            environment: isFetching ? environment : [:], line: command == nil ? Array(rest) : Array(rest.dropFirst()))
     }
 
-    init(_ file: ConfigurationFile?, command: String?, line: [String]) {
-        self.command = command.map { [$0] } ?? []
-        self.line = line
-        let isPlaced = command == nil || command == "get"
-        let isKept = { (setting: Setting) in isPlaced || !Self.placing.contains(setting.name) }
-        self.settings = (file?.settings ?? []).filter(isKept)
-        self.sections = (file?.sections ?? []).map { section in
-            var section = section
-            section.settings.removeAll { !isKept($0) }
-            return section
+    init(
+        _ file: ConfigurationFile?, command: String?, environment: [String: String] = [:], line: [String]
+    ) throws(ConfigurationFile.Problem) {
+        let variables = try EnvironmentSettings(environment)
+        let layers = OptionLayers(
+            settings: file?.edits ?? [], sections: file?.sections ?? [], environment: variables.edits)
+        let isPlacing = command == nil || command == "get"
+        self.layers = isPlacing ? layers : layers.withoutPlacement
+        let settings = ((file?.settings ?? []) + variables.settings).filter {
+            isPlacing || !Self.listing.contains($0.name)
         }
+        self.arguments = (command.map { [$0] } ?? []) + settings.flatMap(\.arguments) + line
     }
+}
 
-    /// Those for all files.
-    var arguments: [String] { self.command + self.settings.flatMap(\.arguments) + self.line }
+/// The options in `SEGDL_…` variables: `SEGDL_LIMIT_RATE=1M` is `--limit-rate 1M`.
+struct EnvironmentSettings {
+    /// Options of files.
+    private(set) var edits: [FileEdit] = []
+    /// Options of the run.
+    private(set) var settings: [Setting] = []
 
-    /// Those for the files of a host; absent where nothing is said of it.
-    ///
-    /// - Parameter said: topics that somebody speaks of who has the last word.
-    func arguments(for host: String, besides said: Set<String>) -> [String]? {
-        let sections = self.sections.enumerated().compactMap { number, section in
-            section.rank(for: host).map { (rank: $0, number: number, settings: section.settings) }
-        }.sorted { ($0.rank, $0.number) < ($1.rank, $1.number) }
-        guard !sections.isEmpty else { return nil }
-        var said = said
-        var arguments: [String] = []
-        for settings in ([self.settings] + sections.map(\.settings)).reversed() {
-            let kept = settings.filter { setting in setting.topic.map { !said.contains($0) } ?? true }
-            said.formUnion(settings.compactMap(\.topic))
-            arguments = kept.flatMap(\.arguments) + arguments
-        }
-        return self.command + arguments + self.line
-    }
-
-    /// What the command line says of fields, as far as that differs from what the file says.
-    ///
-    /// - Parameter identity: read from ``arguments``.
-    func topics(of identity: IdentityOptions) -> Set<String> {
-        func texts(_ names: Set<String>) -> [String] {
-            self.settings.compactMap { setting in
-                guard names.contains(setting.name), case .text(let text) = setting.value else { return nil }
-                return text
+    /// Variables that are no option are ignored: hooks get some, and scripts may have their own.
+    init(_ environment: [String: String]) throws(ConfigurationFile.Problem) {
+        for (variable, value) in environment.sorted(by: { $0.key < $1.key })
+        where variable.hasPrefix("SEGDL_") && !value.isEmpty {
+            let name = variable.dropFirst("SEGDL_".count).lowercased().replacing("_", with: "-")
+            if let (option, edit) = FileOption.edit(name, value) {
+                guard option.scope == .anywhere else { continue }
+                guard let edit = option.isFlag ? FileOption.edit(name, Self.truth(value))?.edit : edit else {
+                    throw ConfigurationFile.Problem(
+                        message: "the variable \(variable) is \(option.expectation)", hint: "Correct it, or unset it")
+                }
+                self.edits.append(edit)
+            } else if let isFlag = Self.runOptions[name] {
+                let text = isFlag ? Self.truth(value) : value
+                self.settings.append(Setting(name: name, value: Setting.Value(text, isFlag: isFlag)))
             }
         }
-        let headers = identity.header.dropFirst(texts(["header"]).count)
-        var topics = Set(headers.map { $0.name.lowercased() })
-        if identity.userAgent != texts(["user-agent"]).last { topics.insert("user-agent") }
-        if identity.referer != texts(["referer"]).last { topics.insert("referer") }
-        if identity.cookie.count > texts(["cookie"]).count { topics.insert("cookie") }
-        if identity.user != texts(["user", "http-user"]).last || identity.bearer != texts(["oauth2-bearer"]).last {
-            topics.insert("authorization")
-        }
-        return topics
     }
+
+    /// A flag's value as the configuration file has it.
+    private static func truth(_ value: String) -> String {
+        switch value.lowercased() {
+        case "1", "yes", "on", "true": "true"
+        case "0", "no", "off", "false": "false"
+        default: value
+        }
+    }
+
+    /// The long names of the run's options, and whether each is a flag.
+    private static let runOptions: [String: Bool] = {
+        struct Dump: Decodable {
+            struct Command: Decodable {
+                var commandName: String
+                var arguments: [Argument]?
+                var subcommands: [Command]?
+            }
+            struct Argument: Decodable {
+                struct Name: Decodable {
+                    var kind: String
+                    var name: String
+                }
+                var kind: String
+                var names: [Name]?
+            }
+            var command: Command
+        }
+        guard let dump = try? JSONDecoder().decode(Dump.self, from: Data(GetCommand._dumpHelp().utf8)) else {
+            return [:]
+        }
+        let pairs = (dump.command.arguments ?? []).flatMap { argument in
+            (argument.names ?? []).filter { $0.kind == "long" && $0.name != "help" && $0.name != "version" }
+                .map { ($0.name, argument.kind == "flag") }
+        }
+        return Dictionary(pairs) { first, _ in first }
+    }()
 }

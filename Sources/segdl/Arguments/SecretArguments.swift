@@ -10,17 +10,24 @@
     import Foundation
 #endif
 
-/// What of the arguments is nobody else's business: other users see them in `ps` as long as the process runs.
+/// Secrets among the arguments. Other users see the arguments of a running process with `ps`.
 enum SecretArguments {
-    /// Options whose values are secrets, or hold some.
-    private static let options: Set<String> = [
-        "--user", "--http-user", "--password", "--http-password", "--http-passwd", "--oauth2-bearer",
-        "--proxy-user", "--proxy", "--all-proxy", "--cookie", "--header",
-    ]
+    /// Options whose values are secret or may contain a secret.
+    private static let options = Set(
+        Self.secret.flatMap(\.names).map { "--\($0)" } + ["--proxy-user", "--proxy", "--all-proxy"])
 
-    /// Letters whose values are secrets, or hold some; and those with other values.
-    private static let secretLetters = Array("uHb".utf8)
-    private static let valueLetters = Array("AeodPsmjxic".utf8)
+    /// Letters of such options, and of other options with values.
+    private static let secretLetters = Self.letters(Self.secret)
+    private static let valueLetters =
+        Self.letters(FileOption.all.filter { !$0.isFlag }).filter { !Self.secretLetters.contains($0) }
+        + Array("xji".utf8)
+
+    /// Options of files that may have a secret value.
+    private static let secret = FileOption.all.filter { $0.mayBeSecret }
+
+    private static func letters(_ options: [FileOption]) -> [UInt8] {
+        options.flatMap(\.letters).compactMap(\.asciiValue)
+    }
 
     /// Overwrites them where the system has them from, once they have been read.
     static func hide() {

@@ -46,8 +46,8 @@ struct BenchCommand: SegdlSubcommand {
     @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
 
-    @OptionGroup(title: "What servers are told") var identity: IdentityOptions
-    @OptionGroup(title: "How they are reached") var network: NetworkOptions
+    @OptionGroup(title: "What servers are sent") var identity: IdentityOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
 
     @Flag(help: "One JSON object a line.")
     var json = false
@@ -122,7 +122,8 @@ struct BenchCommand: SegdlSubcommand {
             }
             configuration.limits.connectionsPerHost = most
             configuration.limits.connections = max(configuration.limits.connections, most)
-            try self.identity.apply(to: &configuration)
+            try self.identity.apply(
+                to: &configuration, cookieFiles: OptionLayers(line: self.identity.edits).cookieFiles)
             try self.network.apply(to: &configuration)
             return configuration
         }

@@ -59,10 +59,12 @@ struct GetCommand: FetchingCommand {
         if MirrorArguments.count(self.urls) == 0, self.input.inputFile.isEmpty {
             throw ValidationError("there is nothing to fetch: give a URL, or a list with -i")
         }
-        if self.destination.output == "-", self.fetch.output.json {
+        if self.destination.output?.text == "-", self.fetch.output.json {
             throw ValidationError("--json and -o - would both write to standard output")
         }
     }
+
+    var edits: [FileEdit] { self.destination.edits + self.fetch.edits }
 
     func perform() async -> ExitCode {
         await self.fetch.run { () async throws(DownloadError) in
@@ -78,7 +80,7 @@ struct GetCommand: FetchingCommand {
                 try self.instances(of: url, mirrors: mirrors) { instance, mirrors throws(DownloadError) in
                     let sources = try self.fetch.sources(
                         URLPattern.literal(instance.url), mirrors: mirrors.map { URLPattern.literal($0) })
-                    var draft = try self.draft(sources)
+                    var draft = try self.fetch.draft(sources)
                     draft.output = draft.output.map { instance.name($0) }
                     requests.append(draft.finished)
                 }
@@ -95,15 +97,17 @@ struct GetCommand: FetchingCommand {
                     remarks.append("left out of \(file.name): \(what) neither http nor https")
                 }
             }
-            if self.destination.output == "-", StandardDescriptors.isOutputClosed.isRaised {
+            if self.destination.output?.text == "-", StandardDescriptors.isOutputClosed.isRaised {
                 throw DownloadError(.file, "standard output is closed, and -o - would write to it")
             }
-            if self.destination.output == "-", requests.count > 1 {
+            if self.destination.output?.text == "-", requests.count > 1 {
                 throw DownloadError(
                     .usage, "-o - writes one file to standard output, and there are \(requests.count)",
                     hint: "Run segdl once for each: (segdl -o - A; segdl -o - B) | …")
             }
-            if let output = self.destination.output, !output.hasSuffix("/"), !output.contains("#"), requests.count > 1 {
+            if let output = self.destination.output?.text, !output.hasSuffix("/"), !output.contains("#"),
+                requests.count > 1
+            {
                 throw DownloadError(
                     .usage, "--output names one file, and there are \(requests.count)",
                     hint: "Name a directory with -d")
@@ -128,13 +132,18 @@ struct GetCommand: FetchingCommand {
     ) throws(ListProblem) -> DownloadRequest {
         var draft: RequestDraft
         do throws(DownloadError) {
-            draft = try self.draft(sources, entry.options)
+            draft = try self.fetch.draft(sources)
             try draft.request.hideIdentity(namedBy: list)
         } catch {
             throw ListProblem(entry.place, error.message, code: error.code)
         }
         draft.request.lengthExpected = entry.length
         for option in entry.options { try draft.apply(option) }
+        do throws(DownloadError) {
+            try draft.endLayer()
+        } catch {
+            throw ListProblem(entry.place, error.message, code: error.code)
+        }
         return draft.finished
     }
 
@@ -155,19 +164,5 @@ struct GetCommand: FetchingCommand {
         for (number, instance) in pattern.instances.enumerated() {
             try body(instance, instances.map { $0[number].url })
         }
-    }
-
-    /// - Parameter options: what will be said of the file besides.
-    private func draft(
-        _ sources: [SourceURL], _ options: [InputList.Option] = []
-    ) throws(DownloadError) -> RequestDraft {
-        let own = try self.fetch.hosts?.command(for: sources[0], besides: options) as? GetCommand ?? self
-        var request = DownloadRequest(sources[0])
-        request.mirrors = Array(sources.dropFirst())
-        try own.fetch.apply(to: &request)
-        own.destination.apply(to: &request)
-        return RequestDraft(
-            request: request, output: own.destination.output, dir: own.destination.dir,
-            nameTemplate: own.destination.nameTemplate)
     }
 }

@@ -30,8 +30,8 @@ struct ProbeCommand: SegdlSubcommand {
     @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
 
-    @OptionGroup(title: "What servers are told") var identity: IdentityOptions
-    @OptionGroup(title: "How they are reached") var network: NetworkOptions
+    @OptionGroup(title: "What servers are sent") var identity: IdentityOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
 
     func perform() async -> ExitCode {
         let output = LineSink(descriptor: STDOUT_FILENO)
@@ -48,7 +48,8 @@ struct ProbeCommand: SegdlSubcommand {
         do {
             var configuration = DownloadConfiguration()
             configuration.connectTimeout = self.connectTimeout.duration
-            try self.identity.apply(to: &configuration)
+            try self.identity.apply(
+                to: &configuration, cookieFiles: OptionLayers(line: self.identity.edits).cookieFiles)
             try self.network.apply(to: &configuration)
             let codes = try await withDownloadClient(configuration) { client in
                 var codes: [ExitCode] = []

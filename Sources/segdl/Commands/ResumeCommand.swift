@@ -78,14 +78,20 @@ struct ResumeCommand: FetchingCommand {
         let saved = try SavedDownload(at: path)
         let known = self.url == nil ? saved.mirrors : []
         let sources = try self.fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)
-        var request = DownloadRequest(sources[0], to: .file(saved.path))
-        request.mirrors = Array(sources.dropFirst())
-        try self.fetch.options(for: request.source).apply(to: &request)
+        var draft = try self.fetch.draft(sources)
+        // The options of the run that was interrupted take precedence over the configuration, and the command line over both.
+        if saved.hasOptions {
+            draft.request.options = saved.options.resuming
+            try self.fetch.layers.applyLine(to: &draft)
+        } else {
+            let own = draft.request.digests.filter { !saved.options.digests.contains($0) }
+            draft.request.digests = saved.options.digests + own
+        }
+        var request = draft.request
+        request.destination = .file(saved.path)
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
         if request.id == nil { request.id = saved.id }
         request.userInfo.merge(saved.userInfo) { own, _ in own }
-        request.digests =
-            saved.options.digests + self.fetch.transfer.checksum.filter { !saved.options.digests.contains($0) }
         return request
     }
 }

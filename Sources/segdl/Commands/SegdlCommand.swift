@@ -1,6 +1,11 @@
 import ArgumentParser
 import SegmentedDownload
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 #if canImport(Musl)
     import Musl
 #elseif canImport(Glibc)
@@ -40,11 +45,12 @@ struct SegdlCommand: AsyncParsableCommand {
                 "there is no command \(arguments[1].shown)", hint: "segdl help names those that there are")
         }
         do {
-            let own = try CompatibilityOptions.understood(arguments)
-            let layers = try LayeredArguments(own) { name in getenv(name).map { String(cString: $0) } }
-            var command = try await self.asyncParseAsRoot(Self.spelledOut(layers.arguments))
+            let layered = try LayeredArguments(
+                try CompatibilityOptions.understood(arguments), environment: ProcessInfo.processInfo.environment)
+            var command = try await self.asyncParseAsRoot(Self.spelledOut(layered.arguments))
             if var command = command as? any FetchingCommand {
-                command.fetch.hosts = HostProfiles(layers, base: command.fetch)
+                command.fetch.layers = layered.layers
+                command.fetch.layers.line = command.edits
                 return await command.perform()
             }
             if let command = command as? any SegdlSubcommand {
@@ -97,4 +103,15 @@ struct SegdlCommand: AsyncParsableCommand {
 /// What a subcommand does once its arguments are read.
 protocol SegdlSubcommand: AsyncParsableCommand {
     func perform() async -> ExitCode
+}
+
+/// A subcommand that fetches files.
+protocol FetchingCommand: SegdlSubcommand {
+    var fetch: FetchOptions { get set }
+    /// The file options of the command line.
+    var edits: [FileEdit] { get }
+}
+
+extension FetchingCommand {
+    var edits: [FileEdit] { self.fetch.edits }
 }

@@ -79,9 +79,8 @@ struct VerifyCommand: FetchingCommand {
             // Whatever is wrong with what was said, or with the source, is found before the file loses its name.
             let asked = check.canRepair ? sources : Array(sources.prefix(1))
             let (request, remote) = try await self.answering(asked, length: check.lengthExpected) { sources in
-                var request = DownloadRequest(sources[0], to: .file(path))
-                request.mirrors = Array(sources.dropFirst())
-                try self.fetch.options(for: request.source).apply(to: &request)
+                var request = try self.fetch.draft(sources).request
+                request.destination = .file(path)
                 request.lengthExpected = listed?.length
                 if let metalink = self.metalink, self.arguments.count < 2 {
                     try request.hideIdentity(namedBy: InputFile(path: metalink))

@@ -1,10 +1,12 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 
-/// The lists that `--checksum-from` names, files or URLs, and what they say of the files to fetch.
+/// The lists of digests that `--checksum-from` names.
 struct ChecksumSource {
+    /// Files or URLs.
     let places: [String]
-    let identity: IdentityOptions
+    /// Adds credentials and fields to the request for a list from the files' own server.
+    let identify: (inout DownloadRequest) throws(DownloadError) -> Void
 
     /// 1 MiB: ten thousand files.
     private static let lengthMax = 1 << 20
@@ -49,20 +51,19 @@ struct ChecksumSource {
     private func lists(
         _ configuration: DownloadConfiguration, besides source: SourceURL?
     ) async throws -> [ChecksumList] {
-        let (places, identity) = (self.places, self.identity)
         let texts = try await withDownloadClient(configuration) { client in
             var texts: [String] = []
-            for place in places {
-                // What the user says of himself is for the files' own server.
-                let bytes = try await InputFile(path: place).contents(lengthMax: Self.lengthMax, client, identity) {
-                    $0.origin == source?.origin
+            for place in self.places {
+                let bytes = try await InputFile(path: place).contents(lengthMax: Self.lengthMax, client) {
+                    (request) throws(DownloadError) in
+                    if request.source.origin == source?.origin { try self.identify(&request) }
                 }
                 texts.append(String(decoding: bytes, as: UTF8.self))
             }
             return texts
         }
         let lists = texts.map { ChecksumList($0) }
-        for (place, list) in zip(places, lists) where list.isEmpty {
+        for (place, list) in zip(self.places, lists) where list.isEmpty {
             throw DownloadError(.usage, "\(InputFile(path: place).name) holds no checksums")
         }
         return lists

@@ -31,18 +31,18 @@ struct InputFile {
         return name.hasSuffix(".meta4") || name.hasSuffix(".metalink")
     }
 
-    /// The whole content, of one that a server has too.
+    /// The whole content of a file on disk, standard input, or a URL.
     ///
     /// - Parameters:
-    ///   - lengthMax: How long a server's may be.
-    ///   - client: Fetches it with what the user says of himself, if `isOwn` says that its URL is of a server that he means.
+    ///   - lengthMax: The greatest length in bytes accepted from a server.
+    ///   - identify: Adds credentials and fields to the request for a URL.
     /// - Throws: ``DownloadError``.
     func contents(
-        lengthMax: Int, _ client: DownloadClient, _ identity: IdentityOptions, isOwn: (SourceURL) -> Bool
+        lengthMax: Int, _ client: DownloadClient, _ identify: (inout DownloadRequest) throws(DownloadError) -> Void
     ) async throws -> [UInt8] {
         guard self.isRemote else { return try self.contents() }
         var request = DownloadRequest(try SourceURL(self.path))
-        if isOwn(request.source) { try identity.apply(to: &request) }
+        try identify(&request)
         return try await client.bytes(of: request, lengthMaximum: lengthMax)
     }
 

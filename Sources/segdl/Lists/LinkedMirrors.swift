@@ -7,13 +7,12 @@ enum LinkedMirrors {
 
     /// A server that does not answer here is asked again, and told of, when its file is fetched.
     static func complete(
-        _ requests: inout [DownloadRequest], _ configuration: DownloadConfiguration,
-        _ isWanted: (DownloadRequest) throws(DownloadError) -> Bool
+        _ requests: inout [DownloadRequest], _ configuration: DownloadConfiguration
     ) async throws(DownloadError) {
         var wanted: [Int] = []
         for index in requests.indices where requests[index].mirrors.isEmpty {
             if case .descriptor = requests[index].destination { continue }
-            if try isWanted(requests[index]) { wanted.append(index) }
+            wanted.append(index)
         }
         guard !wanted.isEmpty else { return }
         let asked = requests

@@ -17,32 +17,16 @@ struct ByteRate: Hashable, ExpressibleByArgument {
 
 /// A download's weight as an argument: above 0 and at most 1.
 struct Priority: Hashable, ExpressibleByArgument {
-    static let standard = Priority(0.5)
-
     let value: Double
-
-    private init(_ value: Double) { self.value = value }
 
     init?(argument: String) {
         // The exact form first: it refuses signs, exponents, `inf` and `nan`.
         guard DecimalNumber(argument) != nil, let value = Double(argument), value > 0, value <= 1 else { return nil }
         self.value = value
     }
-
-    var defaultValueDescription: String { "\(self.value)" }
 }
 
-/// A number of failures as an argument.
-struct RetryCount: Hashable, ExpressibleByArgument {
-    let count: Int
-
-    init?(argument: String) {
-        guard let count = Int(argument), (0...Int(Int32.max)).contains(count) else { return nil }
-        self.count = count
-    }
-}
-
-/// What a caller wants to find again in events, as an argument: `KEY=VALUE`.
+/// A caller's own key and value as an argument: `KEY=VALUE`.
 struct UserInfo: Hashable, ExpressibleByArgument {
     let key: String
     let value: String

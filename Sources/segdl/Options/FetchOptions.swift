@@ -1,64 +1,66 @@
 import ArgumentParser
 import SegmentedDownload
 
-/// Options for fetching files, for the first time or to go on with them, and the run itself.
+/// The options of commands that fetch files, and the run itself.
 struct FetchOptions: ParsableArguments {
-    /// What a run is about.
+    /// The files of a run.
     struct Work {
         var requests: [DownloadRequest] = []
-        /// Files that cannot even be tried, and why.
+        /// Files that cannot be requested, and why.
         var refused: [(path: String, error: DownloadError)] = []
-        /// Something worth knowing before it begins.
+        /// A message to print before the run begins.
         var remark: String?
     }
 
     @OptionGroup(title: "How they are fetched") var transfer: TransferOptions
-    @OptionGroup(title: "What they may use") var limits: LimitOptions
+    @OptionGroup(title: "Limits") var limits: LimitOptions
     @OptionGroup(title: "Sources and names") var labels: LabelOptions
-    @OptionGroup(title: "What servers are told") var identity: IdentityOptions
-    @OptionGroup(title: "How they are reached") var network: NetworkOptions
+    @OptionGroup(title: "What servers are sent") var identity: IdentityOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
     @OptionGroup(title: "Output") var output: OutputOptions
     @OptionGroup(title: "Hooks") var hooks: HookOptions
 
-    /// What the configuration file says of hosts; not the parser's.
-    var hosts: HostProfiles?
+    /// The layers of file options. The parser does not set it.
+    var layers = OptionLayers()
 
     private enum CodingKeys: CodingKey {
         case transfer, limits, labels, identity, network, output, hooks
     }
 
-    /// The options for the files of a source's host.
-    func options(for source: SourceURL) throws(DownloadError) -> FetchOptions {
-        try self.hosts?.command(for: source)?.fetch ?? self
+    /// The file options of the command line.
+    var edits: [FileEdit] { self.transfer.edits + self.limits.edits + self.labels.edits + self.identity.edits }
+
+    /// The draft of a request for sources, with all layers applied.
+    func draft(_ sources: [SourceURL]) throws(DownloadError) -> RequestDraft {
+        var request = DownloadRequest(sources[0])
+        request.mirrors = Array(sources.dropFirst())
+        var draft = RequestDraft(request: request)
+        try self.layers.apply(to: &draft)
+        return draft
     }
 
-    func apply(to request: inout DownloadRequest) throws(DownloadError) {
-        try self.identity.apply(to: &request)
-        self.transfer.apply(to: &request)
-        self.limits.apply(to: &request)
-        self.labels.apply(to: &request)
+    /// Applies only credentials and fields, to a request for something other than the files of the run.
+    func identify(_ request: inout DownloadRequest) throws(DownloadError) {
+        let draft = try self.draft([request.source])
+        (request.fields, request.credentials) = (draft.request.fields, draft.request.credentials)
     }
 
-    /// A source with its mirrors, as the command line has them.
+    /// A URL and its mirrors, as the command line has them.
     func sources(_ url: String, mirrors: [String]) throws(DownloadError) -> [SourceURL] {
         var sources = [try SourceURL(url)]
         for mirror in mirrors { sources.append(try SourceURL(mirror)) }
         return sources
     }
 
-    /// Fetches what `prepare` makes of the arguments, or says why nothing is begun.
+    /// Fetches the files that `prepare` makes of the arguments, or reports why none is begun.
     func run(_ prepare: () async throws(DownloadError) -> Work) async -> ExitCode {
         do {
             try self.checkArguments()
             var work = try await prepare()
             try self.check(work)
             let configuration = try self.configuration(for: work.requests)
-            let identity = try work.requests.first.map { try self.options(for: $0.source).identity } ?? self.identity
-            let checksums = ChecksumSource(places: self.transfer.checksumFrom, identity: identity)
-            try await checksums.complete(&work.requests, configuration)
-            try await LinkedMirrors.complete(&work.requests, configuration) { request throws(DownloadError) in
-                try self.options(for: request.source).transfer.linkedMirrors
-            }
+            try await self.checksums.complete(&work.requests, configuration)
+            if self.transfer.linkedMirrors { try await LinkedMirrors.complete(&work.requests, configuration) }
             if self.output.dryRun { return try await DryRun(output: self.output).run(work, configuration) }
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)
@@ -70,37 +72,45 @@ struct FetchOptions: ParsableArguments {
         }
     }
 
-    /// What a source has, asked as a download would ask.
+    /// Asks a source about its file, with the headers that a download would send.
     func probe(_ request: DownloadRequest) async throws -> RemoteFile {
         try await withDownloadClient(try self.configuration(for: [request])) { client in
             try await client.probe(request)
         }
     }
 
-    /// What a list holds, also one that a server has: that one is told what the user says of himself.
+    /// The bytes of a list. Credentials and fields are sent to a server that has it.
     func contents(of list: InputFile) async throws(DownloadError) -> [UInt8] {
         guard list.isRemote else { return try list.contents() }
-        let (identity, lengthMax) = (self.identity, Metalink.lengthMax)
+        let lengthMax = Metalink.lengthMax
         do {
             return try await withDownloadClient(try self.configuration(for: [])) { client in
-                try await list.contents(lengthMax: lengthMax, client, identity) { _ in true }
+                try await list.contents(lengthMax: lengthMax, client) { (request) throws(DownloadError) in
+                    try self.identify(&request)
+                }
             }
         } catch {
             throw DownloadError(wrapping: error)
         }
     }
 
-    /// The digests that a file that is there should have.
+    /// The digests that an existing file should have.
     func digests(of path: String) async throws -> [ExpectedDigest] {
-        let checksums = ChecksumSource(places: self.transfer.checksumFrom, identity: self.identity)
-        return self.transfer.checksum + (try await checksums.digests(of: path, try self.configuration(for: [])))
+        let given = self.transfer.checksum.compactMap { ExpectedDigest($0.text) }
+        return given + (try await self.checksums.digests(of: path, try self.configuration(for: [])))
     }
 
-    /// What the command line says of every file is looked at before any list is read, so that no line is blamed for it.
+    private var checksums: ChecksumSource {
+        ChecksumSource(places: self.transfer.checksumFrom) { request throws(DownloadError) in
+            try self.identify(&request)
+        }
+    }
+
+    /// Checks the command line's options before any list is read, so that an error in them does not name a line of the list.
     private func checkArguments() throws(DownloadError) {
-        var request = DownloadRequest(try SourceURL("http://localhost/"))
-        try self.apply(to: &request)
-        try request.validate()
+        var draft = RequestDraft(request: DownloadRequest(try SourceURL("http://localhost/")))
+        try self.layers.applyLine(to: &draft)
+        try draft.request.validate()
     }
 
     private func check(_ work: Work) throws(DownloadError) {
@@ -120,10 +130,10 @@ struct FetchOptions: ParsableArguments {
         var configuration = DownloadConfiguration()
         configuration.limits = self.limits.limits(for: requests)
         configuration.history = HistoryPolicy(path: self.output.keepHistory)
-        // Whoever waits for a file holds it: a long list is not to be paid for in memory.
+        // The run keeps its own list of results, so that a long list does not cost memory twice.
         configuration.history.listsFinished = false
         self.transfer.apply(to: &configuration)
-        try self.identity.apply(to: &configuration)
+        try self.identity.apply(to: &configuration, cookieFiles: self.layers.cookieFiles)
         try self.network.apply(to: &configuration)
         return configuration
     }

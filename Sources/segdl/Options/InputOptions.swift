@@ -77,7 +77,7 @@ struct InputOptions: ParsableArguments {
             for item in try list.entries(in: bytes) {
                 let place = ListPlace.element(item.place)
                 // As a list that is no JSON would say it.
-                let name = item.name.map { InputList.Option(place: place, key: ListKey.out.rawValue, value: $0) }
+                let name = item.name.map { InputList.Option(place: place, key: "out", value: $0) }
                 try take(InputList.Entry(place: place, urls: [item.url], options: name.map { [$0] } ?? []))
             }
         } else {
@@ -96,10 +96,10 @@ struct InputOptions: ParsableArguments {
         for file in metalink.files {
             let place = ListPlace.line(file.line)
             // As a list in lines would say it.
-            var options = [InputList.Option(place: place, key: ListKey.out.rawValue, value: file.path)]
+            var options = [InputList.Option(place: place, key: "out", value: file.path)]
             if let digest = file.digest {
                 options.append(
-                    InputList.Option(place: place, key: ListKey.checksum.rawValue, value: digest.description))
+                    InputList.Option(place: place, key: "checksum", value: digest.description))
             }
             let entry = InputList.Entry(
                 place: place, urls: file.sources.map(\.string), options: options, length: file.length)

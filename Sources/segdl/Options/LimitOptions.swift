@@ -1,8 +1,8 @@
 import ArgumentParser
 import SegmentedDownload
 
-/// What the files may use, together and each.
-struct LimitOptions: ParsableArguments {
+/// The limits of the run and of each file.
+struct LimitOptions: FileOptionGroup {
     @Option(
         name: [.customShort("j", allowingJoined: true), .long, .customLong("parallel-max")],
         help: ArgumentHelp("Files at once.", valueName: "N"))
@@ -11,11 +11,11 @@ struct LimitOptions: ParsableArguments {
     @Option(
         name: [.customShort("x", allowingJoined: true), .long],
         help: ArgumentHelp(
-            "Connections to one server, over all files. (default: 16, as many as -s N says, 32 for one file with -s auto)",
+            "Connections to one server, over all files. (default: 16, or the N of -s N; 32 for one file with -s auto)",
             valueName: "N"))
     var maxConnectionPerServer: Int?
 
-    @Option(help: ArgumentHelp("Connections in all. (default: 64, or more if -s says so)", valueName: "N"))
+    @Option(help: ArgumentHelp("Connections in all. (default: 64, or the N of -s N if larger)", valueName: "N"))
     var maxConnections: Int?
 
     @Option(
@@ -23,16 +23,8 @@ struct LimitOptions: ParsableArguments {
         help: ArgumentHelp("Bytes per second, all files together: 10M, 500k/s; 0 for no limit.", valueName: "RATE"))
     var limitRate: ByteRate?
 
-    @Option(
-        name: [.long, .customLong("max-download-limit")],
-        help: ArgumentHelp("Bytes per second, each file.", valueName: "RATE"))
-    var limitRatePerFile: ByteRate?
-
-    @Option(
-        help: ArgumentHelp(
-            "Above 0, at most 1: a file's share of connections and bytes beside others is in proportion to it.",
-            valueName: "P"))
-    var priority = Priority.standard
+    @Option(file: "limit-rate-per-file") var limitRatePerFile: FileEdit?
+    @Option(file: "priority") var priority: FileEdit?
 
     mutating func validate() throws {
         for (value, option) in [
@@ -44,24 +36,19 @@ struct LimitOptions: ParsableArguments {
         }
     }
 
-    func apply(to request: inout DownloadRequest) {
-        request.priority = self.priority.value
-        request.bytesPerSecond = self.limitRatePerFile?.limit
-    }
-
-    /// 32: no more are tried for one file.
+    /// 32: the automatic search for one file goes no further.
     static let connectionsPerHostAlone = 32
 
     func limits(for requests: [DownloadRequest]) -> DownloadLimits {
         var limits = DownloadLimits()
-        // A number of segments is exact: what holds without being asked for gives way to it.
+        // -s N is exact, so the default limits give way to it.
         let segments = requests.reduce(1) { most, request in
             switch request.segments {
             case .automatic: most
             case .exactly(let count): max(most, count)
             }
         }
-        // One file alone may have as many as are found to pay.
+        // One file alone may have as many connections as the search finds useful.
         let isAlone = requests.count == 1 && requests[0].segments == .automatic
         limits.connectionsPerHost =
             self.maxConnectionPerServer

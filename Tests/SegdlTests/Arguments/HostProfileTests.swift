@@ -6,23 +6,33 @@ import Testing
 
 @testable import segdl
 
-/// What the configuration file says of hosts.
+/// Host sections of the configuration file.
 @Suite("Host profiles")
 struct HostProfileTests {
-    /// The command's arguments for a host, without the URL.
-    private static func arguments(
-        _ text: String, host: String, _ line: [String] = [], said: Set<String> = [], command: String? = nil
-    ) throws -> [String]? {
+    /// The request for a file from a host.
+    private static func request(
+        _ text: String, host: String, line: [String] = [], command: String? = nil, environment: [String: String] = [:]
+    ) throws -> DownloadRequest {
         let file = try ConfigurationFile(text, path: "c")
-        return LayeredArguments(file, command: command, line: line).arguments(for: host, besides: said)
+        var layers = try LayeredArguments(file, command: command, environment: environment, line: line).layers
+        layers.line = line.map { text in
+            let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+            return FileOption.named(parts[0])!(parts[1])!
+        }
+        var draft = RequestDraft(request: DownloadRequest(try SourceURL("http://\(host)/f")))
+        try layers.apply(to: &draft)
+        return draft.finished
     }
 
     // MARK: Which section
 
     @Test(
-        "A section is about hosts by name or address, or below a domain; of several the one that names it more exactly has the last word"
-    )
-    func hosts() throws {
+        "A section applies to hosts by name or address, or below a domain; of several the more exact one takes precedence",
+        arguments: [
+            ("a.example.com", 2), ("b.a.example.com", 3), ("example.com", 4), ("[::1]", 5), ("127.0.0.1", 5),
+            ("x.net", 3), ("xexample.org", 1), ("net", 1), ("127.0.0.10", 1), ("example.net.org", 1),
+        ])
+    func hosts(host: String, retries: Int) throws {
         let text = """
             retry = 1
             [host a.example.com]
@@ -34,21 +44,13 @@ struct HostProfileTests {
             [host ::1 127.0.0.1]
             retry = 5
             """
-        #expect(
-            try Self.arguments(text, host: "a.example.com") == ["--retry=1", "--retry=4", "--retry=3", "--retry=2"])
-        #expect(try Self.arguments(text, host: "b.a.example.com") == ["--retry=1", "--retry=4", "--retry=3"])
-        #expect(try Self.arguments(text, host: "example.com") == ["--retry=1", "--retry=4"])
-        #expect(try Self.arguments(text, host: "[::1]") == ["--retry=1", "--retry=5"])
-        #expect(try Self.arguments(text, host: "x.net", ["-q"]) == ["--retry=1", "--retry=3", "-q"])
-        for host in ["xexample.org", "com", "net", "127.0.0.10", "example.net.org"] {
-            #expect(try Self.arguments(text, host: host) == nil, "\(host)")
-        }
+        #expect(try Self.request(text, host: host).retries == retries)
     }
 
-    @Test("Of two sections about one host the later one has the last word")
+    @Test("Of two sections for one host the later one takes precedence")
     func order() throws {
         let text = "[host *.b]\nretry = 1\n[host *.b]\nretry = 2\n"
-        #expect(try Self.arguments(text, host: "a.b") == ["--retry=1", "--retry=2"])
+        #expect(try Self.request(text, host: "a.b").retries == 2)
     }
 
     @Test(
@@ -65,33 +67,34 @@ struct HostProfileTests {
         #expect(problem?.message.hasPrefix("c, line 2: ") == true, "\(String(describing: problem))")
     }
 
-    // MARK: What may be said
+    // MARK: Which options
 
-    @Test("What may be said of a host is an option of the command, and one of a file", arguments: HostOption.allCases)
-    func options(option: HostOption) throws {
-        let values: [HostOption: String?] = [
-            .header: "A: b", .cookie: "a=b", .segments: "3", .split: "3", .priority: "0.25", .retry: "0", .tries: "1",
-            .limitRatePerFile: "1M/s", .maxDownloadLimit: "0", .minSplitSize: "1k", .maxFilesize: "1T", .dir: "/",
-            .fileAllocation: "none", .remoteTime: String?.none, .noCreateDirs: "true", .onChange: "restart",
-            .ifExists: "skip", .continuation: "no", .userInfo: "a=b", .retryDelay: "1", .retryWait: "1s",
-            .waitretry: "2",
-            .retryMaxTime: "1h", .stallTimeout: "2m", .maxTime: "250ms",
-        ]
-        let value = values[option] ?? "text"
-        #expect(option.expectation(unmetBy: value) == nil)
-        let setting = Setting(line: 1, name: option.rawValue, value: .init(value, isFlag: option.isFlag))
-        // A password goes with a user, and the other way round.
-        let others = ["password": ["--user=n"], "http-password": ["--user=n"], "http-passwd": ["--user=n"]]
-        let command = try GetCommand.parse(setting.arguments + (others[option.rawValue] ?? []) + ["http://localhost/"])
-        let plain = try GetCommand.parse(["http://localhost/"])
-        // Whatever it does is done to a request.
-        #expect("\(command.fetch.network)" == "\(plain.fetch.network)")
-        #expect("\(command.fetch.output)" == "\(plain.fetch.output)")
-        #expect("\(command)" != "\(plain)")
+    @Test("An option of a file can stand in a section, and does the same there as on the command line")
+    func options() throws {
+        for option in FileOption.all where option.scope == .anywhere {
+            let value = Self.values[option.name] ?? "text"
+            for name in option.names {
+                // A password needs a user.
+                let user = option.name == "password" ? "user = n\n" : ""
+                let section = try Self.request("[host a.b]\n\(user)\(name) = \(value)\n", host: "a.b")
+                let line = (user.isEmpty ? [] : ["user=n"]) + ["\(name)=\(value)"]
+                #expect("\(section)" == "\(try Self.request("", host: "a.b", line: line))", "\(name)")
+                #expect("\(section)" != "\(try Self.request("", host: "a.b"))", "\(name) does nothing")
+            }
+        }
     }
 
+    private static let values = [
+        "header": "A: b", "cookie": "a=b", "segments": "3", "priority": "0.25", "retry": "0",
+        "limit-rate-per-file": "1M/s",
+        "min-split-size": "1k", "max-filesize": "1T", "dir": "/", "file-allocation": "none", "remote-time": "true",
+        "create-dirs": "false", "on-change": "restart", "if-exists": "skip", "continue": "no", "user-info": "a=b",
+        "retry-delay": "1", "retry-max-time": "1h", "stall-timeout": "2m", "max-time": "250ms", "fsync": "end",
+        "name-template": "{id}", "user": "name:word",
+    ]
+
     @Test(
-        "What is about all files, or about one, cannot be said of a host, and what can is listed",
+        "An option of the whole run, or of one file, is refused in a section with the list of those that can stand there",
         arguments: [
             "max-connections = 3", "limit-rate = 1M", "netrc", "proxy = http://a/", "insecure", "quiet", "json",
             "on-complete = x", "checksum = md5=d41d8cd98f00b204e9800998ecf8427e", "output = x", "id = x", "cacert = x",
@@ -102,7 +105,7 @@ struct HostProfileTests {
             try ConfigurationFile("[host a.b]\n\n\(line)\n", path: "c")
         }
         let name = line.prefix { $0 != " " }
-        #expect(problem?.message.hasPrefix("c, line 3: \(name) cannot be said of a host") == true)
+        #expect(problem?.message.hasPrefix("c, line 3: \(name) cannot stand in a [host] section") == true)
         #expect(problem?.message.contains("limit-rate-per-file") == true)
     }
 
@@ -126,9 +129,9 @@ struct HostProfileTests {
         #expect(problem?.message.contains("secret") == false)
     }
 
-    // MARK: Who has the last word
+    // MARK: Precedence
 
-    @Test("A field, who the user is and a flag are replaced by what is said of them more exactly, not added to")
+    @Test("A field, credentials and a flag of a section replace those for all files")
     func topics() throws {
         let text = """
             header = X-A: 1
@@ -137,20 +140,48 @@ struct HostProfileTests {
             remote-time
             [host a.b]
             header = x-a: 2
+            header = x-a: 3
             oauth2-bearer = t
             remote-time = false
             """
-        let all = ["--header=X-B: 1", "--header=x-a: 2", "--oauth2-bearer=t"]
-        #expect(try Self.arguments(text, host: "a.b") == all)
-        #expect(try Self.arguments(text, host: "a.b", said: ["authorization", "x-b"]) == ["--header=x-a: 2"])
+        let request = try Self.request(text, host: "a.b")
+        #expect(request.fields.map { "\($0.name): \($0.value)" } == ["X-B: 1", "x-a: 2", "x-a: 3"])
+        #expect(request.credentials == .bearer(token: "t") && !request.keepsRemoteTime)
+        let line = try Self.request(text, host: "a.b", line: ["user=me:p", "header=X-B: 9"])
+        #expect(line.fields.map { "\($0.name): \($0.value)" } == ["x-a: 2", "x-a: 3", "X-B: 9"])
+        #expect(line.credentials == .basic(user: "me", password: "p"))
     }
 
-    @Test("What resume knows itself is not said of its hosts either")
-    func placing() throws {
-        let text = "[host a.b]\ndir = x\nretry = 1\n"
+    @Test("Variables take precedence over the configuration file, and the command line over variables")
+    func environment() throws {
+        let text = "retry = 1\nmax-time = 1\n[host a.b]\nretry = 2\n"
+        let variables = [
+            "SEGDL_RETRY": "3", "SEGDL_MAX_TIME": "30", "SEGDL_REMOTE_TIME": "1", "SEGDL_ID": "x", "SEGDL_NOPE": "y",
+        ]
+        let request = try Self.request(text, host: "a.b", environment: variables)
         #expect(
-            try Self.arguments(text, host: "a.b", ["--all"], command: "resume") == ["resume", "--retry=1", "--all"])
-        #expect(try Self.arguments(text, host: "a.b", command: "get") == ["get", "--dir=x", "--retry=1"])
+            request.retries == 3 && request.timeLimit == .seconds(30) && request.keepsRemoteTime && request.id == nil)
+        #expect(try Self.request(text, host: "a.b", line: ["retry=4"], environment: variables).retries == 4)
+        #expect(
+            try Self.request("remote-time\n", host: "a.b", environment: ["SEGDL_NO_REMOTE_TIME": "yes"]).keepsRemoteTime
+                == false)
+        #expect(try Self.request(text, host: "a.b", environment: ["SEGDL_RETRY": ""]).retries == 2)
+        let problem = #expect(throws: ConfigurationFile.Problem.self) {
+            try Self.request("", host: "a.b", environment: ["SEGDL_RETRY": "often"])
+        }
+        #expect(problem?.message.contains("SEGDL_RETRY") == true)
+        let run = try LayeredArguments(
+            nil, command: nil, environment: ["SEGDL_LIMIT_RATE": "1M", "SEGDL_QUIET": "1", "SEGDL_JSON": "no"],
+            line: ["u"])
+        #expect(run.arguments == ["--limit-rate=1M", "--quiet", "u"])
+    }
+
+    @Test("resume does not take its directory from the configuration")
+    func placing() throws {
+        let text = "dir = y\n[host a.b]\ndir = x\nretry = 1\n"
+        let resumed = try Self.request(text, host: "a.b", command: "resume")
+        #expect(resumed.retries == 1 && resumed.destination == .directory("."))
+        #expect(try Self.request(text, host: "a.b", command: "get").destination == .directory("x"))
     }
 
     /// Runs with a configuration file that only its owner may read.

@@ -38,7 +38,7 @@ struct MeteredTests {
                 try await withOrigin(.init(hosts: [device.address])) { origin in
                     let url = origin.url("/64k/a.bin")
                     let paused = try await command.run(["--metered", "pause", "--retry", "1", url])
-                    #expect(paused.status == 4 && paused.errors.contains("over \(device.name), which is metered"))
+                    #expect(paused.status == 4 && paused.errors.contains("uses \(device.name), which is metered"))
                     #expect(origin.log.snapshot().requests.isEmpty)
                     let allowed = try await command.run(["--metered", "allow", url])
                     #expect(allowed.status == 0)

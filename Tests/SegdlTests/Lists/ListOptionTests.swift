@@ -9,7 +9,7 @@ struct ListOptionTests {
     static func draft(_ options: String...) throws -> DownloadRequest {
         var request = DownloadRequest(try SourceURL("http://a/b"))
         request.fields = [("User-Agent", "x"), ("A", "b")]
-        var draft = RequestDraft(request: request, output: nil, dir: "down")
+        var draft = RequestDraft(request: request, dir: "down")
         var list = InputList(Array(("http://a/b\n" + options.map { " \($0)\n" }.joined()).utf8))
         for option in try list.next()?.options ?? [] { try draft.apply(option) }
         return draft.finished
@@ -75,9 +75,9 @@ struct ListOptionTests {
     @Test(
         "A key that is none is a problem that names it, and says what to write where there is something",
         arguments: [
-            ("foo=1", "\"foo\" is no option"), ("seed-time=0", "BitTorrent"), ("max-tries=3", "retry=N"),
+            ("foo=1", "\"foo\" is not an option"), ("seed-time=0", "BitTorrent"), ("max-tries=3", "retry=N"),
             ("allow-overwrite=true", "if-exists=overwrite"), ("ftp-user=x", "http and https"),
-            ("http://a/b?c=d", "A URL begins its line"), ("OUT=x", "\"OUT\" is no option"),
+            ("http://a/b?c=d", "A URL begins its line"), ("OUT=x", "\"OUT\" is not an option"),
         ])
     func unknown(option: String, words: String) {
         let problem = #expect(throws: ListProblem.self) { try Self.draft(option) }

@@ -16,7 +16,11 @@ struct ManualExampleTests {
         #expect(ManualExample.all.allSatisfy { $0.words.first == "segdl" })
         for option in try await withCommand({ try await CommandOutline($0) }).options {
             let isShown = option.spellings.contains { spelling in
-                words.contains(spelling) || words.contains("--no-" + spelling.drop { $0 == "-" })
+                let name = spelling.drop { $0 == "-" }
+                let opposite = name.hasPrefix("no-") ? "--\(name.dropFirst(3))" : "--no-\(name)"
+                // -R is short for --remote-time.
+                return words.contains(spelling) || words.contains(opposite)
+                    || opposite == "--remote-time" && words.contains("-R")
             }
             #expect(isShown, "scripts/manual.mdoc has no example with \(option.spellings.joined(separator: ", "))")
         }

@@ -23,6 +23,8 @@ struct DestinationOptionTests {
             let outcome = try await command.run("-q", "--no-create-dirs", "-d", "new", origin.url("/64k/f.bin"))
             #expect(outcome.status == 3 && !command.exists("new"), "\(outcome)")
             #expect(origin.log.snapshot().requests.isEmpty)
+            let created = try await command.run("-q", "--create-dirs", "-d", "new", origin.url("/64k/f.bin"))
+            #expect(created.status == 0 && command.holds("new/f.bin", 64 << 10), "\(created)")
         }
     }
 

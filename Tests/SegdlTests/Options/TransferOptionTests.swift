@@ -131,7 +131,7 @@ struct TransferOptionTests {
     func remoteTime(option: String) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/64k/f.bin?last-modified=1600000000")
-            for (arguments, isOld) in [([option], true), ([], false)] {
+            for (arguments, isOld) in [([option], true), ([], false), ([option, "--no-remote-time"], false)] {
                 let outcome = try await command.run(
                     ["-q", "--if-exists", "overwrite", "-o", "f.bin"] + arguments + [url])
                 #expect(outcome.status == 0, "\(outcome)")

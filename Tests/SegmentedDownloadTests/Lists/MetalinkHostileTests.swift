@@ -136,7 +136,8 @@ struct MetalinkHostileTests {
         bytes.insert(byte, at: bytes.count - "</metalink>".utf8.count)
         let error = #expect(throws: DownloadError.self) { try Metalink(bytes) }
         #expect(
-            error?.message.hasPrefix("the metalink:4: it is not well-formed XML") == true, "\(String(describing: error))"
+            error?.message.hasPrefix("the metalink:4: it is not well-formed XML") == true,
+            "\(String(describing: error))"
         )
     }
 

@@ -1,0 +1,78 @@
+import SegmentedDownload
+
+/// How the text of an option's value is read.
+struct ValueForm<Value: Sendable>: Sendable {
+    /// The value's name in the help, such as `SIZE`.
+    let name: String
+    /// What the value must be, as a phrase for messages: `a size such as 512k or 4M`.
+    let expectation: String
+    /// Returns nil if the text is not such a value.
+    let read: @Sendable (String) -> Value?
+
+    init(_ name: String, _ expectation: String, read: @escaping @Sendable (String) -> Value?) {
+        self.name = name
+        self.expectation = expectation
+        self.read = read
+    }
+
+    func named(_ name: String) -> Self { Self(name, self.expectation, read: self.read) }
+}
+
+extension ValueForm where Value == String {
+    /// Text that is not empty.
+    static func text(_ name: String, _ expectation: String) -> Self {
+        Self(name, expectation) { $0.isEmpty ? nil : $0 }
+    }
+}
+
+extension ValueForm where Value == Int64 {
+    /// A number of bytes, at least 1.
+    static var size: Self {
+        Self("SIZE", "a size such as 512k or 4M, and at least 1") { text in
+            ByteCount(argument: text).flatMap { $0.bytes > 0 ? $0.bytes : nil }
+        }
+    }
+}
+
+extension ValueForm where Value == Int64? {
+    /// Bytes per second; 0 for no limit.
+    static var rate: Self {
+        Self("RATE", "a rate such as 500k or 2M/s") { text in ByteRate(argument: text).map(\.limit) }
+    }
+}
+
+extension ValueForm where Value == Duration {
+    static var time: Self {
+        Self("TIME", "a time such as 30 or 2m") { Seconds(argument: $0)?.duration }
+    }
+}
+
+extension ValueForm where Value == Int {
+    static var count: Self {
+        Self("N", "a number") { text in
+            Int(text).flatMap { (0...Int(Int32.max)).contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension ValueForm where Value == (name: String, value: String) {
+    /// A header field with a fixed name.
+    static func field(named field: String, _ name: String) -> Self {
+        Self(name, "text without control characters") { text in
+            HeaderField(argument: "\(field): \(text)").map { ($0.name, $0.value) }
+        }
+    }
+
+    static var field: Self {
+        Self("NAME: VALUE", "a header field (NAME: VALUE)") { text in
+            HeaderField(argument: text).map { ($0.name, $0.value) }
+        }
+    }
+}
+
+extension ValueForm where Value: CaseIterable & RawRepresentable<String> {
+    /// One of the words of an enumeration.
+    static func word(_ name: String = "HOW") -> Self {
+        Self(name, "one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))") { Value(rawValue: $0) }
+    }
+}
