@@ -1,11 +1,4 @@
-import ArgumentParser
 import SegmentedDownload
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// The arguments of a run, and the layers below the command line.
 struct LayeredArguments {
@@ -84,28 +77,8 @@ struct EnvironmentSettings {
 
     /// The long names of the run's options, and whether each is a flag.
     private static let runOptions: [String: Bool] = {
-        struct Dump: Decodable {
-            struct Command: Decodable {
-                var commandName: String
-                var arguments: [Argument]?
-                var subcommands: [Command]?
-            }
-            struct Argument: Decodable {
-                struct Name: Decodable {
-                    var kind: String
-                    var name: String
-                }
-                var kind: String
-                var names: [Name]?
-            }
-            var command: Command
-        }
-        guard let dump = try? JSONDecoder().decode(Dump.self, from: Data(GetCommand._dumpHelp().utf8)) else {
-            return [:]
-        }
-        let pairs = (dump.command.arguments ?? []).flatMap { argument in
-            (argument.names ?? []).filter { $0.kind == "long" && $0.name != "help" && $0.name != "version" }
-                .map { ($0.name, argument.kind == "flag") }
+        let pairs = (OptionOutline.get?.options ?? []).flatMap { option in
+            option.longNames.filter { $0 != "help" && $0 != "version" }.map { ($0, option.isFlag) }
         }
         return Dictionary(pairs) { first, _ in first }
     }()

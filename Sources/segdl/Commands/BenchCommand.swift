@@ -46,7 +46,7 @@ struct BenchCommand: SegdlSubcommand {
     @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
 
-    @OptionGroup(title: "What servers are sent") var identity: IdentityOptions
+    @OptionGroup(title: "Requests") var identity: IdentityOptions
     @OptionGroup(title: "Network") var network: NetworkOptions
 
     @Flag(help: "One JSON object a line.")

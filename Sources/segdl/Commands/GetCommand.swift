@@ -1,7 +1,7 @@
 import ArgumentParser
 import SegmentedDownload
 
-/// Fetches the files that URLs name.
+/// Fetches files from URLs and lists.
 struct GetCommand: FetchingCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
@@ -16,8 +16,8 @@ struct GetCommand: FetchingCommand {
             segdl bench|probe URL
             """,
         discussion: """
-            Each URL is a file, unless it is behind --mirror. What is fetched stands beside it as NAME.segdl-part until it is whole and verified; \
-            after Ctrl-C, a crash or a power cut the same command, or segdl resume NAME, goes on with it.
+            Each URL is a file, except after --mirror. While it is fetched, the file is called NAME.segdl-part. After Ctrl-C, a crash \
+            or a power cut the same command resumes it, and so does segdl resume NAME.
 
               segdl https://example.org/file.iso
               segdl -s 8 -o file.iso --checksum sha256=9f86… https://example.org/download
@@ -31,19 +31,21 @@ struct GetCommand: FetchingCommand {
               segdl --dry-run 'https://example.org/part[001-100].bin'
               segdl --json -i list.txt | jq -r 'select(.event == "failed").message'
 
-            A list has a URL a line, further URLs of the same file behind tabs, and options of the file as key=value \
-            in indented lines below it; # begins a comment:
+            Each line of a list has a URL, and after tabs other URLs of the same file. Indented lines below it are options of the \
+            file. # begins a comment:
 
               https://example.org/a.iso<TAB>https://example.net/a.iso
                 out=first.iso
                 checksum=sha256=9f86…
 
-            A list that begins with < is a metalink (RFC 5854, or version 3): each of its files is fetched below the \
-            directory from the best of its sources, with the others as mirrors, and held to its length and digest. A file \
-            called NAME.meta4 or NAME.metalink in the place of a URL is one, too.
+            A list that begins with < is a metalink (RFC 5854, or version 3). Each of its files is fetched from its best source, with \
+            the others as mirrors, and verified against its length and digest. In the place of a URL, NAME.meta4 or NAME.metalink \
+            is a metalink, too.
 
-            Sizes and rates take k, M, G and T (of 1024), times ms, s, m and h. \
-            segdl COMMAND --help tells of resume, verify, status, probe, bench, du and gc.
+            Sizes and rates take k, M, G and T (of 1024), times ms, s, m and h. Options can also stand in ~/.config/segdl/config, and \
+            in variables: SEGDL_LIMIT_RATE=1M is --limit-rate 1M. Variables take precedence over the file, and options over both.
+
+            segdl COMMAND --help describes resume, verify, status, probe, bench, du and gc.
             """,
         shouldDisplay: false
     )
@@ -52,7 +54,7 @@ struct GetCommand: FetchingCommand {
     var urls: [String] = []
 
     @OptionGroup(title: "Lists") var input: InputOptions
-    @OptionGroup(title: "Where files go") var destination: DestinationOptions
+    @OptionGroup(title: "Destination") var destination: DestinationOptions
     @OptionGroup var fetch: FetchOptions
 
     mutating func validate() throws {

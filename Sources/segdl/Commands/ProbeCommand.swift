@@ -30,7 +30,7 @@ struct ProbeCommand: SegdlSubcommand {
     @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
 
-    @OptionGroup(title: "What servers are sent") var identity: IdentityOptions
+    @OptionGroup(title: "Requests") var identity: IdentityOptions
     @OptionGroup(title: "Network") var network: NetworkOptions
 
     func perform() async -> ExitCode {

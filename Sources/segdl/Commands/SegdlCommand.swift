@@ -12,12 +12,12 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// The command: reads the arguments, runs what they ask for, and exits as the contract says.
+/// The command: reads the arguments, runs the subcommand, and exits with a status of ``ExitCode``.
 @main
 struct SegdlCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl",
-        abstract: "Fetches files over HTTP in segments, several at a time, and goes on where it stopped.",
+        abstract: "Fetches files over HTTP in parallel segments, and resumes interrupted downloads.",
         version: "segdl \(SegmentedDownloadVersion.string)",
         subcommands: [
             GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self,
@@ -34,15 +34,15 @@ struct SegdlCommand: AsyncParsableCommand {
     }
 
     private static func run(_ arguments: [String]) async -> ExitCode {
-        if ["-h", "--help", "help"].contains(where: { [$0] == arguments }) {
-            return Self.print(self.helpMessage(for: GetCommand.self))
-        }
-        // The parser would print the general help.
-        if arguments.count > 1, arguments[0] == "help", !arguments[1].hasPrefix("-"),
-            !self.subcommandNames.contains(arguments[1])
-        {
-            return Self.refuse(
-                "there is no command \(arguments[1].shown)", hint: "segdl help names those that there are")
+        if let word = arguments.first, ["-h", "--help", "help"].contains(word) {
+            guard let topic = arguments.dropFirst().first else { return Self.print(HelpPage.short) }
+            if let page = HelpPage.page(topic) { return Self.print(page) }
+            // Otherwise the parser prints the subcommand's help.
+            guard word == "help", self.subcommandNames.contains(topic) else {
+                return Self.refuse(
+                    "there is no command or topic \(topic.shown)",
+                    hint: "The topics are all, \(HelpPage.topics.joined(separator: ", "))")
+            }
         }
         do {
             let layered = try LayeredArguments(

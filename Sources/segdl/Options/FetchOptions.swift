@@ -12,10 +12,10 @@ struct FetchOptions: ParsableArguments {
         var remark: String?
     }
 
-    @OptionGroup(title: "How they are fetched") var transfer: TransferOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
     @OptionGroup(title: "Limits") var limits: LimitOptions
-    @OptionGroup(title: "Sources and names") var labels: LabelOptions
-    @OptionGroup(title: "What servers are sent") var identity: IdentityOptions
+    @OptionGroup(title: "Sources") var labels: LabelOptions
+    @OptionGroup(title: "Requests") var identity: IdentityOptions
     @OptionGroup(title: "Network") var network: NetworkOptions
     @OptionGroup(title: "Output") var output: OutputOptions
     @OptionGroup(title: "Hooks") var hooks: HookOptions

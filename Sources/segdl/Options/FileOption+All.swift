@@ -18,7 +18,7 @@ extension FileOption {
         ) { $0.request.splitLengthMinimum = $1 },
         FileOption(
             "on-change", .word() as ValueForm<DownloadOptions.ChangePolicy>,
-            "If the remote file has changed since the partial download: fail or restart. (default: fail)"
+            "What to do if the remote file has changed since the partial download: fail or restart. (default: fail)"
         ) { $0.request.onChange = $1 },
         FileOption(
             "checksum", ValueForm("ALGO=HEX", "ALGO=HEX, such as sha256=9f86…") { ExpectedDigest($0) },
@@ -143,12 +143,12 @@ extension FileOption {
         ) { $0.nameTemplate = $1 }.placing(),
         FileOption(
             "continue", letters: "c", .word() as ValueForm<DownloadOptions.Continuation>,
-            "If a partial download exists: auto resumes it if possible (a bare -c too), must resumes or fails, no starts over. (default: auto)"
+            "What to do if a partial download exists: auto resumes it if possible (a bare -c too), must resumes or fails, no starts over. (default: auto)"
         ) { $0.request.continuation = $1 }.placing(),
         FileOption(
             "if-exists", .word() as ValueForm<DownloadOptions.ExistingFilePolicy>,
             """
-            If the file exists. verify: succeed if it is the remote file; replace it if it has that one's length, and segdl \
+            What to do if the file exists. verify: succeed if it is the remote file; replace it if it has that one's length, and segdl \
             fetched it from another URL; else fail. skip, rename, overwrite, fail. (default: verify)
             """
         ) { $0.request.ifExists = $1 }.placing(),

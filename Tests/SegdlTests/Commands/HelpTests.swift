@@ -26,7 +26,7 @@ struct HelpTests {
     @Test("The main help names every other command")
     func names() async throws {
         try await withCommand { command in
-            let help = try await command.run("help").output
+            let help = try await command.run("help", "all").output
             #expect(Self.commands.count > 7)
             for name in Self.commands where name != "get" {
                 #expect(help.contains(try Regex("COMMAND --help[^.]*\\b\(name)\\b")), "\(name)")

@@ -20,12 +20,41 @@ struct HelpOptionTests {
         }
     }
 
-    @Test(
-        "Help explains every option of what is fetched, and how to write its values",
-        arguments: ["-h", "--help", "help"])
-    func help(option: String) async throws {
+    @Test("Help is one screen, and names the subcommands and topics", arguments: ["-h", "--help", "help"])
+    func screen(option: String) async throws {
         try await withCommand { command in
             let outcome = try await command.run(option)
+            #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome)")
+            let lines = outcome.output.split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(lines.count <= 32 && lines.allSatisfy { $0.count <= 80 }, "\(lines.count) lines")
+            for word in Self.commands + HelpPage.topics { #expect(outcome.output.contains(word), "\(word)") }
+        }
+    }
+
+    @Test("Each topic has a page with its options, and all pages together have every option")
+    func topics() async throws {
+        try await withCommand { command in
+            var shown = ""
+            for topic in HelpPage.topics {
+                let page = try await command.run("--help", topic)
+                #expect(page.status == 0 && page.errors.isEmpty && page.output.count > 100, "\(topic): \(page)")
+                #expect(try await command.run("help", topic).output == page.output)
+                shown += page.output
+            }
+            for option in try await CommandOutline(command).options where option.command == "get" {
+                let isOwn = option.spellings.contains { ["--help", "--version"].contains($0) }
+                #expect(isOwn || option.spellings.allSatisfy { shown.contains($0) }, "\(option)")
+            }
+            for code in ExitCode.allCases { #expect(shown.contains(" \(code.rawValue)  \(code.word)"), "\(code)") }
+            let unknown = try await command.run("--help", "everything")
+            #expect(unknown.status == 2 && unknown.errors.contains("transfer"), "\(unknown)")
+        }
+    }
+
+    @Test("The whole help explains every option, and how to write its values", arguments: ["--help", "help"])
+    func help(option: String) async throws {
+        try await withCommand { command in
+            let outcome = try await command.run(option, "all")
             #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome)")
             for option in try await CommandOutline(command).options where option.command == "get" {
                 #expect(option.spellings.allSatisfy { outcome.output.contains($0) }, "\(option)")
