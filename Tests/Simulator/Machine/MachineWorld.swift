@@ -257,7 +257,12 @@ package struct MachineWorld {
             case .paused, .failed: self.downloads[index].hasConcluded = false
             case .completed, .alreadyComplete, .cancelled, nil: break
             }
-        case .ended(_, .storageFailed): self.downloads[index].hasFailedWrite = true
+        case .ended(let lease, .storageFailed):
+            // A sample only reads: if that fails, no byte is missing.
+            let isSample = self.connections.contains {
+                $0.download == self.downloads[index].id && $0.order.lease == lease && $0.order.isSample
+            }
+            if !isSample { self.downloads[index].hasFailedWrite = true }
         default: break
         }
     }
