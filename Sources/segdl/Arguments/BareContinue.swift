@@ -2,7 +2,7 @@ import SegmentedDownload
 
 /// `-c` without a value, as users of wget and curl write it.
 enum BareContinue {
-    /// The arguments with every `-c` and `--continue` given its value, `auto` where none follows.
+    /// The arguments with a value for every `-c` and `--continue`: `auto` if none follows.
     static func spelledOut(_ arguments: [String]) -> [String] {
         var spelled: [String] = []
         var rest = arguments[...]

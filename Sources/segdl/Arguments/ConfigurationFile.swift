@@ -10,7 +10,7 @@ import SegmentedDownload
 ///
 /// The lines below `[host example.com]` apply to files from that host, see ``HostSection``.
 struct ConfigurationFile {
-    /// Why it cannot be used.
+    /// Why the file cannot be used.
     struct Problem: Error, Hashable {
         var code = ExitCode.usage
         let message: String
@@ -19,11 +19,11 @@ struct ConfigurationFile {
 
     /// The options of the run.
     private(set) var settings: [Setting] = []
-    /// The options of files that hold for all hosts.
+    /// The options that apply to files from all hosts.
     private(set) var edits: [FileEdit] = []
     /// The sections in their order.
     private(set) var sections: [HostSection] = []
-    /// The first line that holds a secret.
+    /// The first line that contains a secret.
     private var secretLine: Int?
 
     /// The file that the environment names; nil if there is none.
@@ -46,13 +46,13 @@ struct ConfigurationFile {
             try file.requireTrustworthy(as: path.shellWord)
         } catch {
             throw Problem(
-                code: .exists, message: "\(error.message); it holds secrets (line \(secretLine))",
+                code: .exists, message: "\(error.message); it contains secrets (line \(secretLine))",
                 hint: error.hint ?? "")
         }
         guard file.isShared else { return }
         throw Problem(
             code: .policy,
-            message: "\(path.shown) holds secrets (line \(secretLine)), and other users can read it",
+            message: "\(path.shown) contains secrets (line \(secretLine)), and other users can read it",
             hint: "chmod 600 \(path.shellWord)")
     }
 
@@ -82,7 +82,7 @@ struct ConfigurationFile {
         guard !line.hasPrefix("[") else {
             guard let section = HostSection(heading: line, line: number) else {
                 throw Problem(
-                    message: "a section is [host NAME…], and a name example.com, *.example.com or an address")
+                    message: "a section begins with [host NAME…]; a NAME is example.com, *.example.com or an address")
             }
             return self.sections.append(section)
         }
@@ -90,7 +90,7 @@ struct ConfigurationFile {
         let name = parts[0].hasPrefix("--") ? String(parts[0].dropFirst(2)) : parts[0]
         guard name.count > 1,
             name.utf8.allSatisfy({ (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D })
-        else { throw Problem(message: "the long name of an option was expected") }
+        else { throw Problem(message: "the line does not begin with the long name of an option") }
         let value = parts.count > 1 ? parts[1] : nil
         guard let (option, edit) = FileOption.edit(name, value), self.sections.isEmpty || option.scope == .anywhere
         else {
@@ -110,9 +110,9 @@ struct ConfigurationFile {
         }
     }
 
-    /// Whether a request with this option alone would be accepted, and needs nothing from outside the file.
+    /// Whether a request with only this option is valid and needs nothing from outside the configuration file.
     private static func isAccepted(_ edit: FileEdit) -> Bool {
-        // A file of cookies would be for all hosts.
+        // A cookie file would apply to all hosts.
         if edit.option.name == "cookie", !edit.text.contains("=") { return false }
         guard let source = try? SourceURL("http://localhost/") else { return false }
         var draft = RequestDraft(request: DownloadRequest(source))
@@ -133,7 +133,7 @@ struct Setting: Hashable {
         case flag(Bool)
         case text(String)
 
-        /// - Parameter isFlag: Nil if that is unknown. Then `true` and `false` are a flag's.
+        /// - Parameter isFlag: Nil if unknown. The values `true` and `false` then mean a flag.
         init(_ text: String?, isFlag: Bool?) {
             switch text {
             case nil: self = .flag(true)

@@ -22,8 +22,9 @@ struct HostSection {
         self.hosts.compactMap { $0.matches(host) ? $0.rank : nil }.max()
     }
 
-    /// Why its lines contradict each other; nil if they do not. A missing password is an error: one that is entered at the terminal
-    /// would be sent to every host that has a user of that name.
+    /// Why its lines contradict each other; nil if they do not.
+    ///
+    /// A missing password is an error: a password entered at the terminal would be sent to every host with that user name.
     var problem: String? {
         guard let source = try? SourceURL("http://localhost/") else { return nil }
         var draft = RequestDraft(request: DownloadRequest(source))
@@ -35,20 +36,20 @@ struct HostSection {
         }
     }
 
-    /// Why an option cannot stand in a section, and what to write instead.
+    /// Why an option is not allowed in a section, and what to write instead.
     static func refusal(of name: String) -> String {
         let hint =
             switch name {
             case "limit-rate", "max-overall-download-limit": "write limit-rate-per-file"
             case "checksum", "id", "mirror", "out", "output": "it applies to one file"
-            default: "it applies to the whole run, and stands above the first section, or is unknown"
+            default: "it is unknown, or it applies to the whole run and belongs above the first section"
             }
         let names = FileOption.all.filter { $0.scope == .anywhere }.flatMap(\.names).sorted().joined(separator: ", ")
         return "\(name) cannot stand in a [host] section: \(hint). Options for a host: \(names)"
     }
 }
 
-/// A host by its name or address, or with `*.` before it all hosts below a domain.
+/// A host name or address, or `*.` and a domain for all hosts below that domain.
 struct HostPattern: Hashable {
     private let name: String
     private let isDomain: Bool
@@ -58,7 +59,7 @@ struct HostPattern: Hashable {
         self.isDomain = name.hasPrefix("*.")
         if self.isDomain { name.removeFirst(2) }
         if name.hasPrefix("["), name.hasSuffix("]"), name.contains(":") { name = String(name.dropFirst().dropLast()) }
-        // Two colons or more are an IPv6 address; one would begin a port.
+        // Two or more colons mean an IPv6 address. A single colon would begin a port.
         let colons = name.count { $0 == ":" }
         let allowed = colons > 0 ? "0123456789abcdef:." : "0123456789abcdefghijklmnopqrstuvwxyz-._"
         guard !name.isEmpty, !name.hasPrefix("."), colons != 1, colons == 0 || !self.isDomain,
@@ -73,6 +74,6 @@ struct HostPattern: Hashable {
         return self.isDomain ? host.hasSuffix(".\(self.name)") : host == self.name
     }
 
-    /// Greater for a pattern that is more exact.
+    /// Greater for a more exact pattern.
     var rank: Int { self.isDomain ? self.name.utf8.count : .max }
 }

@@ -1,9 +1,11 @@
-/// A letter with its value in the same word, such as `-bname=value`: what is behind an `=` there is no value of an option.
+/// A letter with its value in the same word, such as `-bname=value`.
+///
+/// The parser would take the text after the `=` for the option's value.
 enum JoinedValue {
-    /// Letters whose values may hold an `=`.
+    /// Letters whose values may contain an `=`.
     private static let letters: Set<Substring> = ["-b", "-H", "-A", "-e", "-u", "-o", "-d", "-P", "-i"]
 
-    /// The arguments with these letters and their values in two words where the value holds an `=`.
+    /// The arguments, with each of these letters separated from its value if the value contains an `=`.
     static func separated(_ arguments: [String]) -> [String] {
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
         let options = arguments[..<end].flatMap { argument -> [String] in

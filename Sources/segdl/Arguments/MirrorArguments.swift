@@ -1,11 +1,11 @@
 import SegmentedDownload
 
-/// `--mirror URL`, which is about the URL before it: the parser keeps no order between options and arguments.
+/// Assigns each `--mirror URL` to the URL before it. The parser does not keep the order of options and arguments.
 enum MirrorArguments {
-    /// Stands among the arguments behind each mirror. Nobody types it, and nothing could be fetched by that name.
+    /// Inserted among the arguments after each mirror. It is no valid URL, so it cannot collide with an argument.
     static let mark = "\u{1A}mirror"
 
-    /// The arguments with a mark behind every mirror.
+    /// The arguments with a mark after every mirror.
     static func marked(_ arguments: [String]) -> [String] {
         var marked: [String] = []
         var rest = arguments[...]
@@ -22,7 +22,7 @@ enum MirrorArguments {
         return marked
     }
 
-    /// Each argument with the mirrors behind it; those before a single one are its own, too.
+    /// Each argument with the mirrors after it. If there is only one argument, mirrors before it are its own, too.
     static func assigned(
         _ mirrors: [String], among arguments: [String]
     ) throws(DownloadError) -> [(argument: String, mirrors: [String])] {
@@ -43,20 +43,20 @@ enum MirrorArguments {
         if let first = early.first {
             guard assigned.count == 1 else {
                 throw DownloadError(
-                    .usage, "--mirror \(first.printableURL) is about the URL before it, and there is none",
-                    hint: "Write it behind the URL that it is another source of")
+                    .usage, "--mirror \(first.printableURL) applies to the URL before it, and there is none",
+                    hint: "Write it after the URL of the same file")
             }
             assigned[0].mirrors = early + assigned[0].mirrors
         }
         return assigned
     }
 
-    /// How many of the arguments are the user's.
+    /// The number of arguments without the marks.
     static func count(_ arguments: [String]) -> Int { arguments.count { $0 != Self.mark } }
 }
 
 extension String {
-    /// A URL as it was typed, safe to show: without what may be a password.
+    /// The URL without a password, safe to print.
     fileprivate var printableURL: String {
         (try? SourceURL(self))?.description ?? "URL"
     }

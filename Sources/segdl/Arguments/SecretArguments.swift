@@ -16,20 +16,20 @@ enum SecretArguments {
     private static let options = Set(
         Self.secret.flatMap(\.names).map { "--\($0)" } + ["--proxy-user", "--proxy", "--all-proxy"])
 
-    /// Letters of such options, and of other options with values.
+    /// The letters of these options, and of other options with values.
     private static let secretLetters = Self.letters(Self.secret)
     private static let valueLetters =
         Self.letters(FileOption.all.filter { !$0.isFlag }).filter { !Self.secretLetters.contains($0) }
         + Array("xji".utf8)
 
-    /// Options of files that may have a secret value.
+    /// The file options that may have a secret value.
     private static let secret = FileOption.all.filter { $0.mayBeSecret }
 
     private static func letters(_ options: [FileOption]) -> [UInt8] {
         options.flatMap(\.letters).compactMap(\.asciiValue)
     }
 
-    /// Overwrites them where the system has them from, once they have been read.
+    /// Overwrites the secrets in the memory that the system shows. Call it after the arguments are read.
     static func hide() {
         guard let area = self.area else { return }
         var start = area.startIndex
@@ -44,9 +44,9 @@ enum SecretArguments {
         }
     }
 
-    /// The bytes of an argument that are hidden, and whether the next one is hidden as a whole. Arguments need not be UTF-8.
+    /// The bytes of an argument to hide, and whether to hide the next argument entirely. Arguments need not be UTF-8.
     ///
-    /// - Parameter isValue: whether the one before is an option whose value this is.
+    /// - Parameter isValue: Whether the argument is the value of the secret option before it.
     static func secrets(in bytes: [UInt8], isValue: Bool) -> (ranges: [Range<Int>], isNext: Bool) {
         if isValue { return ([0..<bytes.count], false) }
         let dash = UInt8(ascii: "-")
@@ -57,7 +57,8 @@ enum SecretArguments {
             guard isSecret else { return (Self.userinfo(in: bytes), false) }
             return equals.map { ([($0 + 1)..<bytes.count], false) } ?? ([], true)
         }
-        // Letters in one word, such as -qu NAME:PASSWORD or -uNAME:PASSWORD: the first that has a value has all that follows.
+        // Letters in one word, such as -qu NAME:PASSWORD or -uNAME:PASSWORD. The value of the first letter that takes one
+        // is the rest of the word.
         for index in 1..<bytes.count {
             if Self.secretLetters.contains(bytes[index]) {
                 return index + 1 < bytes.count ? ([(index + 1)..<bytes.count], false) : ([], true)
@@ -67,7 +68,7 @@ enum SecretArguments {
         return (Self.userinfo(in: bytes), false)
     }
 
-    /// In each http://NAME:PASSWORD@HOST/ what is before the last @ before the path.
+    /// The NAME:PASSWORD in each http://NAME:PASSWORD@HOST/: it ends at the last @ before the path.
     private static func userinfo(in bytes: [UInt8]) -> [Range<Int>] {
         let mark = Array("://".utf8)
         return bytes.indices.filter { bytes[$0...].starts(with: mark) }.compactMap { place in
@@ -80,7 +81,7 @@ enum SecretArguments {
     /// The memory that `/proc/PID/cmdline` shows: fields 48 and 49 of `proc_pid_stat(5)`.
     private static var area: UnsafeMutableBufferPointer<UInt8>? {
         guard let data = FileManager.default.contents(atPath: "/proc/self/stat") else { return nil }
-        // The program's name, in parentheses, may hold anything.
+        // The program's name, in parentheses, may contain spaces and parentheses.
         let text = String(decoding: data, as: UTF8.self)
         guard let name = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: name)...].split(separator: " ")

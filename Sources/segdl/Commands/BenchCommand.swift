@@ -7,15 +7,16 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// Measures what different numbers of segments bring from a server.
+/// Measures the download rate with different numbers of segments.
 struct BenchCommand: SegdlSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
-        abstract: "Measures what one segment, two, four and so on bring from a server.",
+        abstract: "Measures the download rate with 1, 2, 4 and more segments.",
         usage: "segdl bench [options] URL",
         discussion: """
-            Fetches the file once for every number, for ten seconds at most, and deletes what it fetched. The knee is the fewest \
-            segments that bring 95 % of the most. Large files tell more: of a short one most is the beginning.
+            Fetches the file once with each number of segments, for ten seconds at most, and deletes it. The knee is the \
+            smallest number that reaches 95 % of the highest rate. Use a large file: with a short one, most of the time is \
+            spent on connecting.
 
               segdl bench https://example.org/file.iso
               segdl bench --counts 4,8,auto --rounds 3 --seconds 30 https://example.org/file.iso
@@ -27,33 +28,33 @@ struct BenchCommand: SegdlSubcommand {
 
     @Option(
         name: [.customShort("s", allowingJoined: true), .long],
-        help: ArgumentHelp("The numbers of segments to try, with commas between them.", valueName: "LIST"))
+        help: ArgumentHelp("The numbers of segments to measure, separated by commas.", valueName: "LIST"))
     var counts = SegmentCounts([
         .exactly(1), .exactly(2), .exactly(4), .exactly(8), .exactly(16), .exactly(32), .automatic,
     ])
 
-    @Option(help: ArgumentHelp("How long each is tried.", valueName: "TIME"))
+    @Option(help: ArgumentHelp("The maximum time for each measurement.", valueName: "TIME"))
     var seconds = Seconds(.seconds(10))
 
-    @Option(help: ArgumentHelp("How often each is tried; medians are told.", valueName: "N"))
+    @Option(help: ArgumentHelp("Measure each number N times and print the median.", valueName: "N"))
     var rounds = 1
 
     @Option(
         name: [.customShort("d", allowingJoined: true), .long, .customShort("P", allowingJoined: true)],
-        help: ArgumentHelp("Where files are kept meanwhile: the disk is measured, too.", valueName: "DIR"))
+        help: ArgumentHelp("The directory for the temporary files. Its disk affects the rate.", valueName: "DIR"))
     var dir = "."
 
-    @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
+    @Option(help: ArgumentHelp("The maximum time to establish a connection.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
 
     @OptionGroup(title: "Requests") var identity: IdentityOptions
     @OptionGroup(title: "Network") var network: NetworkOptions
 
-    @Flag(help: "One JSON object a line.")
+    @Flag(help: "Write one JSON object a line.")
     var json = false
 
     mutating func validate() throws {
-        if self.rounds < 1 { throw ValidationError("--rounds is at least 1") }
+        if self.rounds < 1 { throw ValidationError("--rounds must be at least 1") }
         if self.dir.isEmpty { throw ValidationError("--dir is empty") }
     }
 
@@ -99,7 +100,7 @@ struct BenchCommand: SegdlSubcommand {
 
     private var request: DownloadRequest {
         get throws(DownloadError) {
-            // A name that nobody else has, and none that the server chooses.
+            // A name that is unique to this process and independent of the server.
             let path = Path.join(self.dir, ".segdl-bench-\(getpid())")
             var request = DownloadRequest(try SourceURL(self.url), to: .file(path))
             try self.identity.apply(to: &request)

@@ -1,14 +1,14 @@
 import SegmentedDownload
 
-/// What all numbers of segments brought, and which of them is enough.
+/// The figures for every number of segments, and the smallest number that is fast enough.
 struct BenchReport {
-    /// The fewest segments that bring this part of the most are enough.
+    /// The knee is the smallest number of segments that reaches this share of the highest rate.
     static let kneeShare = 0.95
 
     static let heading =
         "segments        MB/s   seconds        size   CPU s/GiB    peak MiB   connections"
 
-    /// One number of segments.
+    /// The figures for one number of segments.
     struct Row: Encodable {
         let v = 1
         let event = "measured"
@@ -54,7 +54,7 @@ struct BenchReport {
             return cells.map { String(repeating: " ", count: max($0.width - $0.text.count, 0)) + $0.text }.joined()
         }
 
-        /// With so many digits behind the point.
+        /// - Parameter digits: The number of decimal places, 1 or 2.
         private static func text(_ value: Double, _ digits: Int) -> String {
             let scale = digits == 1 ? 10 : 100
             let number = Int64((min(value, 1e12) * Double(scale)).rounded())
@@ -63,28 +63,28 @@ struct BenchReport {
         }
     }
 
-    /// Where more segments stop bringing more.
+    /// The smallest number of segments that reaches ``kneeShare`` of the highest rate.
     struct Knee: Encodable {
         let v = 1
         let event = "knee"
-        /// Absent where no number was tried.
+        /// Nil if only `auto` was measured.
         let segments: Int?
-        /// Bytes per second that they bring, and the most that any number brought.
+        /// Bytes per second with this number, and the highest rate of any number.
         let rate: Int64
         let rateMost: Int64
-        /// Whether every run was over in less than a second: most of what was measured is how it begins.
+        /// Whether every run took less than a second, so that connecting dominates the rates.
         let brief: Bool
 
         var text: String {
-            guard let segments else { return "No number of segments was tried." }
+            guard let segments else { return "No number of segments was measured." }
             if self.brief {
                 return
-                    "The file is too short to tell: no run took a second. Take a larger one, or believe the beginning."
+                    "The file is too short: every run took less than a second. Use a larger file."
             }
             let share = self.rateMost > 0 ? Int((Double(self.rate) / Double(self.rateMost) * 100).rounded(.down)) : 0
             let tenths = Int64((Double(self.rate) / 1e5).rounded())
-            return "The knee: \(segments) \(segments == 1 ? "segment brings" : "segments bring") "
-                + "\(tenths / 10).\(tenths % 10) MB/s, \(share) % of the most."
+            return "The knee: \(segments) \(segments == 1 ? "segment reaches" : "segments reach") "
+                + "\(tenths / 10).\(tenths % 10) MB/s, \(share) % of the highest rate."
         }
     }
 
@@ -102,7 +102,7 @@ struct BenchReport {
         let enough = self.rows.filter { row in
             row.segments != nil && Double(row.rate) >= Double(most) * Self.kneeShare
         }.min { ($0.segments ?? 0) < ($1.segments ?? 0) }
-        // Where `auto` brought more than any number that was tried, the best of these is told.
+        // If `auto` was much faster than every number, the knee is the fastest number.
         let tried = self.rows.filter { $0.segments != nil }
         let best = enough ?? tried.max { $0.rate < $1.rate }
         return Knee(

@@ -6,28 +6,28 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// What one run over a number of segments took and brought.
+/// The figures of one run with a number of segments.
 struct BenchFigures: Hashable {
-    /// Seconds from the first look at the server.
+    /// Seconds from the first request.
     var seconds = 0.0
     var bytes: Int64 = 0
-    /// Seconds of processor, in user space and in the kernel.
+    /// Seconds of processor time, in user space and in the kernel.
     var processor = 0.0
-    /// What this process held at the most, in bytes; absent where the system does not say.
+    /// The peak of this process's resident memory, in bytes; nil if the system does not report it.
     var peak: Int64?
     var connectionsPeak = 0
 
     /// Bytes per second.
     var rate: Double { Double(self.bytes) / max(self.seconds, 1e-6) }
-    /// Seconds of processor for a GiB.
+    /// Seconds of processor time per GiB.
     var processorPerGibibyte: Double { self.bytes > 0 ? self.processor / Double(self.bytes) * 1_073_741_824 : 0 }
 }
 
-/// Fetches a file for a while over a number of segments, and deletes what it fetched.
+/// Fetches a file with a number of segments for a limited time, and deletes it.
 struct BenchTrial {
     enum Outcome {
         case measured(BenchFigures)
-        /// A signal ended it.
+        /// A signal ended the run.
         case interrupted(CInt)
     }
 
@@ -35,7 +35,7 @@ struct BenchTrial {
     let configuration: DownloadConfiguration
     let limit: Duration
 
-    /// Why a run is over.
+    /// Why a run ended.
     private enum End {
         case complete
         case timeUp
@@ -43,7 +43,7 @@ struct BenchTrial {
         case signal(CInt)
     }
 
-    /// - Throws: what the download fails with.
+    /// - Throws: The error of the download.
     func run(
         _ segments: DownloadOptions.Segments, until signals: SignalSource
     ) async throws(DownloadError) -> Outcome {
@@ -51,7 +51,7 @@ struct BenchTrial {
         request.segments = segments
         let path = if case .file(let path) = request.destination { path } else { "" }
         defer { unlink(path) }
-        // Connections and what is remembered of a server are of this run alone.
+        // A client of its own, so that runs do not share connections or measurements of the server.
         let (events, limit, configuration) = (signals.events, self.limit, self.configuration)
         let result: Result<(End, BenchFigures), any Error>
         do {

@@ -1,8 +1,8 @@
 import SegmentedDownload
 
-/// What a finished file was found to be, as an object.
+/// The result of verifying a finished file, as a JSON object.
 struct CheckRecord: Encodable {
-    /// A run of bytes; the end is past the last one.
+    /// A half-open range of bytes.
     struct Piece: Encodable {
         let start: Int64
         let end: Int64
@@ -13,11 +13,11 @@ struct CheckRecord: Encodable {
     let path: String
     let good: Bool
     let bytes: Int64
-    /// Absent where the file does not say what was fetched.
+    /// The length that the file's attribute records; nil if it has no attribute.
     let bytesExpected: Int64?
     let damage: [Piece]
     let digests: [String]
-    /// In the same order.
+    /// The digests found, in the order of ``digests``.
     let digestsFound: [String]
 
     init(_ check: FileCheck) {

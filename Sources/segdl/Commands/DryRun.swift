@@ -6,7 +6,7 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// Says what a run would fetch, and fetches nothing.
+/// Prints what a run would fetch, and fetches nothing.
 struct DryRun {
     let output: OutputOptions
 
@@ -38,7 +38,7 @@ struct DryRun {
     }
 }
 
-/// What would be done about a file, as a flat object.
+/// What a run would do for a file, as a flat JSON object.
 struct PlanRecord: Encodable {
     let v = 1
     let event = "plan"
@@ -46,7 +46,7 @@ struct PlanRecord: Encodable {
     let path: String
     let bytesTotal: Int64?
     let bytesDone: Int64
-    /// Whether the destination is there, so that it is held against the server first.
+    /// Whether the destination exists. A run would compare it with the server's file first.
     let exists: Bool
     let ranges: Bool
     let validator: String?
@@ -68,8 +68,8 @@ struct PlanRecord: Encodable {
 
     var text: String {
         let length = self.bytesTotal.map { "\(ByteCount($0))" } ?? "of unknown length"
-        let kept = self.bytesDone > 0 ? ", of which \(ByteCount(self.bytesDone)) are there" : ""
-        let how = self.ranges ? "in segments" : "in one stream: the server does no ranges"
+        let kept = self.bytesDone > 0 ? ", of which \(ByteCount(self.bytesDone)) are kept from before" : ""
+        let how = self.ranges ? "in segments" : "in one stream: the server does not support ranges"
         return "\(self.path.shown): \(length)\(kept) from \(self.url), \(how)\(self.exists ? "; the file exists" : "")"
     }
 }

@@ -7,27 +7,27 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// Says what servers have, without fetching it.
+/// Prints what servers report about files, without fetching them.
 struct ProbeCommand: SegdlSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "probe",
-        abstract: "Says what a server has: length, ranges, validator, digest, name, redirects and mirrors.",
+        abstract: "Prints a file's length, ranges, validator, digest, name, redirects and mirrors.",
         usage: "segdl probe [options] URL…",
         discussion: """
-            Asks for the first byte of each file, and writes nothing.
+            Requests the first byte of each file, and writes no file.
 
               segdl probe https://example.org/file.iso
               segdl probe --json https://example.org/file.iso | jq .bytes_total
             """
     )
 
-    @Argument(help: ArgumentHelp("The files to ask about.", valueName: "URL"))
+    @Argument(help: ArgumentHelp("The files to probe.", valueName: "URL"))
     var urls: [String]
 
-    @Flag(help: "One JSON object a line.")
+    @Flag(help: "Write one JSON object a line.")
     var json = false
 
-    @Option(help: ArgumentHelp("How long a connection may take to be made.", valueName: "TIME"))
+    @Option(help: ArgumentHelp("The maximum time to establish a connection.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
 
     @OptionGroup(title: "Requests") var identity: IdentityOptions
@@ -78,8 +78,8 @@ struct ProbeCommand: SegdlSubcommand {
         rows += file.redirects.map { ("redirected", $0) }
         rows.append(("status", "\(file.status)"))
         rows.append(("name", file.name.shown))
-        rows.append(("length", file.length.map { "\($0) (\(ByteCount($0)))" } ?? "not said"))
-        rows.append(("ranges", file.takesRanges ? "yes" : "no: one connection, and no resuming"))
+        rows.append(("length", file.length.map { "\($0) (\(ByteCount($0)))" } ?? "unknown"))
+        rows.append(("ranges", file.takesRanges ? "yes" : "no: one connection, cannot be resumed"))
         rows.append(("validator", file.validator ?? "none"))
         if let type = file.type { rows.append(("type", type.shown)) }
         if let digest = file.digest { rows.append(("digest", digest.description)) }
@@ -89,7 +89,7 @@ struct ProbeCommand: SegdlSubcommand {
     }
 }
 
-/// What a server has, as a flat object.
+/// The result of a probe, as a flat JSON object.
 struct ProbeRecord: Encodable {
     let v = 1
     let url: String

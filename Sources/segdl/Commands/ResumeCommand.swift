@@ -1,18 +1,18 @@
 import ArgumentParser
 import SegmentedDownload
 
-/// Goes on with interrupted downloads, from the manifests beside the files.
+/// Resumes interrupted downloads from the manifests beside the files.
 struct ResumeCommand: FetchingCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Goes on with interrupted downloads.",
+        abstract: "Resumes interrupted downloads.",
         usage: """
             segdl resume [options] PATH…
             segdl resume [options] --all
             """,
         discussion: """
-            A path is that of the file, of its part or of its manifest. The manifest keeps the URL and the digests, \
-            but no header and no password: give those again.
+            A path is that of the file, of its part or of its manifest. The manifest stores the URLs and the options of \
+            the download, but no header fields and no passwords: give those again.
 
               segdl resume file.iso
               segdl resume --all -d isos
@@ -20,10 +20,10 @@ struct ResumeCommand: FetchingCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The files to go on with.", valueName: "PATH"))
+    @Argument(help: ArgumentHelp("The downloads to resume.", valueName: "PATH"))
     var paths: [String] = []
 
-    @Flag(help: "Go on with every interrupted download in the directory.")
+    @Flag(help: "Resume every interrupted download in the directory.")
     var all = false
 
     @Option(
@@ -31,7 +31,7 @@ struct ResumeCommand: FetchingCommand {
         help: ArgumentHelp("The directory to look in.", valueName: "DIR"))
     var dir = "."
 
-    @Option(help: ArgumentHelp("Another URL of the same file, for one whose link has expired.", valueName: "NEW"))
+    @Option(help: ArgumentHelp("Another URL of the same file, if the first one has expired.", valueName: "NEW"))
     var url: String?
 
     @OptionGroup var fetch: FetchOptions
@@ -42,11 +42,11 @@ struct ResumeCommand: FetchingCommand {
         if (count == 0) != self.all {
             throw ValidationError(
                 self.all
-                    ? "--all goes without paths"
-                    : "there is no path. Name files, or say --all for those in the directory")
+                    ? "--all takes no paths"
+                    : "there is no path. Give paths, or --all for every download in the directory")
         }
-        if count != 1, self.url != nil { throw ValidationError("--url is for one path") }
-        if self.all, !self.fetch.labels.mirror.isEmpty { throw ValidationError("--mirror is for one path") }
+        if count != 1, self.url != nil { throw ValidationError("--url needs exactly one path") }
+        if self.all, !self.fetch.labels.mirror.isEmpty { throw ValidationError("--mirror excludes --all") }
     }
 
     func perform() async -> ExitCode {
@@ -61,7 +61,7 @@ struct ResumeCommand: FetchingCommand {
             }
             if self.fetch.labels.id == nil { DuplicateIDs.drop(&work.requests) }
             if work.requests.isEmpty, work.refused.isEmpty {
-                work.remark = "there is nothing to go on with in \(self.dir.shown)"
+                work.remark = "there is nothing to resume in \(self.dir.shown)"
             }
             return work
         }
@@ -79,7 +79,7 @@ struct ResumeCommand: FetchingCommand {
         let known = self.url == nil ? saved.mirrors : []
         let sources = try self.fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)
         var draft = try self.fetch.draft(sources)
-        // The options of the run that was interrupted take precedence over the configuration, and the command line over both.
+        // The saved options take precedence over the configuration, and the command line over both.
         if saved.hasOptions {
             draft.request.options = saved.options.resuming
             try self.fetch.layers.applyLine(to: &draft)

@@ -7,24 +7,24 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// Says what interrupted downloads there are.
+/// Lists interrupted downloads.
 struct StatusCommand: SegdlSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Says what interrupted downloads there are, and how far they have come.",
+        abstract: "Lists interrupted downloads and their progress.",
         usage: "segdl status [--json] [PATH…]",
         discussion: """
-            Without a path: all in the current directory.
+            Without a path, segdl lists every interrupted download in the current directory.
 
               segdl status
               segdl status --json file.iso
             """
     )
 
-    @Argument(help: ArgumentHelp("The files to look at.", valueName: "PATH"))
+    @Argument(help: ArgumentHelp("The downloads to list.", valueName: "PATH"))
     var paths: [String] = []
 
-    @Flag(help: "One JSON object a line.")
+    @Flag(help: "Write one JSON object a line.")
     var json = false
 
     func perform() async -> ExitCode {
@@ -71,7 +71,7 @@ struct StatusCommand: SegdlSubcommand {
     }
 }
 
-/// A manifest as a flat object.
+/// A manifest, as a flat JSON object.
 struct StatusRecord: Encodable {
     let v = 1
     let path: String

@@ -4,15 +4,17 @@ extension Transfer {
     private enum Ending: Sendable {
         case file(number: Int, TransferFile, TransferSummary.Outcome)
         case signal(CInt)
-        /// All files ended before any signal came, or nobody wants to know that time passes.
+        /// A task ended without a result: all files ended before a signal came, or no reporter needs ticks.
         case nothing
     }
 
-    /// How many downloads that have not ended the group has at most: ample for it to choose from, and few enough that a
-    /// list of a million files takes little more memory than its requests.
+    /// The maximum number of unfinished downloads in the group.
+    ///
+    /// 512 gives the group enough to choose from, and a list of a million files needs little more memory than its
+    /// requests.
     static let windowLength = 512
 
-    /// Has every download run to its end, a windowful at a time, or until a signal pauses those that were begun.
+    /// Runs all downloads, at most `window` at a time, until they end or a signal pauses them.
     static func watch(
         _ feed: Feed, of group: DownloadGroup, window: Int, _ reporters: [any ProgressReporter],
         _ signals: AsyncStream<SignalSource.Event>, into summary: inout TransferSummary
@@ -30,7 +32,7 @@ extension Transfer {
                 while summed.signal == nil, unfinished < window, let given = feed.next() {
                     switch given.download {
                     case .success(let download):
-                        // Listened to from the start: a small file may be done before its task runs.
+                        // Subscribe before the task runs: a small file may be complete by then.
                         let events = download.events
                         for reporter in reporters { reporter.begin(download) }
                         tasks.addTask { await Self.forward(events, of: download, given.number, to: reporters) }
@@ -48,7 +50,7 @@ extension Transfer {
                     unfinished -= 1
                 case .signal(let number):
                     summed.signal = number
-                    // Here, where nothing is given to the group meanwhile.
+                    // In this loop, so that no download is added meanwhile.
                     await group.pauseAll()
                 case .nothing: break
                 }
@@ -70,11 +72,11 @@ extension Transfer {
             for reporter in reporters { reporter.report(event, of: file) }
             if let outcome = TransferSummary.Outcome(event) { return .file(number: number, file, outcome) }
         }
-        let error = DownloadError(.internal, "the download ended without saying how")
+        let error = DownloadError(.internal, "the download ended without a final event")
         return .file(number: number, file, .failed(error))
     }
 
-    /// Lets those who draw do so ten times a second, until cancelled: more nobody reads.
+    /// Calls ``ProgressReporter/tick()`` ten times a second until cancelled.
     private static func tick(_ reporters: [any ProgressReporter]) async {
         guard !reporters.isEmpty else { return }
         while (try? await Task.sleep(for: .milliseconds(100))) != nil {
@@ -82,7 +84,7 @@ extension Transfer {
         }
     }
 
-    /// Waits for the first signal that asks to stop; returns which one it was.
+    /// Waits for the first signal to stop, and returns its number. Redraws when the terminal is resized.
     private static func apply(
         _ events: AsyncStream<SignalSource.Event>, _ reporters: [any ProgressReporter]
     ) async -> CInt? {

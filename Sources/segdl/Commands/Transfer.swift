@@ -6,7 +6,7 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// Fetches files and tells how it goes: what `get` and `resume` have in common.
+/// Fetches files and reports their progress, for `get`, `resume` and `verify --repair`.
 struct Transfer {
     let configuration: DownloadConfiguration
     let output: OutputOptions
@@ -21,9 +21,9 @@ struct Transfer {
         self.hooks = hooks
     }
 
-    /// Runs the downloads to their ends.
+    /// Runs the downloads until they end.
     ///
-    /// - Parameter refused: files that cannot even be tried, and why.
+    /// - Parameter refused: Files that cannot be requested, and why.
     func run(
         _ requests: [DownloadRequest], refused: [(path: String, error: DownloadError)] = []
     ) async -> ExitCode {
@@ -55,7 +55,7 @@ struct Transfer {
                 try await self.fetch(requests, from: refused.count, reporters, signals, into: &summary)
                 summary.duration = elapsed()
                 for reporter in reporters { reporter.finish(summary) }
-                // Whoever interrupts a run has a second, and so have its hooks, also where only they are left.
+                // A signal also ends the hooks, even if all downloads have ended.
                 if summary.signal == nil {
                     let events = signals.events
                     group.addTask { for await case .stop in events { return } }
@@ -73,12 +73,12 @@ struct Transfer {
         return summary.exitCode
     }
 
-    /// Something worth knowing, unless to be quiet.
+    /// Prints a message unless `--quiet` is given.
     func say(_ text: String) {
         if self.output.verbosity >= .normal { self.errors.send("segdl: \(text)\n") }
     }
 
-    /// Says why nothing was begun.
+    /// Reports why nothing was started.
     func refuse(_ error: any Error) -> ExitCode {
         let error = DownloadError(wrapping: error)
         self.errors.send(FailureLine(error, of: nil).text + "\n")
@@ -103,14 +103,15 @@ struct Transfer {
         }
     }
 
-    /// A reader who has gone does not want to know; one who misses something does.
+    /// Reports that events could not be written, unless the reader closed standard output.
     private func tellLostEvents() {
         guard let failure = self.events.failure, failure != EPIPE else { return }
         self.errors.send("segdl: events were lost: standard output: \(String(cString: strerror(failure)))\n")
         self.errors.drain()
     }
 
-    /// A reader who sleeps may hold up the end of a run, but not one that a signal ended: that has a second.
+    /// Waits until the output is written. After a signal it waits 300 ms at most, because a slow reader must not delay
+    /// the exit by more than a second.
     private func drain(isHurried: Bool) {
         for sink in [self.errors, self.events] {
             sink.drain(within: isHurried ? .milliseconds(300) : nil)

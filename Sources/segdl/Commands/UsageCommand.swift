@@ -7,26 +7,26 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// Says what downloads take on disk.
+/// Prints the disk space used by downloads.
 struct UsageCommand: SegdlSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "du",
-        abstract: "Says what finished and interrupted downloads take on disk.",
+        abstract: "Prints the disk space used by finished and interrupted downloads.",
         usage: "segdl du [--json] [DIR…]",
         discussion: """
-            Only what is provably this program's counts: finished files that are unaltered, and parts with their manifests. \
-            Without a directory: the current one. Directories within are looked at, too. What cannot be read is passed over \
-            with a warning, and the exit status is 16.
+            Counts the files that segdl has demonstrably fetched: unaltered finished files, and parts with their manifests. \
+            Includes subdirectories. The default is the current directory. Files that cannot be read are skipped with a \
+            warning, and the exit status is 16.
 
               segdl du isos
               segdl du --json /srv | jq .bytes
             """
     )
 
-    @Argument(help: ArgumentHelp("The directories to look in.", valueName: "DIR"))
+    @Argument(help: ArgumentHelp("The directories to search.", valueName: "DIR"))
     var directories: [String] = []
 
-    @Flag(help: "One JSON object a line.")
+    @Flag(help: "Write one JSON object a line.")
     var json = false
 
     func perform() async -> ExitCode {
@@ -41,32 +41,32 @@ struct UsageCommand: SegdlSubcommand {
     }
 }
 
-/// Deletes interrupted downloads that nobody has gone on with.
+/// Deletes old interrupted downloads.
 struct CleanCommand: SegdlSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
-        abstract: "Deletes interrupted downloads that nobody has gone on with for long.",
+        abstract: "Deletes old interrupted downloads.",
         usage: "segdl gc [--older-than TIME] [--dry-run] [--json] [DIR…]",
         discussion: """
-            Parts and manifests go, finished files stay, and so does what another process is at or is not provably this \
-            program's. Without a directory: the current one. Directories within are looked at, too. What cannot be read or \
-            deleted is passed over with a warning, and the exit status is 16.
+            Deletes parts and manifests. Keeps finished files, downloads that another process has locked, and files that \
+            segdl has not demonstrably fetched. Includes subdirectories. The default is the current directory. Files that \
+            cannot be read or deleted are skipped with a warning, and the exit status is 16.
 
               segdl gc --dry-run isos
               segdl gc --older-than 48h isos
             """
     )
 
-    @Argument(help: ArgumentHelp("The directories to look in.", valueName: "DIR"))
+    @Argument(help: ArgumentHelp("The directories to search.", valueName: "DIR"))
     var directories: [String] = []
 
-    @Option(help: ArgumentHelp("Only what was last written so long ago.", valueName: "TIME"))
+    @Option(help: ArgumentHelp("Delete only downloads that were last written longer ago than this.", valueName: "TIME"))
     var olderThan = Seconds(.seconds(30 * 86_400))
 
-    @Flag(help: "Delete nothing, say what would be.")
+    @Flag(help: "Print what would be deleted, and delete nothing.")
     var dryRun = false
 
-    @Flag(help: "One JSON object a line.")
+    @Flag(help: "Write one JSON object a line.")
     var json = false
 
     func perform() async -> ExitCode {
@@ -86,10 +86,11 @@ struct CleanCommand: SegdlSubcommand {
     }
 }
 
-/// What is said of directories, one after another.
+/// Examines directories one after another.
 private enum DirectoryReport {
-    /// Has `look` look at each directory and write lines about it, and return what it had to pass over; the current one where there is
-    /// none.
+    /// Calls `look` for each directory, or for the current one if there is none.
+    ///
+    /// - Parameter look: Writes lines about the directory, and returns the errors of skipped files.
     static func run(
         _ directories: [String], _ look: (String, (String) -> Void) throws(DownloadError) -> [DownloadError]
     ) -> ExitCode {
@@ -110,7 +111,7 @@ private enum DirectoryReport {
         if problemCount > 0 {
             let what = problemCount == 1 ? "1 file or directory was" : "\(problemCount) files or directories were"
             errors.send(
-                FailureLine(.partial, "\(what) passed over", hint: "Put that right, then run the same command again")
+                FailureLine(.partial, "\(what) skipped", hint: "Correct the cause, then run the same command again")
                     .text + "\n")
         }
         output.drain()
@@ -127,7 +128,7 @@ private enum DirectoryReport {
     }
 }
 
-/// What downloads take, as a flat object.
+/// The disk space used by downloads, as a flat JSON object.
 private struct UsageRecord: Encodable {
     let v = 1
     let path: String

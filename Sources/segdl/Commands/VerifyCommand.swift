@@ -7,17 +7,17 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// Holds a finished file against what is known of it, and fetches anew what is damaged.
+/// Verifies a finished file, and fetches its damaged pieces again.
 struct VerifyCommand: FetchingCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Holds a finished file against its digests, and fetches only what is bad.",
+        abstract: "Verifies a finished file, and repairs it by fetching only the damaged pieces.",
         usage: "segdl verify [--checksum ALGO=HEX] [-i METALINK] [--repair] FILE [URL…]",
         discussion: """
-            A file that segdl has fetched says itself what it should be, piece by piece, in an extended attribute (which copying \
-            may lose). With --repair the pieces that are damaged are fetched from the URL again; until the file is right it is \
-            called FILE.segdl-part. A metalink says of any file what it should be, piece by piece where it has their hashes, and \
-            where it is to be had.
+            segdl stores a checksum of each piece in an extended attribute of a file that it has fetched. Copying a file may \
+            lose the attribute. With --repair, segdl fetches the damaged pieces from the URL; during the repair the file is \
+            called FILE.segdl-part. A metalink provides the digest and the URLs of any file, and the checksums of its pieces \
+            if it contains them.
 
               segdl verify file.iso
               segdl verify --checksum sha256=9f86… file.iso
@@ -27,27 +27,27 @@ struct VerifyCommand: FetchingCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The file, and behind it where it may be fetched from.", valueName: "FILE"))
+    @Argument(help: ArgumentHelp("The file, followed by the URLs to fetch it from.", valueName: "FILE"))
     var arguments: [String]
 
-    @Flag(help: "Fetch what is damaged from the URL, the first of which is the source and the others mirrors.")
+    @Flag(help: "Fetch the damaged pieces from the URLs. The URLs after the first are mirrors.")
     var repair = false
 
     @Option(
         name: [.customShort("i", allowingJoined: true), .customLong("metalink-file"), .customLong("input-metalink")],
-        help: ArgumentHelp("A metalink that has the file, or the URL of one.", valueName: "METALINK"))
+        help: ArgumentHelp("A metalink that lists the file, or the URL of one.", valueName: "METALINK"))
     var metalink: String?
 
     @OptionGroup var fetch: FetchOptions
 
     mutating func validate() throws {
         if self.repair, self.arguments.count < 2, self.metalink == nil {
-            throw ValidationError("--repair needs a URL to fetch from, or a metalink")
+            throw ValidationError("--repair needs a URL or a metalink")
         }
         if !self.repair, self.arguments.count > 1 {
-            throw ValidationError("URLs are of use with --repair only, and one file is verified at a time")
+            throw ValidationError("URLs need --repair; segdl verifies one file at a time")
         }
-        if !self.fetch.labels.mirror.isEmpty { throw ValidationError("name mirrors behind the URL") }
+        if !self.fetch.labels.mirror.isEmpty { throw ValidationError("give mirrors after the URL instead of with --mirror") }
     }
 
     func perform() async -> ExitCode {
@@ -76,7 +76,7 @@ struct VerifyCommand: FetchingCommand {
                 errors.send(FailureLine(Self.failure(check), of: nil).text + "\n")
                 return .integrity
             }
-            // Whatever is wrong with what was said, or with the source, is found before the file loses its name.
+            // Errors in the arguments or at the source must be found before the file is renamed.
             let asked = check.canRepair ? sources : Array(sources.prefix(1))
             let (request, remote) = try await self.answering(asked, length: check.lengthExpected) { sources in
                 var request = try self.fetch.draft(sources).request
@@ -100,10 +100,10 @@ struct VerifyCommand: FetchingCommand {
         }
     }
 
-    /// 8: a metalink may name hundreds, and each may take half a minute not to answer.
+    /// 8: a metalink may list hundreds of sources, and each may time out only after half a minute.
     private static let askedMax = 8
 
-    /// A request of the sources in another order: one that has a file as long as it should be comes first, or at least one that answers.
+    /// A request whose first source has a file of the expected length, or else answers at all.
     private func answering(
         _ sources: [SourceURL], length: Int64?, _ request: ([SourceURL]) throws -> DownloadRequest
     ) async throws -> (DownloadRequest, RemoteFile) {
@@ -112,7 +112,7 @@ struct VerifyCommand: FetchingCommand {
         for (index, source) in sources.prefix(Self.askedMax).enumerated() {
             let others = sources.enumerated().filter { $0.offset != index }.map(\.element)
             var own = try request([source] + others)
-            // What the user says of himself is for the origin he named first.
+            // Credentials and fields are for the origin of the first URL only.
             if source.origin != sources[0].origin { own.hideIdentity() }
             do {
                 let remote = try await self.fetch.probe(own)
@@ -123,17 +123,17 @@ struct VerifyCommand: FetchingCommand {
             }
         }
         if let second { return second }
-        throw failure ?? DownloadError(.usage, "there is no URL to repair it from")
+        throw failure ?? DownloadError(.usage, "there is no URL to repair the file from")
     }
 
-    /// What the metalink says of the file, if there is one.
+    /// The file's entry in the metalink; nil if no metalink is given.
     private func listed(at path: String) async throws(DownloadError) -> Metalink.File? {
         guard let metalink = self.metalink else { return nil }
         let list = InputFile(path: metalink)
         let bytes = try await self.fetch.contents(of: list)
         do throws(ListProblem) {
             guard let file = try Metalink(bytes, nil).file(at: path) else {
-                throw ListProblem(.element(""), "it names no \(path.lastPathComponent.shown)")
+                throw ListProblem(.element(""), "it does not list \(path.lastPathComponent.shown)")
             }
             return file
         } catch {
@@ -145,13 +145,13 @@ struct VerifyCommand: FetchingCommand {
         var lines: [String] = []
         let name = check.path.shown
         if let length = check.lengthExpected, length != check.length {
-            let should = length == check.lengthFetched ? "\(length) were fetched" : "it should have \(length)"
-            lines.append("\(name): \(check.length) bytes, and \(should)")
+            let expected = length == check.lengthFetched ? "\(length) were fetched" : "expected \(length)"
+            lines.append("\(name): \(check.length) bytes, \(expected)")
         }
-        let should = check.knowsPieces ? "what they should be" : "what was fetched"
-        lines += check.damage.map { "\(name): bytes \($0.lowerBound)-\($0.upperBound - 1) are not \(should)" }
+        let reference = check.knowsPieces ? "the metalink" : "what was fetched"
+        lines += check.damage.map { "\(name): bytes \($0.lowerBound)-\($0.upperBound - 1) differ from \(reference)" }
         lines += check.digests.map { digest in
-            let found = digest.isRight ? "as it should be" : "and is \(digest.found)"
+            let found = digest.isRight ? "correct" : "but the file has \(digest.found)"
             return "\(name): \(digest.expected.algorithm.rawValue) \(digest.expected.hex), \(found)"
         }
         if check.isGood { lines.append("\(name): good, \(check.length) bytes") }
@@ -164,11 +164,11 @@ struct VerifyCommand: FetchingCommand {
         let what =
             bad > 0
             ? "is damaged in \(ByteCount(bad))"
-            : isLonger ? "is longer than it should be" : "has another digest than it should"
+            : isLonger ? "is longer than expected" : "does not have the expected digest"
         let hint =
             check.canRepair && (bad > 0 || isLonger)
-            ? "Fetch that anew: segdl verify --repair \(check.path.shellWord) URL"
-            : "Fetch it anew with --if-exists overwrite"
+            ? "To repair it: segdl verify --repair \(check.path.shellWord) URL"
+            : "Fetch it again with --if-exists overwrite"
         return DownloadError(.integrity, "\(check.path.shown) \(what)", hint: hint)
     }
 }

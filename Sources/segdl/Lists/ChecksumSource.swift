@@ -1,7 +1,7 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 
-/// The lists of digests that `--checksum-from` names.
+/// The lists of digests given with `--checksum-from`.
 struct ChecksumSource {
     /// Files or URLs.
     let places: [String]
@@ -11,9 +11,9 @@ struct ChecksumSource {
     /// 1 MiB: ten thousand files.
     private static let lengthMax = 1 << 20
 
-    /// Adds to each request the digest that the lists have of it.
+    /// Adds the digest from the lists to each request.
     ///
-    /// - Throws: ``DownloadError``: as the lists cannot be had; `usage` if none of them names a file.
+    /// - Throws: ``DownloadError`` if a list cannot be read; `usage` if no list has one of the files.
     func complete(_ requests: inout [DownloadRequest], _ configuration: DownloadConfiguration) async throws {
         guard !self.places.isEmpty else { return }
         let lists = try await self.lists(configuration, besides: requests.first?.source)
@@ -23,13 +23,13 @@ struct ChecksumSource {
         }
     }
 
-    /// The digests that the lists have of a file that is there.
+    /// The digests from the lists for an existing file.
     func digests(of path: String, _ configuration: DownloadConfiguration) async throws -> [ExpectedDigest] {
         guard !self.places.isEmpty else { return [] }
         return try self.digests(in: try await self.lists(configuration, besides: nil), of: [path])
     }
 
-    /// - Parameter names: what the file may be called.
+    /// - Parameter names: The names under which a list may have the file.
     private func digests(in lists: [ChecksumList], of names: [String]) throws(DownloadError) -> [ExpectedDigest] {
         var found: [ExpectedDigest] = []
         for list in lists {
@@ -43,7 +43,7 @@ struct ChecksumSource {
             let name = names[0].lastPathComponent.shown
             throw DownloadError(
                 .usage, "\(self.places.map { InputFile(path: $0).name }.joined(separator: " and ")) names no \(name)",
-                hint: "Nothing was begun; give its digest with --checksum")
+                hint: "Nothing was started; give its digest with --checksum")
         }
         return found
     }
@@ -64,12 +64,12 @@ struct ChecksumSource {
         }
         let lists = texts.map { ChecksumList($0) }
         for (place, list) in zip(self.places, lists) where list.isEmpty {
-            throw DownloadError(.usage, "\(InputFile(path: place).name) holds no checksums")
+            throw DownloadError(.usage, "\(InputFile(path: place).name) contains no checksums")
         }
         return lists
     }
 
-    /// What lists may call a file: as its URL does, with its path, or as it will be called here.
+    /// The names under which a list may have a file: its path and name in the URL, or its name at the destination.
     private static func names(of request: DownloadRequest) -> [String] {
         let name = SafeFilename.choose(
             contentDisposition: nil, urlPath: request.source.path, host: request.source.origin.host

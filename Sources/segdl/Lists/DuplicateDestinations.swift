@@ -1,6 +1,6 @@
 import SegmentedDownload
 
-/// Refuses two downloads of one file in one run.
+/// Refuses two downloads to the same destination in one run.
 enum DuplicateDestinations {
     static func check(_ requests: [DownloadRequest]) throws(DownloadError) {
         var sources: [String: SourceURL] = [:]
@@ -8,16 +8,16 @@ enum DuplicateDestinations {
             let key = Self.key(of: request)
             if let other = sources.updateValue(request.source, forKey: key) {
                 throw DownloadError(
-                    .usage, "\(other) and \(request.source) are the same destination, \(key.lastPathComponent.shown)",
-                    hint: "Fetch them one after the other, or into different directories with -d")
+                    .usage, "\(other) and \(request.source) have the same destination, \(key.lastPathComponent.shown)",
+                    hint: "Fetch them in separate runs, or into different directories with -d")
             }
         }
     }
 
-    /// The path, or what it will probably be.
+    /// The destination's path, or the path that is likely.
     ///
-    /// A URL with a query is often named by the response, and one with a template by that, so they are only held against themselves;
-    /// should two such have one name after all, the second to begin finds the part file locked and fails.
+    /// The response often names the file of a URL with a query, and a template names others. For these the key is the
+    /// URL. If two of them get the same name, the second one finds the part file locked and fails.
     private static func key(of request: DownloadRequest) -> String {
         switch request.destination {
         case .file(let path):

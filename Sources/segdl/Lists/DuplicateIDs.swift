@@ -1,22 +1,22 @@
 import SegmentedDownload
 
-/// Refuses two files of one name in one run: whoever reads the events could not keep them apart.
+/// Refuses two files with the same id in one run. Their events could not be told apart.
 enum DuplicateIDs {
     static func check(_ requests: [DownloadRequest]) throws(DownloadError) {
         guard requests.contains(where: { $0.id != nil }) else { return }
         var seen: Set<Download.ID> = []
         for (number, request) in requests.enumerated() {
-            // A file without a name goes by its number, which must not be another's name either.
+            // The id of a file without one is its number, which must not be the id of another file.
             let id = request.id ?? Download.ID(rawValue: "\(number)")
             guard seen.insert(id).inserted else {
                 throw DownloadError(
                     .usage, "two files have the id \"\(id.rawValue.shown)\"",
-                    hint: "A file without one has its number, from 0")
+                    hint: "The id of a file without one is its number, from 0")
             }
         }
     }
 
-    /// Has files go by their numbers where the names that they had in earlier runs do not tell them apart.
+    /// Removes the ids if two files have the same one from earlier runs. The ids are then the files' numbers.
     static func drop(_ requests: inout [DownloadRequest]) {
         guard (try? Self.check(requests)) == nil else { return }
         for index in requests.indices { requests[index].id = nil }

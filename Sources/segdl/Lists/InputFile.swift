@@ -6,15 +6,15 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// A file that names files, as `-i` was given it.
+/// A list of files given with `-i`.
 struct InputFile {
-    /// `-` for standard input, or the URL of one that a server has.
+    /// A path, `-` for standard input, or a URL.
     let path: String
 
-    /// 256 MiB: some millions of files; more is rather a wrong file than a list.
+    /// 256 MiB: some millions of files. A longer file is probably not a list.
     static let lengthMax = 256 << 20
 
-    /// How messages call it.
+    /// The name for messages.
     var name: String {
         if self.isRemote { return (try? SourceURL(self.path))?.description ?? "the list" }
         return self.isStandardInput ? "standard input" : self.path.shown
@@ -22,10 +22,9 @@ struct InputFile {
 
     var isStandardInput: Bool { self.path == "-" }
 
-    /// Whether it is a URL's.
     var isRemote: Bool { self.path.contains("://") }
 
-    /// Whether its name says that it is a metalink.
+    /// Whether its name has a metalink's extension.
     var isMetalink: Bool {
         let name = self.path.lowercased()
         return name.hasSuffix(".meta4") || name.hasSuffix(".metalink")
@@ -46,7 +45,7 @@ struct InputFile {
         return try await client.bytes(of: request, lengthMaximum: lengthMax)
     }
 
-    /// The whole content of one that is on disk or standard input.
+    /// The whole content of a file on disk or standard input.
     func contents() throws(DownloadError) -> [UInt8] {
         let descriptor = self.isStandardInput ? STDIN_FILENO : SystemCalls.openFile(self.path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw self.failure("opened") }
@@ -55,7 +54,7 @@ struct InputFile {
         guard fstat(descriptor, &status) == 0 else { throw self.failure("read") }
         guard status.st_mode & S_IFMT != S_IFDIR else {
             throw DownloadError(
-                .file, "the list \(self.name) is a directory", hint: "Name a file, or - for standard input")
+                .file, "the list \(self.name) is a directory", hint: "Give a file, or - for standard input")
         }
         return try self.read(descriptor, sizeHint: Int(max(status.st_size, 0)))
     }
@@ -75,7 +74,7 @@ struct InputFile {
             guard bytes.count <= Self.lengthMax else {
                 throw DownloadError(
                     .usage, "the list \(self.name) has more than \(ByteCount(Int64(Self.lengthMax)))",
-                    hint: "Split it")
+                    hint: "Split it into several lists")
             }
         }
     }

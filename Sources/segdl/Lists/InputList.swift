@@ -1,20 +1,20 @@
 import SegmentedDownload
 
-/// Reads a list of files in aria2's form, an entry at a time.
+/// Reads a list of files in aria2's form, one entry at a time.
 ///
-/// A line is a URL, and further URLs of the same file behind tabs. Indented lines below it are its options, as
-/// `key=value`. Empty lines mean nothing, and neither do those that begin with `#`.
+/// A line is a URL, followed by further URLs of the same file, separated by tabs. Indented lines below it are the
+/// file's options, as `key=value`. Empty lines and lines that begin with `#` are ignored.
 ///
-/// It reads an entry at a time so that a list of a million files is never held twice.
+/// Entries are read one at a time so that a list of a million files is not in memory twice.
 struct InputList {
     /// One file of a list.
     struct Entry: Hashable {
-        /// Where it is, for messages.
+        /// The entry's place in the list, for messages.
         var place: ListPlace
-        /// At least one; those after the first are mirrors.
+        /// At least one URL. Those after the first are mirrors.
         var urls: [String]
         var options: [Option] = []
-        /// Bytes that the file must have, where a metalink says it.
+        /// The file's length in bytes, if a metalink states it.
         var length: Int64?
     }
 
@@ -29,9 +29,9 @@ struct InputList {
         case option(Option)
     }
 
-    /// 64 KiB: servers take no URL of a quarter of that.
+    /// 64 KiB: servers do not accept a URL of a quarter of that.
     static let lineLengthMax = 1 << 16
-    /// More options than there are keys, with room for fields.
+    /// More than the number of keys, with room for header fields.
     static let optionsMax = 256
 
     private let bytes: [UInt8]
@@ -41,11 +41,11 @@ struct InputList {
 
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
-        // What editors on Windows begin a text with.
+        // A byte order mark, which editors on Windows write.
         self.offset = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
     }
 
-    /// The next entry; nil once there is none. After a problem nothing more can be read.
+    /// The next entry; nil at the end. Do not call it again after it throws.
     mutating func next() throws(ListProblem) -> Entry? {
         guard let line = try self.take() else { return nil }
         switch line {
@@ -67,14 +67,14 @@ struct InputList {
         }
     }
 
-    /// The line that was read ahead, else the next one.
+    /// The line that was read ahead, otherwise the next line.
     private mutating func take() throws(ListProblem) -> Line? {
         guard let line = self.ahead else { return try self.nextLine() }
         self.ahead = nil
         return line
     }
 
-    /// The next line that means something.
+    /// The next line that is neither empty nor a comment.
     private mutating func nextLine() throws(ListProblem) -> Line? {
         while self.offset < self.bytes.count {
             let end = self.bytes[self.offset...].firstIndex(of: UInt8(ascii: "\n")) ?? self.bytes.count
@@ -95,7 +95,7 @@ struct InputList {
             throw ListProblem(place, "the line has \(line.count) bytes; \(Self.lineLengthMax) are allowed")
         }
         guard !line.contains(0) else {
-            throw ListProblem(place, "the line holds a NUL byte; a list is text in UTF-8")
+            throw ListProblem(place, "the line contains a NUL byte; a list is text in UTF-8")
         }
         guard String(validating: content, as: UTF8.self) != nil else {
             throw ListProblem(place, "the line is not UTF-8")
@@ -110,14 +110,14 @@ struct InputList {
         let texts = parts.map { String(decoding: $0.trimmed, as: UTF8.self) }
         guard texts.count == 2, !texts[0].isEmpty else {
             throw ListProblem(
-                place, "\"\(texts[0].shown)\" is indented, and so an option, but not key=value. A URL begins its line")
+                place, "\"\(texts[0].shown)\" is indented but is not key=value. A URL must not be indented")
         }
         return Option(place: place, key: texts[0], value: texts[1])
     }
 }
 
 extension ArraySlice<UInt8> {
-    /// Without the blanks at both ends.
+    /// The text without spaces and tabs at both ends.
     fileprivate var trimmed: ArraySlice<UInt8> {
         let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
         let start = self.drop(while: isBlank)

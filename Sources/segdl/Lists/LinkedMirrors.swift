@@ -1,11 +1,11 @@
 import SegmentedDownload
 
-/// Asks servers which mirrors they name, before anything is fetched.
+/// Adds the mirrors that servers state in Link fields, before the downloads start.
 enum LinkedMirrors {
-    /// 8: as many servers are asked at once.
+    /// 8 probes run at once.
     private static let probesMax = 8
 
-    /// A server that does not answer here is asked again, and told of, when its file is fetched.
+    /// Errors of a probe are ignored here. They are reported when the file is fetched.
     static func complete(
         _ requests: inout [DownloadRequest], _ configuration: DownloadConfiguration
     ) async throws(DownloadError) {

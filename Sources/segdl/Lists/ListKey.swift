@@ -1,11 +1,11 @@
 import SegmentedDownload
 
-/// The keys of options in lists: every ``FileOption``, and what aria2 writes differently.
+/// The keys of options in lists: every ``FileOption``, and aria2's spellings.
 enum ListKey {
-    /// The option's name and value as ``FileOption`` has them.
+    /// The name and value of the corresponding ``FileOption``.
     static func translated(_ option: InputList.Option) -> (name: String, value: String) {
         switch (option.key, option.value) {
-        // In a list the limit is the file's own.
+        // In a list, aria2's limit applies to the file.
         case ("limit-rate", let value): ("limit-rate-per-file", value)
         case ("continue", "true"): ("continue", "auto")
         case ("continue", "false"): ("continue", "no")
@@ -18,7 +18,7 @@ enum ListKey {
         let hint = Self.hints[word] ?? Self.families.first { word.hasPrefix($0.prefix) }?.hint
         if let hint { return "\(word.shown) is not an option of a file: \(hint)" }
         // An indented URL with a query looks like an option.
-        if word.contains("://") { return "\"\(word.shown)\" is indented, and so an option. A URL begins its line" }
+        if word.contains("://") { return "\"\(word.shown)\" is indented. A URL must not be indented" }
         return "\"\(word.shown)\" is not an option of a file; the options are: "
             + FileOption.all.flatMap(\.names).sorted().joined(separator: ", ")
     }

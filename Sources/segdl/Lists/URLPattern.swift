@@ -1,9 +1,10 @@
 import SegmentedDownload
 
-/// A URL that stands for many, as curl has it: `file[001-100].iso`, `[a-f]`, `[0-100:25]`, `{one,two}`; a backslash before one of
-/// these characters takes its meaning away.
+/// A pattern for several URLs, as in curl: `file[001-100].iso`, `[a-f]`, `[0-100:25]`, `{one,two}`.
+///
+/// A backslash before one of these characters makes it literal.
 struct URLPattern {
-    /// What a pattern stands for at one of its places, in order.
+    /// One part of a pattern, with its values in order.
     private enum Part: Hashable {
         case text(String)
         case words([String])
@@ -31,12 +32,12 @@ struct URLPattern {
         }
     }
 
-    /// One of the URLs, and what stands at each place that varies.
+    /// One of the URLs, with the value of each part that varies.
     struct Instance: Hashable {
         var url: String
         var values: [String]
 
-        /// The text with `#1`, `#2` and so on replaced by what stands at the first place, the second and so on.
+        /// The text with `#1`, `#2` and so on replaced by the values of the first part that varies, the second and so on.
         func name(_ text: String) -> String {
             var name = ""
             var rest = Substring(text)
@@ -55,13 +56,13 @@ struct URLPattern {
         }
     }
 
-    /// 100 000: a million is a slip of the finger more often than a wish.
+    /// 100 000: a million is probably a typing error.
     private static let countMax = 100_000
 
     private var parts: [Part] = []
     let count: Int
 
-    /// - Throws: ``DownloadError`` with code `usage` saying which part makes no sense.
+    /// - Throws: ``DownloadError`` with code `usage` if a part is malformed or there are too many URLs.
     init(_ text: String) throws(DownloadError) {
         var rest = Substring(text)
         var literal = ""
@@ -72,14 +73,14 @@ struct URLPattern {
             case "[", "{":
                 let closing: Character = character == "[" ? "]" : "}"
                 guard let end = rest.firstIndex(of: closing) else {
-                    throw Self.problem("\(character) is not closed; --no-glob takes it as it stands")
+                    throw Self.problem("\(character) is not closed; use --no-glob if it is part of the URL")
                 }
                 if !literal.isEmpty { self.parts.append(.text(literal)) }
                 literal = ""
                 let content = rest[..<end]
                 self.parts.append(character == "[" ? try Self.range(content) : try Self.words(content))
                 rest = rest[rest.index(after: end)...]
-            case "}": throw Self.problem("} closes nothing; --no-glob takes it as it stands")
+            case "}": throw Self.problem("} has no opening {; use --no-glob if it is part of the URL")
             default: literal.append(character)
             }
         }
@@ -89,13 +90,13 @@ struct URLPattern {
             let (product, isTooMany) = count.multipliedReportingOverflow(by: part.count)
             count = product
             guard !isTooMany, count <= Self.countMax else {
-                throw Self.problem("it stands for more than \(Self.countMax) URLs")
+                throw Self.problem("it expands to more than \(Self.countMax) URLs")
             }
         }
         self.count = count
     }
 
-    /// All of them; the last place varies first.
+    /// All URLs. The last part varies fastest.
     var instances: [Instance] {
         (0..<self.count).map { number in
             var instance = Instance(url: "", values: [])
@@ -111,8 +112,7 @@ struct URLPattern {
         }
     }
 
-    /// A URL in which brackets and braces mean nothing but themselves: percent-encoded behind the host, where they have no place
-    /// (RFC 3986, section 2.2).
+    /// The URL with literal brackets and braces: percent-encoded after the host, where RFC 3986 does not allow them.
     static func literal(_ url: String) -> String {
         let host = url.firstRange(of: "://")?.upperBound ?? url.startIndex
         let path = url[host...].firstIndex { "/?#".contains($0) } ?? url.endIndex
@@ -143,13 +143,13 @@ struct URLPattern {
                 words[words.count - 1].append(character)
             }
         }
-        guard words != [""] else { throw Self.problem("{} names nothing") }
+        guard words != [""] else { throw Self.problem("{} is empty") }
         return .words(words)
     }
 
     private static func range(_ content: Substring) throws(DownloadError) -> Part {
         let malformed = Self.problem(
-            "what stands in brackets is no range such as [1-9], [001-100], [a-z] or [0-100:10]; --no-glob takes it as it stands"
+            "the brackets contain no range such as [1-9], [001-100], [a-z] or [0-100:10]; use --no-glob if they are part of the URL"
         )
         let halves = content.split(separator: ":", omittingEmptySubsequences: false)
         let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
@@ -176,6 +176,6 @@ struct URLPattern {
     }
 
     private static func problem(_ what: String) -> DownloadError {
-        DownloadError(.usage, "a URL's pattern makes no sense: \(what)")
+        DownloadError(.usage, "a pattern in a URL is malformed: \(what)")
     }
 }

@@ -10,7 +10,7 @@ struct ByteCount: Hashable, ExpressibleByArgument {
         self.bytes = bytes
     }
 
-    /// Digits, perhaps a fraction, perhaps one of `k M G T` in either case, perhaps `B` or `iB`.
+    /// Digits with an optional fraction, one of `k M G T` in either case or none, and an optional `B` or `iB`.
     init?(argument: String) {
         var text = argument.lowercased()[...]
         if text.hasSuffix("ib") {
@@ -33,13 +33,13 @@ struct ByteCount: Hashable, ExpressibleByArgument {
 }
 
 extension ByteCount: CustomStringConvertible {
-    /// Four digits at most, one of them a fraction.
+    /// The number in the largest unit that fits, with one decimal place unless the unit is bytes.
     var description: String {
         let unit = self.unit
         return "\(self.amount(in: unit)) \(Self.units[unit])"
     }
 
-    /// `3.1 of 4.0 GiB`: both in the total's unit, unless too little is done to show in it.
+    /// `3.1 of 4.0 GiB`: both numbers in the total's unit, unless the first would be shown as 0.0.
     func description(of total: ByteCount, separator: String = " of ") -> String {
         let unit = total.unit
         let done = self.amount(in: unit)
@@ -47,10 +47,10 @@ extension ByteCount: CustomStringConvertible {
         return "\(isLost ? self.description : done)\(separator)\(total)"
     }
 
-    /// The exponent of 1024 that leaves less than 1024.
+    /// The exponent of 1024 that gives a number below 1024.
     private var unit: Int {
         var unit = 0
-        // What would be rounded up to 1024.0 is 1.0 of the next unit.
+        // A number that would be rounded up to 1024.0 is shown as 1.0 in the next unit.
         while Double(self.bytes) / Self.size(of: unit) >= (unit == 0 ? 1024 : 1023.95), unit < Self.units.count - 1 {
             unit += 1
         }

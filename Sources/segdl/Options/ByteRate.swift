@@ -1,11 +1,11 @@
 import ArgumentParser
 
-/// A number of bytes per second as an argument, such as `10M`, `1.5MiB/s`; 0 for no limit, as aria2 has it.
+/// A number of bytes per second as an argument, such as `10M` or `1.5MiB/s`. 0 means no limit, as in aria2.
 struct ByteRate: Hashable, ExpressibleByArgument {
-    /// Bytes per second, absent for no limit.
+    /// Bytes per second; nil for no limit.
     let limit: Int64?
 
-    /// As ``ByteCount`` reads it, perhaps with `/s`.
+    /// The form of ``ByteCount``, with an optional `/s`.
     init?(argument: String) {
         let text = argument.lowercased()
         guard let count = ByteCount(argument: text.hasSuffix("/s") ? String(text.dropLast(2)) : text) else {
@@ -20,13 +20,13 @@ struct Priority: Hashable, ExpressibleByArgument {
     let value: Double
 
     init?(argument: String) {
-        // The exact form first: it refuses signs, exponents, `inf` and `nan`.
+        // DecimalNumber refuses signs, exponents, `inf` and `nan`.
         guard DecimalNumber(argument) != nil, let value = Double(argument), value > 0, value <= 1 else { return nil }
         self.value = value
     }
 }
 
-/// A caller's own key and value as an argument: `KEY=VALUE`.
+/// A key and value for the caller's own use, as an argument: `KEY=VALUE`.
 struct UserInfo: Hashable, ExpressibleByArgument {
     let key: String
     let value: String

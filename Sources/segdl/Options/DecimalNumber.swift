@@ -1,9 +1,9 @@
-/// A decimal number without sign or exponent, kept exact: `1.5` is 15 over 10.
+/// A decimal number without sign or exponent, stored exactly: `1.5` is 15/10.
 struct DecimalNumber: Hashable {
     private let numerator: Int64
     private let denominator: Int64
 
-    /// Digits with at most one point among them; nothing else, and no more than fits.
+    /// Digits with at most one decimal point. Nil for other text, and for numbers that do not fit.
     init?(_ text: some StringProtocol) {
         var numerator: Int64 = 0
         var denominator: Int64 = 1
@@ -20,7 +20,8 @@ struct DecimalNumber: Hashable {
             let (sum, overflowOfSum) = product.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
             guard !overflow, !overflowOfSum else { return nil }
             numerator = sum
-            if hasPoint { denominator *= 10 }  // Not above the numerator's own bound of 19 digits, but 0.000… is.
+            // The numerator's overflow check does not bound the digits of 0.000…, so the denominator has its own.
+            if hasPoint { denominator *= 10 }
             guard denominator <= 1_000_000_000 else { return nil }
         }
         guard hasDigits else { return nil }
@@ -28,7 +29,7 @@ struct DecimalNumber: Hashable {
         self.denominator = denominator
     }
 
-    /// The number times `factor`, cut to a whole one; absent if it does not fit.
+    /// The number times `factor`, rounded down; nil if it does not fit.
     func scaled(by factor: Int64) -> Int64? {
         let (high, low) = self.numerator.multipliedFullWidth(by: factor)
         guard high < self.denominator else { return nil }

@@ -7,7 +7,7 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// Where files go.
+/// The options for the destination of files.
 struct DestinationOptions: FileOptionGroup {
     @Option(file: "output") var output: FileEdit?
     @Option(file: "dir") var dir: FileEdit?
@@ -25,7 +25,7 @@ struct DestinationOptions: FileOptionGroup {
     mutating func validate() throws {
         switch self.output?.text {
         case "-" where self.continuation?.text == DownloadOptions.Continuation.must.rawValue:
-            throw ValidationError("standard output (-o -) cannot be resumed, so --continue must does not go with it")
+            throw ValidationError("standard output (-o -) cannot be resumed, so it excludes --continue must")
         case let output? where !output.hasSuffix("/") && self.nameTemplate != nil:
             throw ValidationError("--output names the file, so --name-template has no effect")
         default: break
@@ -40,7 +40,9 @@ enum Path {
         return directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
     }
 
-    /// The destination of `-o` within `-d`. An absolute path stands alone. Without a file name the template names it, or the response.
+    /// The destination for the values of `-o` and `-d`. `-d` does not apply to an absolute path.
+    ///
+    /// If `-o` does not name a file, the template or the response does.
     static func destination(output: String?, dir: String, name: NameTemplate?) -> DownloadRequest.Destination {
         guard let output else { return .directory(dir, name: name) }
         guard output != "-" else { return .descriptor(STDOUT_FILENO) }

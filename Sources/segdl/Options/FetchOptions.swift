@@ -45,14 +45,14 @@ struct FetchOptions: ParsableArguments {
         (request.fields, request.credentials) = (draft.request.fields, draft.request.credentials)
     }
 
-    /// A URL and its mirrors, as the command line has them.
+    /// The URL and its mirrors from the command line.
     func sources(_ url: String, mirrors: [String]) throws(DownloadError) -> [SourceURL] {
         var sources = [try SourceURL(url)]
         for mirror in mirrors { sources.append(try SourceURL(mirror)) }
         return sources
     }
 
-    /// Fetches the files that `prepare` makes of the arguments, or reports why none is begun.
+    /// Fetches the files that `prepare` returns, or reports why nothing is started.
     func run(_ prepare: () async throws(DownloadError) -> Work) async -> ExitCode {
         do {
             try self.checkArguments()
@@ -72,14 +72,14 @@ struct FetchOptions: ParsableArguments {
         }
     }
 
-    /// Asks a source about its file, with the headers that a download would send.
+    /// Probes a source with the header fields that a download would send.
     func probe(_ request: DownloadRequest) async throws -> RemoteFile {
         try await withDownloadClient(try self.configuration(for: [request])) { client in
             try await client.probe(request)
         }
     }
 
-    /// The bytes of a list. Credentials and fields are sent to a server that has it.
+    /// The bytes of a list. Credentials and fields are sent to the server of a remote list.
     func contents(of list: InputFile) async throws(DownloadError) -> [UInt8] {
         guard list.isRemote else { return try list.contents() }
         let lengthMax = Metalink.lengthMax
@@ -94,7 +94,7 @@ struct FetchOptions: ParsableArguments {
         }
     }
 
-    /// The digests that an existing file should have.
+    /// The expected digests of an existing file.
     func digests(of path: String) async throws -> [ExpectedDigest] {
         let given = self.transfer.checksum.compactMap { ExpectedDigest($0.text) }
         return given + (try await self.checksums.digests(of: path, try self.configuration(for: [])))

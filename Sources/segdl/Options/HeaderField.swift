@@ -7,7 +7,7 @@ struct HeaderField: Hashable, ExpressibleByArgument {
 
     /// A token, a colon, and a value without control characters (RFC 9110 §5).
     ///
-    /// Which fields are the downloader's own is the library's to say, see `DownloadRequest.validate()`.
+    /// `DownloadRequest.validate()` refuses the fields that the downloader sets itself.
     init?(argument: String) {
         guard let colon = argument.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let name = argument[..<colon]

@@ -7,7 +7,7 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// What servers are sent about the user.
+/// Header fields, credentials and cookies.
 struct IdentityOptions: FileOptionGroup {
     @Option(file: "header") var header: [FileEdit] = []
     @Option(file: "user-agent") var userAgent: FileEdit?
@@ -16,39 +16,39 @@ struct IdentityOptions: FileOptionGroup {
     @Option(file: "password") var password: FileEdit?
     @Option(file: "oauth2-bearer") var bearer: FileEdit?
 
-    @Flag(help: "Names and passwords by host from ~/.netrc, which only its owner may read.")
+    @Flag(help: "Read names and passwords from ~/.netrc, which must be readable by its owner only.")
     var netrc = false
 
-    @Option(help: ArgumentHelp("The same from another file.", valueName: "FILE"))
+    @Option(help: ArgumentHelp("Read names and passwords from this file instead of ~/.netrc.", valueName: "FILE"))
     var netrcFile: String?
 
     @Option(file: "cookie") var cookie: [FileEdit] = []
 
-    @Option(help: ArgumentHelp("A file of cookies in Netscape's form, for the hosts of the URLs.", valueName: "FILE"))
+    @Option(help: ArgumentHelp("Read cookies from a file in Netscape format. Repeatable.", valueName: "FILE"))
     var loadCookies: [String] = []
 
     @Option(
         name: [.long, .customLong("certificate")],
-        help: ArgumentHelp("A certificate to show to servers that want one, as PEM.", valueName: "FILE"))
+        help: ArgumentHelp("The client certificate, as PEM.", valueName: "FILE"))
     var cert: String?
 
     @Option(
         name: [.long, .customLong("private-key")],
         help: ArgumentHelp(
-            "Its private key, as PEM without a passphrase. (default: in --cert's file)", valueName: "FILE"))
+            "The private key of --cert, as PEM without a passphrase. (default: in --cert's file)", valueName: "FILE"))
     var key: String?
 
-    @Flag(help: "Send all this also to where redirects lead.")
+    @Flag(help: "Also send credentials, cookies and header fields to servers that redirects lead to.")
     var locationTrusted = false
 
     mutating func validate() throws {
         if self.user != nil, self.bearer != nil {
-            throw ValidationError("--user and --oauth2-bearer are two ways to authenticate: give one")
+            throw ValidationError("--user and --oauth2-bearer exclude each other")
         }
         if self.password != nil, self.user?.text.contains(":") ?? true {
-            throw ValidationError("--password goes with a --user that has the name only")
+            throw ValidationError("--password needs a --user without a password")
         }
-        if self.key != nil, self.cert == nil { throw ValidationError("--key goes with --cert") }
+        if self.key != nil, self.cert == nil { throw ValidationError("--key needs --cert") }
     }
 
     /// Applies the file options alone, for commands that have no other layers.
@@ -76,7 +76,7 @@ struct IdentityOptions: FileOptionGroup {
     private static var netrcPath: String {
         get throws(DownloadError) {
             guard let home = getenv("HOME").map({ String(cString: $0) }), !home.isEmpty else {
-                throw DownloadError(.usage, "--netrc needs HOME; name the file with --netrc-file")
+                throw DownloadError(.usage, "--netrc needs the variable HOME; give the file with --netrc-file")
             }
             return "\(home)/.netrc"
         }

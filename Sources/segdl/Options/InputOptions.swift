@@ -1,7 +1,7 @@
 import ArgumentParser
 import SegmentedDownload
 
-/// Lists of files, and how they are read.
+/// The options for lists of files.
 struct InputOptions: ParsableArguments {
     @Option(
         name: [
@@ -9,24 +9,25 @@ struct InputOptions: ParsableArguments {
         ],
         help: ArgumentHelp(
             """
-            A list, or - for standard input: a URL a line, its mirrors behind tabs, key=value options of the file in \
-            indented lines below it. Or a metalink or JSON, also by its URL. Repeatable.
+            Fetch the files of a list; - for standard input. A list has one URL on a line, its mirrors after tabs, and the \
+            file's options as key=value in indented lines below it. It can also be a metalink or JSON, or a URL of one. \
+            Repeatable.
             """, valueName: "FILE"))
     var inputFile: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Where the files are in a list that is JSON, such as .list[] or .a.\"b c\"[0].files[]. (default: [])",
+            "The path to the files in a JSON list, such as .list[] or .a.\"b c\"[0].files[]. (default: [])",
             valueName: "PATH"))
     var jsonPath: JSONPath?
 
-    @Option(help: ArgumentHelp("Which key of an element has its URL.", valueName: "KEY"))
+    @Option(help: ArgumentHelp("The key of the URL in a JSON list.", valueName: "KEY"))
     var urlKey = "url"
 
-    @Option(help: ArgumentHelp("Which key of an element has the file's name.", valueName: "KEY"))
+    @Option(help: ArgumentHelp("The key of the file's name in a JSON list.", valueName: "KEY"))
     var nameKey: String?
 
-    @Option(help: ArgumentHelp("What relative URLs of lists are relative to.", valueName: "URL"))
+    @Option(help: ArgumentHelp("The base of relative URLs in lists.", valueName: "URL"))
     var baseURL: String?
 
     mutating func validate() throws {
@@ -40,24 +41,24 @@ struct InputOptions: ParsableArguments {
             ("--json-path", self.jsonPath != nil), ("--url-key", self.urlKey != "url"),
             ("--name-key", self.nameKey != nil), ("--base-url", self.baseURL != nil),
         ] where isGiven {
-            throw ValidationError("\(option) is about lists, and there is none; name one with -i")
+            throw ValidationError("\(option) applies to lists, and there is none; give one with -i")
         }
     }
 
-    /// The lists, those of arguments that stand where URLs do too.
+    /// The lists given with `-i`, followed by others.
     func files(besides others: [InputFile]) -> [InputFile] { self.inputFile.map { InputFile(path: $0) } + others }
 
-    /// Hands each entry of a list to `take` with its sources.
+    /// Calls `take` with each entry of a list and its sources.
     ///
-    /// - Returns: How many URLs of a metalink are left out because nothing can be fetched from them.
+    /// - Returns: The number of a metalink's URLs that are left out because their scheme is not supported.
     func read(
         _ bytes: [UInt8], of file: InputFile, _ take: (InputList.Entry, [SourceURL]) throws(ListProblem) -> Void
     ) throws(DownloadError) -> Int {
         let base = if let baseURL { try ListBase(baseURL) } else { ListBase?.none }
         do throws(ListProblem) {
             if Metalink.isXML(bytes) { return try Self.read(try Metalink(bytes, base), take) }
-            // Their options may name any path, which is not for others to say.
-            guard !file.isMetalink else { throw ListProblem(.element(""), "it is no metalink: it begins with no <") }
+            // Options in a plain list may name any path. Only the user may choose paths, not the author of a metalink.
+            guard !file.isMetalink else { throw ListProblem(.element(""), "it is no metalink: there is no < first") }
             try self.read(bytes, of: file) { entry throws(ListProblem) in
                 var sources: [SourceURL] = []
                 for url in entry.urls { sources.append(try SourceURL(url, at: entry.place, relativeTo: base)) }
@@ -76,14 +77,14 @@ struct InputOptions: ParsableArguments {
             let list = JSONList(path: self.jsonPath, urlKey: self.urlKey, nameKey: self.nameKey)
             for item in try list.entries(in: bytes) {
                 let place = ListPlace.element(item.place)
-                // As a list that is no JSON would say it.
+                // The same option as in a plain list.
                 let name = item.name.map { InputList.Option(place: place, key: "out", value: $0) }
                 try take(InputList.Entry(place: place, urls: [item.url], options: name.map { [$0] } ?? []))
             }
         } else {
             guard !file.isRemote else {
                 throw ListProblem(
-                    .element(""), "it is neither a metalink nor JSON, and other lists are read from files only")
+                    .element(""), "it is neither a metalink nor JSON; a plain list can only be read from a file")
             }
             var list = InputList(bytes)
             while let entry = try list.next() { try take(entry) }
@@ -95,7 +96,7 @@ struct InputOptions: ParsableArguments {
     ) throws(ListProblem) -> Int {
         for file in metalink.files {
             let place = ListPlace.line(file.line)
-            // As a list in lines would say it.
+            // The same options as in a plain list.
             var options = [InputList.Option(place: place, key: "out", value: file.path)]
             if let digest = file.digest {
                 options.append(

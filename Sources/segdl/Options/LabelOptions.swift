@@ -1,11 +1,11 @@
 import ArgumentParser
 import SegmentedDownload
 
-/// Names for programs, and sources besides the first.
+/// Mirrors, and labels that events repeat.
 struct LabelOptions: FileOptionGroup {
     @Option(
         help: ArgumentHelp(
-            "Another source of the same bytes as the URL before it, used in parallel and if that fails. Repeatable.",
+            "Another URL of the same file as the URL before it, used in parallel and as a fallback. Repeatable.",
             valueName: "URL"))
     var mirror: [String] = []
 

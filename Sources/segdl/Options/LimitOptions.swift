@@ -5,22 +5,22 @@ import SegmentedDownload
 struct LimitOptions: FileOptionGroup {
     @Option(
         name: [.customShort("j", allowingJoined: true), .long, .customLong("parallel-max")],
-        help: ArgumentHelp("Files at once.", valueName: "N"))
+        help: ArgumentHelp("Fetch at most N files at once.", valueName: "N"))
     var maxConcurrentDownloads = 5
 
     @Option(
         name: [.customShort("x", allowingJoined: true), .long],
         help: ArgumentHelp(
-            "Connections to one server, over all files. (default: 16, or the N of -s N; 32 for one file with -s auto)",
+            "At most N connections to one server. (default: 16, or -s N if larger; 32 for one file with -s auto)",
             valueName: "N"))
     var maxConnectionPerServer: Int?
 
-    @Option(help: ArgumentHelp("Connections in all. (default: 64, or the N of -s N if larger)", valueName: "N"))
+    @Option(help: ArgumentHelp("At most N connections in all. (default: 64, or -s N if larger)", valueName: "N"))
     var maxConnections: Int?
 
     @Option(
         name: [.long, .customLong("max-overall-download-limit")],
-        help: ArgumentHelp("Bytes per second, all files together: 10M, 500k/s; 0 for no limit.", valueName: "RATE"))
+        help: ArgumentHelp("Bytes per second for all files together, such as 10M; 0 for no limit.", valueName: "RATE"))
     var limitRate: ByteRate?
 
     @Option(file: "limit-rate-per-file") var limitRatePerFile: FileEdit?
@@ -36,19 +36,19 @@ struct LimitOptions: FileOptionGroup {
         }
     }
 
-    /// 32: the automatic search for one file goes no further.
+    /// 32: the automatic search for the number of connections ends there.
     static let connectionsPerHostAlone = 32
 
     func limits(for requests: [DownloadRequest]) -> DownloadLimits {
         var limits = DownloadLimits()
-        // -s N is exact, so the default limits give way to it.
+        // -s N is exact, so it raises the default limits.
         let segments = requests.reduce(1) { most, request in
             switch request.segments {
             case .automatic: most
             case .exactly(let count): max(most, count)
             }
         }
-        // One file alone may have as many connections as the search finds useful.
+        // For a single file the limit must not end the search early.
         let isAlone = requests.count == 1 && requests[0].segments == .automatic
         limits.connectionsPerHost =
             self.maxConnectionPerServer

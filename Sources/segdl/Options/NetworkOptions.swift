@@ -7,18 +7,18 @@ import SegmentedDownload
     import Foundation
 #endif
 
-/// How servers are reached, and which of them are trusted.
+/// The options for proxies, addresses, interfaces, TLS and redirects.
 struct NetworkOptions: ParsableArguments {
     @Option(
         name: [.long, .customLong("all-proxy")],
         help: ArgumentHelp(
-            "Go through a proxy: http://, https://, socks5:// or socks5h://, which looks names up there. (default: http_proxy, https_proxy, all_proxy)",
+            "The proxy: http://, https://, socks5://, or socks5h:// to resolve names at the proxy. (default: http_proxy, https_proxy, all_proxy)",
             valueName: "URL"))
     var proxy: String?
 
     @Option(
         help: ArgumentHelp(
-            "Hosts that are asked without a proxy: names, addresses, networks, or '*' for all. (default: no_proxy)",
+            "Hosts to connect to without a proxy: names, addresses, networks, or '*' for all. (default: no_proxy)",
             valueName: "LIST"))
     var noproxy: String?
 
@@ -27,7 +27,8 @@ struct NetworkOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Where a host is to be found, whatever name servers say. Repeatable.", valueName: "HOST:PORT:ADDRESS"))
+            "Connect to ADDRESS for HOST and PORT instead of resolving HOST. Repeatable.",
+            valueName: "HOST:PORT:ADDRESS"))
     var resolve: [String] = []
 
     @Flag(name: [.customShort("4"), .customLong("ipv4")], help: "Use IPv4 addresses only.")
@@ -38,43 +39,44 @@ struct NetworkOptions: ParsableArguments {
 
     @Option(
         name: [.long, .customLong("ca-certificate")],
-        help: ArgumentHelp("The authorities to trust instead of the system's, as PEM.", valueName: "FILE"))
+        help: ArgumentHelp("Trust the authorities in this PEM file instead of the system's.", valueName: "FILE"))
     var cacert: String?
 
     @Option(
         name: [.long, .customLong("ca-directory")],
-        help: ArgumentHelp("The same, a directory of such files named by hash (openssl rehash).", valueName: "DIR"))
+        help: ArgumentHelp(
+            "Trust the authorities in a directory of PEM files named by hash (openssl rehash).", valueName: "DIR"))
     var capath: String?
 
-    @Flag(name: [.long, .customLong("no-check-certificate")], help: "Do not check certificates.")
+    @Flag(name: [.long, .customLong("no-check-certificate")], help: "Do not verify certificates.")
     var insecure = false
 
     @Option(
-        parsing: .unconditional,  // A scheme is forbidden by a sign that options begin with, too.
-        help: ArgumentHelp("The schemes allowed, such as =https or -http: as curl has it.", valueName: "LIST"))
+        parsing: .unconditional,  // A value such as -http begins with a dash.
+        help: ArgumentHelp("The allowed schemes in curl's notation, such as =https or -http.", valueName: "LIST"))
     var proto = SchemeList()
 
-    @Flag(help: "Let a redirect lead from https to http.")
+    @Flag(help: "Follow redirects from https to http.")
     var allowDowngrade = false
 
     @Option(
         help: ArgumentHelp(
-            "The network interface that connections begin at, by name or address; the next one where it has no address. Repeatable.",
+            "Connect from this network interface or local address. Repeatable; the first usable one counts.",
             valueName: "NAME|ADDRESS"))
     var interface: [String] = []
 
-    /// What to do where a connection would go over an interface whose bytes cost money.
+    /// What to do if a connection would use a metered interface.
     enum Metered: String, Hashable, CaseIterable, ExpressibleByArgument {
         case pause, allow
     }
 
     @Option(
         help: ArgumentHelp(
-            "Where bytes cost money (mobile broadband, ppp, bluetooth): pause waits for another network, as for one that is down.",
+            "On a metered interface (mobile broadband, ppp, bluetooth): allow fetches, pause waits for another network.",
             valueName: "pause|allow"))
     var metered = Metered.allow
 
-    @Option(help: ArgumentHelp("Redirects followed.", valueName: "N"))
+    @Option(help: ArgumentHelp("Follow at most N redirects.", valueName: "N"))
     var maxRedirs = 20
 
     mutating func validate() throws {
@@ -100,7 +102,7 @@ struct NetworkOptions: ParsableArguments {
 
     private var proxies: ProxyPolicy {
         get throws(DownloadError) {
-            // What the user excepts from the environment's proxies may be just the one that makes no sense.
+            // With --noproxy '*' a malformed proxy variable is no error.
             if self.noproxy == "*" { return ProxyPolicy() }
             let environment = ProcessInfo.processInfo.environment
             var policy: ProxyPolicy
@@ -108,7 +110,7 @@ struct NetworkOptions: ParsableArguments {
             case "": return ProxyPolicy()
             case let text?:
                 policy = ProxyPolicy(try Proxy(text))
-                // As with curl: what the environment excepts holds for every proxy.
+                // As in curl, no_proxy applies to --proxy too.
                 policy.exceptions = ProxyPolicy.exceptions(inEnvironment: environment)
             case nil: policy = try ProxyPolicy(environment: environment)
             }

@@ -6,12 +6,12 @@ import ArgumentParser
     import Glibc
 #endif
 
-/// What a run tells, and to whom.
+/// The options for messages, progress, events and files with figures.
 struct OutputOptions: ParsableArguments {
     enum Verbosity: Int, Hashable, Comparable {
-        /// Nothing but errors, and what a signal left.
+        /// Errors and paused files only.
         case quiet
-        /// How each file ended, and what is to be known of it.
+        /// Also completed files and notes.
         case normal
         /// Also retries and segments.
         case verbose
@@ -23,17 +23,18 @@ struct OutputOptions: ParsableArguments {
         case bar, map, log, none
     }
 
-    @Flag(name: .shortAndLong, help: "Print nothing but errors.")
+    @Flag(name: .shortAndLong, help: "Print errors only.")
     var quiet = false
 
-    @Flag(name: .shortAndLong, help: "Print retries and segments too.")
+    @Flag(name: .shortAndLong, help: "Also print retries and segments.")
     var verbose = false
 
     @Option(
         help: ArgumentHelp(
             """
-            Progress on standard error: a bar on a terminal, a log elsewhere, unless told. A map shows which parts of a file are \
-            whole (# or a block), partly written (+), being fetched (-), to be tried again (!) and not begun (.).
+            The form of progress on standard error: bar, map, log or none. A map shows which parts of a file are complete \
+            (# or a block), partly written (+), being fetched (-), waiting for a retry (!) and not started (.). \
+            (default: bar on a terminal, log elsewhere)
             """, valueName: "HOW"))
     var progress: Progress?
 
@@ -42,17 +43,17 @@ struct OutputOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A file that gets a line of JSON for every file that is done or has failed.", valueName: "FILE"))
+            "Append one line of JSON to this file for every file that completes or fails.", valueName: "FILE"))
     var keepHistory: String?
 
     @Option(
-        help: ArgumentHelp("A file that gets the run's figures at its end, as one JSON object.", valueName: "FILE"))
+        help: ArgumentHelp("At the end, write figures of the run to this file as JSON.", valueName: "FILE"))
     var stats: String?
 
-    @Flag(help: "Leave ~/.config/segdl/config, which has long names of options, one a line, unread.")
+    @Flag(help: "Do not read the configuration file, ~/.config/segdl/config.")
     var noConfig = false
 
-    @Flag(help: "Ask the servers, say what would be fetched, and write nothing.")
+    @Flag(help: "Probe the servers, print what would be fetched, and write nothing.")
     var dryRun = false
 
     mutating func validate() throws {
@@ -63,7 +64,7 @@ struct OutputOptions: ParsableArguments {
 
     var verbosity: Verbosity {
         if self.verbose { return .verbose }
-        // Whoever reads events needs no words beside them, unless asked for.
+        // With --json the events say the same, so messages are printed only with --progress.
         return self.quiet || (self.json && self.progress == nil) ? .quiet : .normal
     }
 
@@ -73,7 +74,7 @@ struct OutputOptions: ParsableArguments {
         return self.json ? .none : Terminal(of: STDERR_FILENO) == nil ? .log : .bar
     }
 
-    /// Who is told, in order: programs, then people.
+    /// The reporters of a run: events first, then progress, then messages.
     func reporters(
         filesCount: Int, output: LineSink, console: Console, elapsed: @escaping @Sendable () -> Duration
     ) -> [any ProgressReporter] {

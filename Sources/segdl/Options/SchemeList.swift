@@ -1,8 +1,8 @@
 import ArgumentParser
 
-/// Schemes that URLs may have, as curl's `--proto` says it: `=https`, `-http`, `http,https`.
+/// The schemes that URLs may have, in the notation of curl's `--proto`: `=https`, `-http`, `http,https`.
 struct SchemeList: Hashable, ExpressibleByArgument {
-    /// Those that can be spoken at all.
+    /// The supported schemes.
     private static let all: Set<String> = ["http", "https"]
 
     private(set) var schemes = Self.all
@@ -12,12 +12,12 @@ struct SchemeList: Hashable, ExpressibleByArgument {
     var defaultValueDescription: String { self.schemes.sorted().joined(separator: ",") }
 
     init?(argument: String) {
-        // A list without signs adds to what is allowed, which all of ours are.
+        // As in curl, a name without a sign adds to the schemes that are already allowed.
         for item in argument.lowercased().split(separator: ",") {
             let sign = item.first.flatMap { "=+-".contains($0) ? $0 : nil }
             let name = String(sign == nil ? item : item.dropFirst())
             guard !name.isEmpty, name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) }) else { return nil }
-            // Others are curl's, and not spoken here.
+            // curl's other schemes are accepted and ignored.
             let named = name == "all" ? Self.all : Self.all.intersection([name])
             switch sign {
             case "=": self.schemes = named

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// A length of time: as an argument such as `30`, `1.5s`, `250ms` or `2m`, and as text for people.
+/// A duration: as an argument such as `30`, `1.5s`, `250ms` or `2m`, and as text for messages.
 struct Seconds: Hashable, ExpressibleByArgument {
     let duration: Duration
 
@@ -12,19 +12,19 @@ struct Seconds: Hashable, ExpressibleByArgument {
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000),
     ]
 
-    /// Digits, perhaps a fraction, perhaps one of `ms s m h`; seconds without.
+    /// Digits with an optional fraction and one of `ms s m h`; seconds if there is no unit.
     init?(argument: String) {
         let text = argument.lowercased()
         let unit = Self.units.first { text.hasSuffix($0.suffix) } ?? ("", 1000)
         guard let number = DecimalNumber(text.dropLast(unit.suffix.utf8.count)),
             let milliseconds = number.scaled(by: unit.milliseconds),
-            // A year: more is a mistake, and far from where a deadline overflows.
+            // A year: more is probably a mistake, and a deadline cannot overflow.
             milliseconds > 0, milliseconds <= 365 * 86_400_000
         else { return nil }
         self.duration = .milliseconds(milliseconds)
     }
 
-    /// As it would be typed: `720h`, `30s`.
+    /// The form of an argument: `720h`, `30s`.
     var defaultValueDescription: String {
         let milliseconds = Int64((self.value * 1000).rounded())
         let unit = Self.units.last { milliseconds.isMultiple(of: $0.milliseconds) } ?? Self.units[0]
@@ -43,7 +43,7 @@ extension Seconds: CustomStringConvertible {
         return "\(seconds / 3600) h \(Self.padded(seconds / 60 % 60)) min"
     }
 
-    /// `0:42`, `1:02:03`, for the bar; days where hours would not tell.
+    /// `0:42` or `1:02:03`, for the bar; in days from 100 hours.
     var clock: String {
         let seconds = Int64(self.value.rounded(.up))
         if seconds >= 100 * 3600 { return seconds < 1000 * 86_400 ? "\(seconds / 86_400) days" : "long" }
@@ -52,12 +52,12 @@ extension Seconds: CustomStringConvertible {
         return "\(seconds / 3600):\(Self.padded(seconds / 60 % 60)):\(tail)"
     }
 
-    /// In seconds, at most so many that calculating with them is safe.
+    /// In seconds, at most 10¹⁵, so that conversions to `Int64` cannot overflow.
     var value: Double {
         min(self.duration / .seconds(1), 1e15)
     }
 
-    /// In seconds, to the millisecond.
+    /// In seconds, rounded to milliseconds.
     var rounded: Double {
         (self.value * 1000).rounded() / 1000
     }

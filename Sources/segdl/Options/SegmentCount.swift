@@ -3,7 +3,7 @@ import SegmentedDownload
 
 /// The value of `-s`: a number, or `auto`.
 struct SegmentCount: Hashable, ExpressibleByArgument {
-    /// A sixteenth of the file descriptors a process may usually have: more is a mistake.
+    /// 1024: a usual limit of open files for one process. More is probably a mistake.
     static let countMax = 1024
 
     let segments: DownloadOptions.Segments

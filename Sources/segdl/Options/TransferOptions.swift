@@ -1,7 +1,7 @@
 import ArgumentParser
 import SegmentedDownload
 
-/// How files are fetched, for the first time or when they are resumed.
+/// The options for fetching and resuming files.
 struct TransferOptions: FileOptionGroup {
     @Option(file: "segments") var segments: FileEdit?
     @Option(file: "min-split-size") var minSplitSize: FileEdit?
@@ -9,13 +9,13 @@ struct TransferOptions: FileOptionGroup {
     @Flag(
         inversion: .prefixedNo,
         help:
-            "Store in ~/.cache/segdl/servers.json how many connections to a server were best, and begin with them for a day."
+            "Store the best number of connections to a server in ~/.cache/segdl/servers.json, and start with it for a day."
     )
     var remember = true
 
     @Flag(
-        help:
-            "Use the mirrors in a server's Link fields if it states the file's SHA-256 or SHA-512, or --checksum does.")
+        help: "Use the mirrors in a server's Link fields if the server or --checksum gives a SHA-256 or SHA-512."
+    )
     var linkedMirrors = false
 
     @Option(file: "on-change") var onChange: FileEdit?
@@ -23,14 +23,15 @@ struct TransferOptions: FileOptionGroup {
 
     @Option(
         help: ArgumentHelp(
-            "A list of digests, such as SHA256SUMS or file.iso.sha256. Repeatable.", valueName: "URL|FILE"))
+            "Verify files against a list of checksums, such as SHA256SUMS or file.iso.sha256. Repeatable.",
+            valueName: "URL|FILE"))
     var checksumFrom: [String] = []
 
     @Option(file: "retry") var retry: FileEdit?
     @Option(file: "retry-delay") var retryDelay: FileEdit?
     @Option(file: "retry-max-time") var retryMaxTime: FileEdit?
 
-    @Option(help: ArgumentHelp("The time that establishing a connection may take.", valueName: "TIME"))
+    @Option(help: ArgumentHelp("The maximum time to establish a connection.", valueName: "TIME"))
     var connectTimeout = Seconds(.seconds(15))
 
     @Option(file: "stall-timeout") var stallTimeout: FileEdit?

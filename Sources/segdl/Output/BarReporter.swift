@@ -1,21 +1,21 @@
 import SegmentedDownload
 import Synchronization
 
-/// Progress of one file as one line at the bottom of the terminal.
+/// Shows the progress of one file as one line at the bottom of the terminal.
 final class BarReporter: ProgressReporter {
     private struct State {
         var progress = DownloadProgress()
         var name = ""
-        /// What the file waits for, until bytes come.
+        /// What the file waits for; nil once bytes arrive.
         var remark: String?
         var isEnded = false
         var drawnAt: Duration?
     }
 
-    /// More than this a second nobody reads.
+    /// 100 ms: a faster display is not readable.
     private static let intervalMin: Duration = .milliseconds(100)
 
-    /// Some terminals wrap as soon as the last column is written, and `^C` is echoed behind the line.
+    /// Some terminals wrap as soon as the last column is written, and `^C` is echoed after the line.
     private static let columnsFree = 3
 
     private let console: Console
@@ -76,7 +76,7 @@ final class BarReporter: ProgressReporter {
         state.drawnAt = self.elapsed()
         guard !state.isEnded else { return self.console.show([]) }
         var bar = ProgressBar(title: state.name, progress: state.progress)
-        // While other connections go on, one that is made again is no news.
+        // A retry is not worth showing while other connections receive bytes.
         if state.progress.connections == 0 { bar.remark = state.remark }
         self.console.show([self.terminal.rendered(bar.line(width: self.terminal.size.columns - Self.columnsFree))])
     }

@@ -1,8 +1,9 @@
 import SegmentedDownload
 import Synchronization
 
-/// Progress of many files as lines at the bottom of the terminal, drawn when it is time and not when something happens:
-/// small files end by the thousand in a second.
+/// Shows the progress of many files as lines at the bottom of the terminal.
+///
+/// Lines are drawn at fixed intervals and not for each event, because thousands of small files may end in a second.
 final class BoardReporter: ProgressReporter {
     private let console: Console
     private let terminal: Terminal

@@ -1,7 +1,7 @@
 import SegmentedDownload
 
 extension EventRecord {
-    /// A download's event; absent for what has no place in the contract.
+    /// The record of a download's event.
     init(_ event: DownloadEvent, of file: TransferFile, time: Duration) {
         switch event {
         case .started(let start):

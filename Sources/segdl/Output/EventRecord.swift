@@ -7,7 +7,7 @@ import SegmentedDownloadCore
     import Foundation
 #endif
 
-/// One event as it is written: a flat object, in which what is not known is absent.
+/// One event as a flat JSON object. Unknown values are absent.
 struct EventRecord: Encodable {
     let v = 1
     var event: String
@@ -68,13 +68,13 @@ struct EventRecord: Encodable {
 }
 
 extension Encodable {
-    /// The value as one line of JSON with sorted keys, in which nothing moves a cursor.
+    /// The value as one line of JSON with sorted keys and escaped control characters.
     var jsonLine: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.keyEncodingStrategy = .convertToSnakeCase
         guard let data = try? encoder.encode(self) else { return "{}" }
-        // Outside of strings JSON is ASCII, so an escape can stand for any of these.
+        // Outside of strings JSON is ASCII, so each of these characters is in a string and can be escaped.
         var line = ""
         for scalar in String(decoding: data, as: UTF8.self).unicodeScalars {
             if scalar.isPrintable {

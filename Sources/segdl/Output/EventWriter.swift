@@ -1,6 +1,6 @@
 import SegmentedDownload
 
-/// Writes every event as a line of JSON, for programs.
+/// Writes every event as a line of JSON.
 struct EventWriter: ProgressReporter {
     let sink: LineSink
     let elapsed: @Sendable () -> Duration
@@ -14,7 +14,7 @@ struct EventWriter: ProgressReporter {
         self.sink.send(EventRecord(summary).jsonLine + "\n")
     }
 
-    /// A reader who sleeps may miss how it went, but not how it began or ended.
+    /// Whether an event may be dropped if the reader is slow.
     private static func isSpare(_ event: DownloadEvent) -> Bool {
         switch event {
         case .progress, .segment, .retrying, .checkpoint, .note, .state: true

@@ -6,7 +6,7 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// The command's exit statuses: wget's classes up to 8, finer from 9.
+/// The command's exit statuses. Those up to 8 are wget's.
 enum ExitCode: Int32, Hashable, CaseIterable {
     case ok = 0
     case `internal` = 1
@@ -24,11 +24,11 @@ enum ExitCode: Int32, Hashable, CaseIterable {
     case space = 13
     case state = 14
     case daemon = 15
-    /// Several files, some failed.
+    /// Some of several files failed.
     case partial = 16
     case hangup = 129
     case interrupt = 130
-    /// Whoever read our standard output went away: 128 and SIGPIPE, as for any filter.
+    /// The reader of standard output closed it: 128 + SIGPIPE.
     case pipe = 141
     case terminate = 143
 
@@ -49,7 +49,7 @@ enum ExitCode: Int32, Hashable, CaseIterable {
             case .exists: .exists
             case .space: .space
             case .state: .state
-            // Only a signal cancels.
+            // Only a signal cancels a download.
             case .cancelled: .interrupt
             }
     }
@@ -58,7 +58,7 @@ enum ExitCode: Int32, Hashable, CaseIterable {
         self = error.isOfReader ? .pipe : ExitCode(error.code)
     }
 
-    /// 128 and the signal's number, as shells have it.
+    /// 128 + the signal's number, as in shells.
     init(signal: CInt) {
         self = ExitCode(rawValue: 128 + signal) ?? .interrupt
     }
@@ -66,7 +66,7 @@ enum ExitCode: Int32, Hashable, CaseIterable {
     /// Ends the process with this status.
     func leave() -> Never { exit(self.rawValue) }
 
-    /// The stable word that failure lines carry.
+    /// The stable word in failure lines: `error[word]`.
     var word: String {
         switch self {
         case .hangup, .interrupt, .pipe, .terminate: "signal"
@@ -78,6 +78,6 @@ enum ExitCode: Int32, Hashable, CaseIterable {
 }
 
 extension DownloadError {
-    /// Whether whoever read our standard output went away, which is his right and no fault.
+    /// Whether the reader of standard output closed it. No message is printed then.
     var isOfReader: Bool { self.code == .file && self.errno == EPIPE }
 }

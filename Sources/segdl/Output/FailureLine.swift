@@ -7,9 +7,9 @@ struct FailureLine: Hashable {
     init(_ code: ExitCode, _ message: String, of path: String? = nil, kept: Int64 = 0, hint: String? = nil) {
         var sentences = [message]
         if let name = path?.shown {
-            // Messages of the file system name the file already.
+            // Messages of the file system already begin with the name.
             if !message.hasPrefix(name) { sentences = ["\(name): \(message)"] }
-            // A hint may say so already.
+            // The hint may already name the part.
             if kept > 0, hint?.contains("\(name).segdl-part") != true {
                 sentences.append("Kept \(ByteCount(kept)) in \(name).segdl-part")
             }
@@ -19,9 +19,9 @@ struct FailureLine: Hashable {
         self.text = "segdl: error[\(code.word)]: \(body)"
     }
 
-    /// - Parameter path: the destination, absent if the failure is about none.
+    /// - Parameter path: The destination; nil if the failure does not concern a file.
     init(_ error: DownloadError, of path: String?) {
-        // What another process or program has is not ours to count.
+        // With `exists`, the part may belong to another process or program.
         let saved = error.code == .exists ? nil : path.flatMap { try? SavedDownload(at: $0) }
         let kept = saved?.bytesDone ?? 0
         self.init(
@@ -29,22 +29,22 @@ struct FailureLine: Hashable {
             hint: error.hint ?? Self.remedy(for: error.code, path: kept > 0 ? path : nil))
     }
 
-    /// What helps where the failure itself knows nothing better.
+    /// The default hint, for failures that have none.
     ///
-    /// - Parameter path: the destination, if bytes of it are kept.
+    /// - Parameter path: The destination, if bytes are kept.
     private static func remedy(for code: DownloadError.Code, path: String?) -> String {
         let again = path.map { "Go on: segdl resume \($0.shellWord)" }
         return switch code {
         case .network, .server, .tls, .auth: again ?? "Check the URL, or try again later"
         case .protocol: again ?? "Try again, or fetch it from another server"
-        case .file: "Put that right, then run the same command again"
+        case .file: "Correct the cause, then run the same command again"
         case .space: "Free some space or allow more, then run the same command again"
-        case .integrity: "Start anew with --continue no"
-        case .changed: "Start anew with --on-change restart"
+        case .integrity: "Start over with --continue no"
+        case .changed: "Start over with --on-change restart"
         case .policy, .usage: "See segdl --help"
         case .exists: "Choose another name with -o"
-        case .state: "Start anew with --continue auto"
-        case .internal, .cancelled: "Please report it"
+        case .state: "Start over with --continue auto"
+        case .internal, .cancelled: "Please report this bug"
         }
     }
 }

@@ -1,8 +1,8 @@
 import SegmentedDownload
 
-/// Gives a run's requests to the group, one when asked.
+/// Adds a run's requests to the group, one at a time.
 struct Feed {
-    /// A request given to the group.
+    /// A request that was added to the group.
     struct Given {
         /// Its place among the run's files.
         var number: Int
@@ -15,10 +15,10 @@ struct Feed {
     private var number: Int
     private var first: Given?
 
-    /// Gives the first at once.
+    /// Adds the first request.
     ///
-    /// - Parameter number: the place of the first request among the run's files.
-    /// - Throws: ``DownloadError`` if the first is refused: what is wrong with it is mostly wrong with all.
+    /// - Parameter number: The place of the first request among the run's files.
+    /// - Throws: ``DownloadError`` if the first request is refused: the others probably have the same error.
     init(_ requests: [DownloadRequest], to group: DownloadGroup, from number: Int) throws(DownloadError) {
         self.group = group
         self.rest = requests[...]
@@ -28,7 +28,7 @@ struct Feed {
         self.first = first
     }
 
-    /// The next one; nil after the last.
+    /// Adds the next request; nil after the last one.
     mutating func next() -> Given? {
         guard let first = self.first else { return self.give() }
         self.first = nil

@@ -1,16 +1,16 @@
 import SegmentedDownload
 import Synchronization
 
-/// Progress in lines, few enough for a log.
+/// Writes progress as lines for a log.
 final class LogReporter: ProgressReporter {
     private struct Entry {
         var reportedAt: Duration
         var step: Int
     }
 
-    /// Lines about one file are never closer than this.
+    /// The minimum time between two lines about one file.
     private static let intervalMin: Duration = .seconds(5)
-    /// A file too slow for its next tenth still shows that it lives.
+    /// The maximum time between two lines about a slow file.
     private static let intervalMax: Duration = .seconds(60)
 
     private let console: Console
@@ -49,7 +49,7 @@ final class LogReporter: ProgressReporter {
         }
     }
 
-    /// The tenths done.
+    /// The completed tenths of the file.
     private static func step(_ done: Int64, of total: Int64?) -> Int {
         guard let total, total > 0 else { return 0 }
         return Int(Double(done) / Double(total) * 10)

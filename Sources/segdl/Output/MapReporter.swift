@@ -1,11 +1,11 @@
 import SegmentedDownload
 import Synchronization
 
-/// Progress as maps of the files at the bottom of the terminal, drawn when it is time.
+/// Shows progress as maps of the files at the bottom of the terminal, drawn at fixed intervals.
 final class MapReporter: ProgressReporter {
     private struct State {
         var board: ProgressBoard
-        /// Those that have begun and not ended.
+        /// The downloads that have been added and have not ended.
         var downloads: [Download.ID: Download] = [:]
     }
 
@@ -24,7 +24,7 @@ final class MapReporter: ProgressReporter {
     func begin(_ download: Download) {
         self.state.withLock { state in
             state.downloads[download.id] = download
-            // Of many most wait for their turn, and the others tell when it has come.
+            // Most of many files are queued. They get a line when they start.
             if state.board.filesCount == 1 { state.board.connect(TransferFile(download)) }
         }
     }
@@ -38,7 +38,7 @@ final class MapReporter: ProgressReporter {
 
     func tick() async {
         let size = self.terminal.size
-        // Only at those that are seen: a list may be long.
+        // Only for the files on the screen, because a list may be long.
         let seen = self.state.withLock { state in state.board.mapped(size).compactMap { state.downloads[$0] } }
         for download in seen {
             let segments = await download.segments

@@ -1,6 +1,6 @@
 import SegmentedDownload
 
-/// Says in lines how each file ended; the more, the less quiet it is to be.
+/// Writes messages about files, depending on the verbosity.
 struct MessageReporter: ProgressReporter {
     let console: Console
     let verbosity: OutputOptions.Verbosity
@@ -14,7 +14,7 @@ struct MessageReporter: ProgressReporter {
         case .failed(let error, _):
             if !error.isOfReader { self.console.write(FailureLine(error, of: file.path).text) }
         case .paused(let progress):
-            // Those whose turn never came are counted at the end: there may be a million of them.
+            // Files that never started are only counted at the end: there may be a million.
             guard self.isAlone || progress.bytesDone > 0 else { return }
             self.write(PausedLine(file.path, progress).text, at: .quiet)
         case .cancelled:
@@ -36,7 +36,7 @@ struct MessageReporter: ProgressReporter {
     func finish(_ summary: TransferSummary) {
         guard summary.filesCount > 1 else { return }
         let failed = summary.failed
-        // Each in a line of its own, for what was said of it when it failed may have scrolled away long ago.
+        // The line printed when a file failed may have scrolled away, so every failed file is listed again.
         for entry in failed {
             self.console.write("segdl: failed: \(entry.file.path.shown) (\(entry.error.code.rawValue))")
         }
@@ -44,7 +44,7 @@ struct MessageReporter: ProgressReporter {
             var counts = "\(summary.completedCount) of \(summary.filesCount) files complete"
             if !failed.isEmpty { counts += ", \(failed.count) failed" }
             if summary.pausedCount > 0 { counts += ", \(summary.pausedCount) paused" }
-            let hint = "The same command goes on with the rest"
+            let hint = "Run the same command again to fetch the rest"
             self.console.write(
                 summary.pausedCount > 0
                     ? "segdl: \(counts). \(hint)" : FailureLine(.partial, counts, hint: hint).text)
@@ -68,7 +68,7 @@ struct MessageReporter: ProgressReporter {
             return "\(name): already complete (\(proof)), nothing fetched"
         }
         var size = "\(ByteCount(result.bytes))"
-        // More than the length is what segments overlapped by, and of no interest.
+        // More bytes than the length come from overlapping segments and are not reported.
         if result.bytesFetched < result.bytes { size += " (\(ByteCount(result.bytesFetched)) fetched)" }
         let rate = Self.rate(result.bytesFetched, in: result.duration)
         var parts = ["\(size) in \(Seconds(result.duration))\(rate)"]
@@ -88,7 +88,7 @@ struct MessageReporter: ProgressReporter {
         }
     }
 
-    /// Empty where too little happened for a rate to mean something.
+    /// The rate in parentheses; empty if there are no bytes or less than a millisecond passed.
     private static func rate(_ bytes: Int64, in duration: Duration) -> String {
         let seconds = Seconds(duration).value
         guard bytes > 0, seconds >= 0.001 else { return "" }

@@ -1,6 +1,6 @@
 import SegmentedDownload
 
-/// What a pause left of a download, and how to go on.
+/// The message about a paused download: its progress and the command that resumes it.
 struct PausedLine: Hashable {
     let text: String
 
@@ -13,9 +13,9 @@ struct PausedLine: Hashable {
             if saved != nil {
                 "Go on: segdl resume \(path.shellWord)"
             } else if total == nil, done.bytes > 0 {
-                "It cannot be resumed, for the server does not say how long it is; the same command begins anew"
+                "It cannot be resumed because its length is unknown; the same command starts over"
             } else {
-                "Nothing was kept; the same command begins it"
+                "Nothing was kept; the same command starts over"
             }
         self.text = "segdl: paused: \(path.shown), \(amount). \(advice)"
     }

@@ -1,17 +1,17 @@
 import SegmentedDownload
 
-/// One of the files that a run is about.
+/// A file of a run.
 struct TransferFile: Hashable, Sendable {
-    /// The download's name within the run, absent if it never became a download.
+    /// The download's id within the run; nil if there is no download.
     var id: Download.ID?
     /// The destination, as far as it is known.
     var path: String
 
-    /// Where it comes from, after redirects as far as they are known, without secrets; absent if it never became a download.
+    /// The URL after known redirects, without secrets; nil if there is no request.
     var url: String?
-    /// Where it stands, absent if it never became a download.
+    /// The download's state; nil if there is no download.
     var state: DownloadState?
-    /// What the caller wants to find again.
+    /// The values of `--user-info`.
     var userInfo: [String: String] = [:]
 
     init(_ download: Download) {
@@ -22,13 +22,13 @@ struct TransferFile: Hashable, Sendable {
         self.userInfo = download.request.userInfo
     }
 
-    /// One that never became a download.
+    /// A file without a download.
     init(id: Download.ID? = nil, path: String) {
         self.id = id
         self.path = path
     }
 
-    /// One that the group did not take.
+    /// A file whose request the group refused.
     init(refused request: DownloadRequest) {
         switch request.destination {
         case .file(let path): self.init(id: request.id, path: path)
@@ -39,22 +39,21 @@ struct TransferFile: Hashable, Sendable {
         self.userInfo = request.userInfo
     }
 
-    /// The file's name, safe to show.
+    /// The file's name, safe to print.
     var name: String { self.path.lastPathComponent.shown }
 }
 
-/// Tells someone how the files of a run are doing. Called from many tasks.
+/// Reports the events of a run's files. Called from many tasks.
 protocol ProgressReporter: Sendable {
-    /// This one is fetched once its turn has come.
+    /// Called when a download is added to the group.
     func begin(_ download: Download)
     func report(_ event: DownloadEvent, of file: TransferFile)
-    /// Whether ``tick()`` is to be called, ten times a second.
+    /// Whether ``tick()`` must be called ten times a second.
     var isTicking: Bool { get }
-    /// Time has passed.
     func tick() async
-    /// The terminal changed.
+    /// Called when the terminal was resized.
     func redraw()
-    /// Nothing follows.
+    /// Called once, after all events.
     func finish(_ summary: TransferSummary)
 }
 

@@ -43,10 +43,11 @@ final class StatsReporter: ProgressReporter {
         }
     }
 
-    /// A second, in milliseconds: what the reader of a pipe has to make room.
+    /// One second, in milliseconds: how long to wait for the reader of a full pipe.
     private static let patience: CInt = 1000
 
-    /// Nil once all is written, else the system's error number. A pipe without a reader is one: the run's end waits for nobody.
+    /// Returns the error number, or nil if everything is written. A pipe without a reader is an error (`ENXIO`), so that
+    /// the run does not wait for one.
     private func write(_ text: String) -> CInt? {
         let descriptor = SystemCalls.openFile(
             self.path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0o666)
@@ -72,7 +73,7 @@ extension Double {
     fileprivate var thousandths: Double { (self * 1000).rounded() / 1000 }
 }
 
-/// A run's figures as a flat object. Of files that did not become complete only their number is told.
+/// The figures of a run, as a flat JSON object. Files that are not complete are only counted.
 struct StatsRecord: Encodable {
     let v = 1
     let completed: Int
@@ -87,6 +88,6 @@ struct StatsRecord: Encodable {
     let requests: Int
     let connectionsPeak: Int
     let cpuSeconds: Double
-    /// Bytes of memory that the process had at its most.
+    /// The peak of the process's resident memory, in bytes.
     let memoryPeak: Int64?
 }

@@ -1,13 +1,15 @@
 import SegmentedDownload
 
-/// How the files of a run ended: sums, and what failed. A list may have a million files, so that the others leave no more.
+/// How the files of a run ended: sums, and the files that failed.
+///
+/// Other files are not stored, because a list may have a million.
 struct TransferSummary: Sendable {
     enum Outcome: Sendable {
         case completed(DownloadResult)
         case failed(DownloadError)
         case paused
 
-        /// Absent for an event that ends nothing.
+        /// Nil if the event is not a final one.
         init?(_ event: DownloadEvent) {
             switch event {
             case .completed(let result): self = .completed(result)
@@ -20,7 +22,7 @@ struct TransferSummary: Sendable {
     }
 
     struct Failed: Sendable {
-        /// Its place among the files.
+        /// The file's place in the run.
         var number: Int
         var file: TransferFile
         var error: DownloadError
@@ -31,7 +33,7 @@ struct TransferSummary: Sendable {
     private(set) var bytes: Int64 = 0
     private(set) var bytesFetched: Int64 = 0
     private var failures: [Failed] = []
-    /// The file, where there is only one and it has ended.
+    /// The file, if there is only one and it has ended.
     private(set) var only: TransferFile?
     /// The signal that ended the run early.
     var signal: CInt?
@@ -41,7 +43,7 @@ struct TransferSummary: Sendable {
         self.filesCount = filesCount
     }
 
-    /// - Parameter number: the file's place among all.
+    /// - Parameter number: The file's place in the run.
     mutating func note(_ outcome: Outcome, of file: TransferFile, number: Int) {
         if self.filesCount == 1 { self.only = file }
         switch outcome {
@@ -57,10 +59,10 @@ struct TransferSummary: Sendable {
     /// In the order of the files.
     var failed: [Failed] { self.failures.sorted { $0.number < $1.number } }
 
-    /// Those whose turn never came are among them.
+    /// The number of paused files, including those that never started.
     var pausedCount: Int { self.filesCount - self.completedCount - self.failures.count }
 
-    /// A signal that came too late to stop anything changes nothing.
+    /// The exit status. A signal counts only if it paused a file.
     var exitCode: ExitCode {
         if self.pausedCount > 0 { return self.signal.map { ExitCode(signal: $0) } ?? .internal }
         guard let first = self.failures.first else { return .ok }

@@ -76,7 +76,7 @@ import Testing
             }
             #expect(
                 outcome.errors.hasSuffix(
-                    "2 files or directories were passed over. Put that right, then run the same command again.\n"))
+                    "2 files or directories were skipped. Correct the cause, then run the same command again.\n"))
             if subcommand == "du" { #expect(known?["problems"] as? Int == 2) }
             #expect(command.exists("done/more/b.bin.segdl") == (subcommand == "du"))
             #expect(command.exists("done/more/b.bin.segdl-part") == (subcommand == "du"))

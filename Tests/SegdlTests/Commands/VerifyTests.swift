@@ -45,9 +45,9 @@ struct VerifyTests {
             #expect(found.status == 9 && found.errors.contains("--repair"), "\(found)")
             #expect(
                 found.output == """
-                    f.bin: bytes 4194304-5242879 are not what was fetched
-                    f.bin: bytes 9437184-10485759 are not what was fetched
-                    f.bin: bytes 12582912-\(Self.content.count - 1) are not what was fetched
+                    f.bin: bytes 4194304-5242879 differ from what was fetched
+                    f.bin: bytes 9437184-10485759 differ from what was fetched
+                    f.bin: bytes 12582912-\(Self.content.count - 1) differ from what was fetched
 
                     """)
             let repaired = try await command.run("verify", "--json", "--repair", "f.bin", nginx.url())
@@ -183,7 +183,7 @@ struct VerifyTests {
                 let found = try await command.run("verify", "-i", "f.meta4", "f.bin")
                 #expect(found.status == 9, "\(found)")
                 #expect(
-                    found.output.hasPrefix("f.bin: bytes 2883584-3145727 are not what they should be\n"), "\(found)")
+                    found.output.hasPrefix("f.bin: bytes 2883584-3145727 differ from the metalink\n"), "\(found)")
                 let repaired = try await command.run("verify", "--json", "--repair", "-i", "f.meta4", "f.bin")
                 #expect(repaired.status == 0 && Self.holds(command), "\(repaired)")
                 let fetched = try #require((repaired.event("completed")?["bytes_fetched"] as? NSNumber)?.intValue)

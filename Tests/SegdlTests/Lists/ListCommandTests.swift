@@ -83,7 +83,7 @@ struct ListCommandTests {
             ("  nonsense=1", "list:2: \"nonsense\""), ("  split=0", "list:2: split"), ("not a url", "list:2: "),
             ("  header=Range", "list:2: header"), ("  header=Range: bytes=0-1", "list:2: header: Range is set by"),
             ("  header=A: b\n  header=host: x", "list:3: header: host is set by"),
-            ("x\0y", "list:2: the line holds a NUL"),
+            ("x\0y", "list:2: the line contains a NUL"),
             ("http://a/\thttp://[", "list:2: "),
         ])
     func malformed(line: String, words: String) async throws {

@@ -30,7 +30,7 @@ struct ManyFilesTests {
                     Array(end) == [
                         "segdl: failed: f3.bin (server)", "segdl: failed: f11.bin (server)",
                         "segdl: failed: f29.bin (network)",
-                        "segdl: error[partial]: 37 of 40 files complete, 3 failed. The same command goes on with the rest.",
+                        "segdl: error[partial]: 37 of 40 files complete, 3 failed. Run the same command again to fetch the rest.",
                     ])
             }
         }
@@ -88,7 +88,7 @@ struct ManyFilesTests {
                         #expect(lines.count < 20, "\(outcome)")
                         #expect(
                             lines.last
-                                == "segdl: 0 of 600 files complete, 600 paused. The same command goes on with the rest"
+                                == "segdl: 0 of 600 files complete, 600 paused. Run the same command again to fetch the rest"
                         )
                     } else {
                         #expect(outcome.events.filter { $0["event"] as? String == "all_completed" }.count == 1)

@@ -45,7 +45,7 @@ struct OutputOptionTests {
     func dryRun() async throws {
         try await withOptionScene { _, command in
             let none = try await command.run("resume", "--dry-run", "--all")
-            #expect(none.status == 0 && none.errors.contains("nothing to go on with"), "\(none)")
+            #expect(none.status == 0 && none.errors.contains("nothing to resume"), "\(none)")
             let other = try await command.run("resume", "--dry-run", "none.bin")
             #expect(other.status == 14 && other.errors.contains("no interrupted download of none.bin"), "\(other)")
         }
