@@ -51,4 +51,16 @@ struct FinishedRecordTests {
             #expect(FinishedRecord(decoding: Array(text.utf8))?.pieces == values.map { CRC32(value: $0) })
         }
     }
+
+    @Test("The pieces' CRC-32s survive the attribute, and a file may be empty")
+    func piecesRoundTrip() {
+        let length = 3 * BlockLayout.blockLength
+        let record = FinishedRecord(
+            resource: RemoteResource(completeLength: length), length: length, crc: CRC32(value: 7), modified: 1,
+            pieces: [CRC32(value: 0), CRC32(value: 10), CRC32(value: .max)])
+        #expect(FinishedRecord(decoding: record.encoded)?.pieces == record.pieces)
+        let empty = FinishedRecord(
+            resource: RemoteResource(completeLength: 0), length: 0, crc: CRC32(), modified: 1)
+        #expect(FinishedRecord(decoding: empty.encoded)?.length == 0)
+    }
 }

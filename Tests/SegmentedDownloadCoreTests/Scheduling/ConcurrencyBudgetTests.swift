@@ -145,4 +145,18 @@ struct ConcurrencyBudgetTests {
         #expect(budget.shortage("a", now: .milliseconds(19_999)) == .closed)
         #expect(budget.shortage("a", now: .seconds(20)) == nil)
     }
+
+    @Test("A host that counts its connections is given a moment to notice that one was cut")
+    func cut() {
+        for (hasLearned, wasCut, waits) in [(true, true, true), (true, false, false), (false, true, false)] {
+            var budget = Self.budget(open: 3, accepted: 2)
+            if hasLearned {
+                _ = budget.refused("a", retryAfter: nil, now: .zero)
+                budget.release("a", wasAccepted: false, now: .zero)
+            }
+            budget.release("a", wasAccepted: true, wasCut: wasCut, now: .milliseconds(500))
+            #expect(budget.allows("a", now: .milliseconds(599)) == !waits)
+            #expect(budget.allows("a", now: .milliseconds(600)))
+        }
+    }
 }

@@ -170,4 +170,50 @@ struct LateConnectionTests {
         held.leases[3].heldAt = .milliseconds(500)
         #expect(held.tick(now: .milliseconds(1100)).isEmpty)
     }
+
+    @Test("One whose rate is nothing is silent, not slow: it is late only once it was silent for long")
+    func noRate() throws {
+        var fetching = try Self.alone(isAnswered: true)
+        let position = fetching.leases[0].position
+        fetching.leases[0].meter.record(position, at: .seconds(1))
+        #expect(fetching.leases[0].meter.rate == 0)
+        fetching.leases[0].progressAt = .seconds(1)
+        #expect(!Self.isHedged(fetching, at: 1200) && Self.isHedged(fetching, at: 1500))
+    }
+
+    @Test("Of several late ones the one is asked for again by which most time is saved")
+    func latest() throws {
+        for late in 0...1 {
+            var fetching = Fetching.sample(
+                length: Self.length, missing: [0..<100_000, Self.length - 100_000..<Self.length], connections: 3)
+            #expect(fetching.openAll().count == 2)
+            fetching.requestCost = 0.1
+            fetching.ratesBefore = [1e6]
+            fetching.leases[1 - late].progressAt = .seconds(1)
+            let hedge = fetching.nextHedge(now: .seconds(3), isOpen: Self.isOpen)
+            #expect(hedge?.hedged == fetching.leases[late].order.segment)
+        }
+    }
+
+    @Test("What newcomers had brought at the first one's age is averaged over those that fetch pieces")
+    func newcomers() throws {
+        var fetching = Fetching.sample(length: Self.length, pieces: 4, connections: 4) { $0.segments = .automatic }
+        #expect(fetching.observation.newcomer == nil)
+        fetching.controller.begin(requestCost: 0.01, now: .zero)
+        fetching.controller.observe(.init(bytes: 100_000, receiving: 1), now: .milliseconds(100))
+        #expect(fetching.controller.aloneTime == .milliseconds(100) && fetching.controller.target == 4)
+        for (lease, bytes) in [(0, 1000), (1, 3000)] as [(Int, Int64)] {
+            let order = try fetching.asked(at: .seconds(1))
+            #expect(order.lease == LeaseID(lease))
+            fetching.accept(order.lease, at: .seconds(1))
+            fetching.bring(order.lease, to: order.writesFrom + bytes, at: .milliseconds(1100))
+        }
+        #expect(fetching.observation.newcomer == 2000)
+        #expect(fetching.observation.receiving == 2 && fetching.observation.bytes == 4000)
+        let sample = fetching.sample(0..<10, from: .first, now: .seconds(1))
+        fetching.leases[2].phase = .receiving
+        fetching.leases[2].headAt = .seconds(1)
+        fetching.leases[2].meter.record(sample.writesFrom + 9000, at: .milliseconds(1100))
+        #expect(fetching.observation.newcomer == 2000)
+    }
 }

@@ -123,6 +123,19 @@ struct ProofTests {
         #expect(fetching.audits == [Audit(spot: 60..<100, contributor: .source(.first))])
     }
 
+    @Test("An answer that brought more than it said leaves nothing out")
+    func longAnswer() throws {
+        var fetching = Fetching.sample(
+            length: Self.length, missing: [100..<Self.length], written: .init(ranges: [0..<100]), overlap: Self.sample)
+        let order = try fetching.asked()
+        _ = fetching.responded(
+            order.lease, .partial(ByteRange(0..<60), .tagged("\"a\"", length: Self.length)), now: .zero)
+        fetching.observe(
+            [LeaseObservation(lease: order.lease, position: 100, bytesReceived: 120, isWriting: false)], now: .zero)
+        _ = fetching.ended(order.lease, .finished, now: .zero)
+        #expect(fetching.audits.isEmpty)
+    }
+
     @Test("An audit that was answered is done, and the last one proves the file")
     func wholeAnswer() throws {
         var fetching = Fetching.sample(
@@ -184,5 +197,13 @@ struct ProofTests {
             #expect((fetching.outcome == .complete) == !isOpen)
             #expect(fetching.audits.map(\.spot) == (isOpen ? [100_000 - Self.sample..<100_000] : []))
         }
+    }
+
+    @Test("A run of exactly two samples is compared at its end alone, and at no random place")
+    func shortRuns() {
+        let runs = stride(from: Int64(0), to: Self.length, by: 1 << 20).map { start in
+            start..<(start + 2 * Self.sample)
+        }
+        #expect(Self.proofs(runs).count == runs.count)
     }
 }

@@ -161,7 +161,8 @@ final class WatchedStorage: Storage {
         }
 
         func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-            try self.file.read(into: buffer, at: offset)
+            try self.storage.check("read", self.path, isNoted: false)
+            return try self.file.read(into: buffer, at: offset)
         }
 
         func truncate(to length: Int64) throws(StorageError) {
