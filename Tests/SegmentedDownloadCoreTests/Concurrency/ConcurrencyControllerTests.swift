@@ -282,4 +282,30 @@ struct ConcurrencyControllerTests {
         path.run(5) { Double(min($0, 6)) * 1e6 }
         #expect(path.controller.target == 6 && path.controller.limitObserved == nil)
     }
+
+    @Test("Reconsidered before it has begun it begins as ever, and afterwards it grows from where it is")
+    func reopened() {
+        var fresh = ConcurrencyController(.automatic)
+        fresh.reopen()
+        fresh.begin(requestCost: 0.2, now: .zero)
+        #expect(fresh.target == 32)
+        var path = Path()
+        path.controller = ConcurrencyController(.automatic, known: 1)
+        path.controller.begin(requestCost: 0.02, now: .zero)
+        #expect(path.controller.target == 1)
+        path.controller.reopen()
+        path.run(3) { Double($0) * 1e6 }
+        #expect(path.controller.target > 1 && path.controller.limitObserved != nil)
+    }
+
+    @Test("How many are tried first depends on how long a request takes")
+    func firstTarget() {
+        let costs = [0, 0.0299, 0.03, 0.0899, 0.09, 0.1599, 0.16, 5]
+        #expect(costs.map { ConcurrencyController.firstTarget(requestCost: $0) } == [4, 4, 8, 8, 16, 16, 32, 32])
+        for (cost, target) in [(0.0899, 1), (0.09, 16)] {
+            var controller = ConcurrencyController(.automatic)
+            controller.begin(requestCost: cost, now: .zero)
+            #expect(controller.target == target)
+        }
+    }
 }

@@ -125,4 +125,40 @@ struct ConcurrencyBudgetTests {
         for connection in open { budget.release(connection.host, wasAccepted: connection.accepted, now: now) }
         #expect(budget.allows("a", now: now + .seconds(61)))
     }
+
+    @Test("What stands against a connection is the host where it has all it may have, and else all there are")
+    func shortage() {
+        var budget = Self.budget(4, perHost: 3, open: 2)
+        #expect(budget.shortage("a", now: .zero) == nil && budget.free("a") == 1 && budget.free == 2)
+        budget.reserve("b")
+        budget.reserve("b")
+        #expect(budget.shortage("a", now: .zero) == .total && budget.shortage("c", now: .zero) == .total)
+        budget.release("b", wasAccepted: false, now: .zero)
+        budget.reserve("a")
+        #expect(budget.shortage("a", now: .zero) == .host && budget.free("a") == 0 && budget.free("c") == 3)
+        #expect(budget.shortage("b", now: .zero) == .total && budget.free == 0)
+    }
+
+    @Test("A host that asks to wait is closed until then, whatever is free")
+    func closed() {
+        var budget = Self.budget(open: 1)
+        _ = budget.refused("a", retryAfter: .seconds(20), now: .zero)
+        budget.release("a", wasAccepted: false, now: .zero)
+        #expect(budget.shortage("a", now: .milliseconds(19_999)) == .closed)
+        #expect(budget.shortage("a", now: .seconds(20)) == nil)
+    }
+
+    @Test("A host that counts its connections is given a moment to notice that one was cut")
+    func cut() {
+        for (hasLearned, wasCut, waits) in [(true, true, true), (true, false, false), (false, true, false)] {
+            var budget = Self.budget(open: 3, accepted: 2)
+            if hasLearned {
+                _ = budget.refused("a", retryAfter: nil, now: .zero)
+                budget.release("a", wasAccepted: false, now: .zero)
+            }
+            budget.release("a", wasAccepted: true, wasCut: wasCut, now: .milliseconds(500))
+            #expect(budget.allows("a", now: .milliseconds(599)) == !waits)
+            #expect(budget.allows("a", now: .milliseconds(600)))
+        }
+    }
 }

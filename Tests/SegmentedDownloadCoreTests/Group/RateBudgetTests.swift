@@ -193,4 +193,45 @@ struct RateBudgetTests {
         #expect(!budget.isLimited)
         #expect(budget == RateBudget())
     }
+
+    @Test("Who comes back after a rest shares with the others from then on, and is owed nothing")
+    func returning() {
+        var budget = RateBudget()
+        budget.update(.init(total: 1 << 20), now: .zero)
+        var now = Duration.zero
+        func pass(_ budget: inout RateBudget) -> [RateBudget.Ticket] {
+            now = budget.grantsAt(now: now) ?? now
+            return budget.grant(now: now).map(\.ticket)
+        }
+        _ = budget.request(1 << 14, for: DownloadID(0), host: "a")
+        _ = pass(&budget)
+        for _ in 0..<100 {
+            _ = budget.request(1 << 14, for: DownloadID(1), host: "a")
+            _ = pass(&budget)
+        }
+        var owners: [RateBudget.Ticket: Int] = [:]
+        for download in [1, 0] {
+            for _ in 0..<20 { owners[budget.request(1 << 14, for: DownloadID(download), host: "a")] = download }
+        }
+        var passed: [Int] = []
+        while passed.count < 20 { passed += pass(&budget).compactMap { owners[$0] } }
+        #expect((9...11).contains(passed.prefix(20).count { $0 == 0 }))
+    }
+
+    @Test("A piece is a twentieth of a second's bytes under the lowest of the limits, and a kibibyte at least")
+    func pieceLength() {
+        var budget = RateBudget()
+        #expect(budget.pieceLength(DownloadID(0), host: "a") == .max && !budget.isLimited)
+        budget.update(.init(total: 1_000_000, perHost: 400_000), now: .zero)
+        #expect(budget.pieceLength(DownloadID(0), host: "a") == 20_000)
+        budget.update(DownloadID(0), bytesPerSecond: 100_000, now: .zero)
+        #expect(budget.pieceLength(DownloadID(0), host: "a") == 5000)
+        #expect(budget.pieceLength(DownloadID(1), host: "a") == 20_000)
+        budget.update(DownloadID(0), bytesPerSecond: 1000, now: .zero)
+        #expect(budget.pieceLength(DownloadID(0), host: "a") == 1 << 10)
+        budget.update(.init(), now: .zero)
+        #expect(budget.isLimited)
+        budget.update(DownloadID(0), bytesPerSecond: nil, now: .zero)
+        #expect(!budget.isLimited)
+    }
 }

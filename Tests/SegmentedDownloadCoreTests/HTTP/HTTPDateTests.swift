@@ -144,4 +144,31 @@ struct HTTPDateTests {
             #expect(HTTPDate(fieldValue: date.fieldValue) == date, "\(text.debugDescription), seed \(seed)")
         }
     }
+
+    @Test(
+        "A date with another separator in any place is none",
+        arguments: [
+            "Sunday, 06 Nov-94 08:49:37 GMT", "Sunday, 06-Nov 94 08:49:37 GMT", "Sunday 06-Nov-94 08:49:37 GMT",
+            "Sunday, 06-Nov-94-08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37", "Sunday, 06-Nov-94 08:49:37 GMT ",
+            "Sun, 06-Nov 1994 08:49:37 GMT", "Sun, 06 Nov-1994 08:49:37 GMT", "Sun 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08.49:37 GMT", "Sun, 06 Nov 1994 08:49.37 GMT", "Sun Nov  6 08:49:37-1994",
+            "Sun-Nov  6 08:49:37 1994", "Sun Nov-06 08:49:37 1994",
+        ])
+    func separators(text: String) {
+        #expect(HTTPDate(fieldValue: text) == nil)
+    }
+
+    @Test(
+        "A date without any one of its separators is none",
+        arguments: [
+            "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+        ])
+    func missingSeparators(text: String) {
+        #expect(HTTPDate(fieldValue: text) != nil)
+        for index in text.indices where !text[index].isLetter && !text[index].isNumber {
+            var shorter = text
+            shorter.remove(at: index)
+            #expect(HTTPDate(fieldValue: shorter) == nil, "\(shorter)")
+        }
+    }
 }

@@ -54,4 +54,18 @@ struct PrintableTextTests {
             #expect(printable.printable(limit: .max) == printable, "\(text.debugDescription), seed \(seed)")
         }
     }
+
+    @Test(
+        "What cannot be shown is known to the last scalar of each range, and no further",
+        arguments: [
+            0x00...0x1F, 0x7F...0x9F, 0xAD...0xAD, 0x034F...0x034F, 0x061C...0x061C, 0x115F...0x1160, 0x17B4...0x17B5,
+            0x180B...0x180F, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0x3164...0x3164, 0xFEFF...0xFEFF,
+            0xFFA0...0xFFA0, 0xFFF0...0xFFF8, 0x1BCA0...0x1BCA3, 0x1D173...0x1D17A, 0xE0000...0xE0FFF,
+        ] as [ClosedRange<UInt32>])
+    func ranges(hidden: ClosedRange<UInt32>) {
+        let before = max(hidden.lowerBound, 1) - 1
+        for value in [before, hidden.lowerBound, hidden.upperBound, hidden.upperBound + 1] {
+            #expect(Unicode.Scalar(value)?.isPrintable == !hidden.contains(value))
+        }
+    }
 }

@@ -52,4 +52,25 @@ import Testing
         claims.retireMarks()
         #expect(claims.map(\.mark) == [0, 203, 201, 202, 203])
     }
+
+    @Test("Only marks up to 200 are of sources: these are taken away")
+    func retiredMarks() {
+        var claims = [Self.claim(0..<10, mark: 200), Self.claim(10..<20, mark: 201), Self.claim(20..<30, mark: 255)]
+        claims.retireMarks()
+        #expect(claims.map(\.mark) == [202, 201, 255])
+        var taken = (201...255).map { Self.claim(Int64($0)..<Int64($0) + 1, mark: $0) } + [Self.claim(0..<1, mark: 1)]
+        taken.retireMarks()
+        #expect(taken.last?.mark == 255)
+    }
+
+    @Test("A claim lies within one block, and has at least one byte")
+    func block() {
+        let block = BlockLayout.blockLength
+        for (offset, length, isWithin) in [
+            (0, block, true), (0, block + 1, false), (block - 1, 1, true), (block - 1, 2, false), (0, 0, false),
+            (-1, 1, false), (5, -1, false), (.max - 1, 1, true), (.max, 1, false),
+        ] as [(Int64, Int64, Bool)] {
+            #expect(Claim.isWithinBlock(offset: offset, length: length) == isWithin, "\(length) bytes at \(offset)")
+        }
+    }
 }

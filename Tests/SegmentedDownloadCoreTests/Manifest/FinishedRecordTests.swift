@@ -25,4 +25,42 @@ struct FinishedRecordTests {
             #expect(ranges.count == count && ranges.last?.upperBound == length)
         }
     }
+
+    @Test(
+        "Anything that this version did not write is no record",
+        arguments: [
+            "", "segdl 2\nlength 5\ncrc32 1\nmodified 2", "length 5\ncrc32 1\nmodified 2",
+            "segdl 1\nlength 5\ncrc32 1", "segdl 1\nlength 5\nmodified 2", "segdl 1\ncrc32 1\nmodified 2",
+            "segdl 1\nlength -1\ncrc32 1\nmodified 2", "segdl 1\nlength 5\ncrc32 1\nmodified 2\n",
+            "segdl 1\nlength 5\ncrc32 1\nmodified 2\nword", "segdl 1\nlength 5\nlength 5\ncrc32 1\nmodified 2",
+        ])
+    func foreign(text: String) {
+        #expect(FinishedRecord(decoding: Array(text.utf8)) == nil)
+    }
+
+    @Test("A record of three numbers says nothing else, and pieces that are not exactly the file's are none")
+    func least() throws {
+        let numbers = "segdl 1\nlength 5\ncrc32 1\nmodified 2"
+        let record = try #require(FinishedRecord(decoding: Array(numbers.utf8)))
+        #expect(record.length == 5 && record.crc == CRC32(value: 1) && record.modified == 2)
+        #expect(record.resource.validator == .none && record.resource.contentEncoding == nil && record.pieces.isEmpty)
+        for (pieces, values) in [
+            ("0000000a", [10]), ("0000000", []), ("0000000a0000000a", []), ("0000000g", []), ("", []),
+        ] as [(String, [UInt32])] {
+            let text = numbers + "\npieces " + pieces
+            #expect(FinishedRecord(decoding: Array(text.utf8))?.pieces == values.map { CRC32(value: $0) })
+        }
+    }
+
+    @Test("The pieces' CRC-32s survive the attribute, and a file may be empty")
+    func piecesRoundTrip() {
+        let length = 3 * BlockLayout.blockLength
+        let record = FinishedRecord(
+            resource: RemoteResource(completeLength: length), length: length, crc: CRC32(value: 7), modified: 1,
+            pieces: [CRC32(value: 0), CRC32(value: 10), CRC32(value: .max)])
+        #expect(FinishedRecord(decoding: record.encoded)?.pieces == record.pieces)
+        let empty = FinishedRecord(
+            resource: RemoteResource(completeLength: 0), length: 0, crc: CRC32(), modified: 1)
+        #expect(FinishedRecord(decoding: empty.encoded)?.length == 0)
+    }
 }

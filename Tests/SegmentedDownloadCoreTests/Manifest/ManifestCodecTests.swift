@@ -271,4 +271,28 @@ struct ManifestCodecTests {
         }
         #expect(FinishedRecord(decoding: [0xFF, 0xFE]) == nil)
     }
+
+    @Test("A pause with anything behind it is none: the part was changed since")
+    func brokenPause() throws {
+        let pause = Manifest.Record.pause(claims: 1, modified: 77)
+        let claim = Manifest.Record.claim(Self.claim(0, 10))
+        #expect(try ManifestCodec.decode(Self.bytes([claim, pause])).pausedModified == 77)
+        for record in [.claim(Self.claim(10, 10)), .checkpoint(claims: 1), .forget(from: 5), .rejected]
+            as [Manifest.Record]
+        {
+            #expect(try ManifestCodec.decode(Self.bytes([claim, pause, record])).pausedModified == nil)
+        }
+    }
+
+    @Test("A record that speaks of more claims than there are is found out, and makes no others durable")
+    func overstated() throws {
+        for (count, isOverstated) in [(1, false), (2, true)] as [(Int64, Bool)] {
+            let records: [Manifest.Record] = [
+                .claim(Self.claim(0, 10)), .checkpoint(claims: count), .claim(Self.claim(10, 10)),
+            ]
+            let manifest = try ManifestCodec.decode(Self.bytes(records))
+            #expect(manifest.isOverstated == isOverstated)
+            #expect(manifest.durable == [Self.claim(0, 10)] && manifest.pending == [Self.claim(10, 10)])
+        }
+    }
 }

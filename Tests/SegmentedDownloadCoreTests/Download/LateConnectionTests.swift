@@ -1,0 +1,219 @@
+import Testing
+
+@testable import SegmentedDownloadCore
+
+/// From when on a connection counts as late, to the tick.
+@Suite("Late connections")
+struct LateConnectionTests {
+    private static let length: Int64 = 64 << 20
+    private static func isOpen(_ host: String) -> Bool { true }
+
+    /// Two connections may be open and one is, which has 100,000 bytes to bring; a request costs 0.2 s, and the last ones brought
+    /// 1 MB/s.
+    private static func alone(isAnswered: Bool) throws -> Fetching {
+        var fetching = Fetching.sample(
+            length: Self.length, missing: [Self.length - 100_000..<Self.length], connections: 2)
+        let order = try fetching.asked()
+        if isAnswered { fetching.accept(order.lease, at: .zero) }
+        fetching.requestCost = 0.2
+        fetching.ratesBefore = [1e6]
+        return fetching
+    }
+
+    /// Whether another connection would ask for the same at some time, in milliseconds.
+    private static func isHedged(_ fetching: Fetching, at milliseconds: Int) -> Bool {
+        var trial = fetching
+        return trial.nextHedge(now: .milliseconds(milliseconds), isOpen: Self.isOpen) != nil
+    }
+
+    @Test("One that brings nothing is asked for again after the cost of two requests, and a half more than that takes")
+    func silent() throws {
+        let fetching = try Self.alone(isAnswered: true)
+        // 0.3 s anew, times 1.5.
+        #expect(!Self.isHedged(fetching, at: 440) && Self.isHedged(fetching, at: 460))
+        var slower = fetching
+        slower.requestCost = 0.5
+        #expect(!Self.isHedged(slower, at: 990) && Self.isHedged(slower, at: 1010))
+    }
+
+    @Test("One that has no answer is asked for again after the cost of four requests")
+    func unanswered() throws {
+        let fetching = try Self.alone(isAnswered: false)
+        #expect(!Self.isHedged(fetching, at: 790) && Self.isHedged(fetching, at: 810))
+    }
+
+    @Test("Nothing is asked for again while something is settled first, or where no more connections are wanted")
+    func notNow() throws {
+        let fetching = try Self.alone(isAnswered: true)
+        let changes: [(inout Fetching) -> Void] = [
+            { $0.outcome = .complete }, { $0.mismatchingSources = [.first] }, { $0.withdrawals = [0..<1] },
+            { $0.isSingleStream = true }, { $0.awaitsProof = true }, { $0.rangeRefusals = 1 }, { $0.narrowing = 1 },
+            { $0.takingOver = LeaseID(9) }, { $0.hedgeAt = .seconds(2) },
+            { $0.controller.update(.exactly(1)) }, { $0.ratesBefore = [] }, { $0.ratesBefore = [0] },
+            { $0.hedgedLength = Self.length / 50 - 100_000 - Fetching.requestLength + 1 },
+            { $0.leases[0].yieldsBy = .seconds(9) }, { $0.leases[0].phase = .ending },
+            { $0.leases[0].heldAt = .milliseconds(1) },
+            { _ = $0.revise(withdrawing: [], remarks: false) },
+        ]
+        #expect(Self.isHedged(fetching, at: 1000))
+        for (number, change) in changes.enumerated() {
+            var changed = fetching
+            change(&changed)
+            #expect(!Self.isHedged(changed, at: 1000), "change \(number)")
+        }
+        var enough = fetching
+        enough.hedgedLength = Self.length / 50 - 100_000 - Fetching.requestLength
+        #expect(Self.isHedged(enough, at: 1000))
+        enough.hedgeAt = .seconds(1)
+        #expect(Self.isHedged(enough, at: 1000))
+    }
+
+    @Test("What was asked for twice is counted with what a request costs, and not asked for a third time")
+    func counted() throws {
+        var fetching = try Self.alone(isAnswered: true)
+        fetching.controller.update(.exactly(3))
+        let hedge = fetching.nextHedge(now: .seconds(1), isOpen: Self.isOpen)
+        let order = try #require(hedge)
+        #expect(fetching.hedgedLength == 100_000 + Fetching.requestLength)
+        #expect(order.writesFrom == Self.length - 100_000 && order.limit == Self.length)
+        #expect(order.hedged == fetching.leases[0].order.segment && fetching.leases.count == 2)
+        #expect(!Self.isHedged(fetching, at: 2000))
+    }
+
+    // MARK: Silent and slow ones
+
+    /// Eight connections, all asked at once; those with a number up to `answered` were answered after 0.1 s.
+    private static func asked(answered: Int) -> Fetching {
+        var fetching = Fetching.sample(length: Self.length, pieces: 8, connections: 8)
+        while fetching.ask() != nil {}
+        for lease in 0..<answered { fetching.accept(LeaseID(lease), at: .milliseconds(100)) }
+        return fetching
+    }
+
+    @Test("One that has no answer a second after it was asked is replaced where others have theirs")
+    func replacesSilent() {
+        var fetching = Self.asked(answered: 7)
+        #expect(fetching.tick(now: .seconds(1)).isEmpty)
+        #expect(fetching.tick(now: .milliseconds(1001)) == [.revoke(LeaseID(7))])
+        #expect(fetching.silences == 1 && fetching.lease(LeaseID(7))?.revocation == .silent)
+        var alone = Self.asked(answered: 0)
+        #expect(alone.tick(now: .seconds(9)).isEmpty)
+    }
+
+    @Test("Each time that those asked anew are silent, too, the next ones are waited for twice as long")
+    func doublesPatience() {
+        var fetching = Self.asked(answered: 7)
+        fetching.silences = 2
+        #expect(fetching.tick(now: .seconds(4)).isEmpty)
+        #expect(fetching.tick(now: .milliseconds(4001)) == [.revoke(LeaseID(7))])
+        #expect(fetching.silences == 3)
+    }
+
+    @Test("A head that took long makes for twice that patience")
+    func slowHeads() {
+        var fetching = Self.asked(answered: 7)
+        fetching.slowestHead = 1.5
+        #expect(fetching.tick(now: .seconds(3)).isEmpty)
+        #expect(fetching.tick(now: .milliseconds(3001)) == [.revoke(LeaseID(7))])
+    }
+
+    @Test("Once all have their answers the count of silent ones begins anew")
+    func resetsSilences() {
+        var fetching = Self.asked(answered: 6)
+        fetching.silences = 3
+        fetching.accept(LeaseID(6), at: .milliseconds(200))
+        #expect(fetching.silences == 3)
+        fetching.accept(LeaseID(7), at: .milliseconds(200))
+        #expect(fetching.silences == 0)
+    }
+
+    @Test("A head in time is waited for, and one that is late, or a body that stalls, is given up")
+    func timeouts() {
+        var fetching = Self.asked(answered: 0)
+        #expect(fetching.tick(now: fetching.settings.headTimeout).isEmpty)
+        #expect(fetching.tick(now: fetching.settings.headTimeout + .nanoseconds(1)).count == 8)
+        #expect(fetching.leases.allSatisfy { $0.revocation == .headTooSlow })
+        var receiving = Self.asked(answered: 8)
+        let stalled = Duration.milliseconds(100) + receiving.settings.stallTimeout
+        #expect(receiving.tick(now: stalled).isEmpty)
+        #expect(receiving.tick(now: stalled + .nanoseconds(1)).count == 8)
+        #expect(receiving.leases.allSatisfy { $0.revocation == .stalled })
+    }
+
+    @Test("A connection is cold for twice what a request costs, and a quarter of a second")
+    func cold() {
+        var fetching = Self.asked(answered: 8)
+        fetching.requestCost = 0.1
+        #expect(fetching.isCold(fetching.leases[0], now: .milliseconds(449)))
+        #expect(!fetching.isCold(fetching.leases[0], now: .milliseconds(451)))
+        #expect(fetching.isCold(fetching.leases[0], costs: 4, now: .milliseconds(649)))
+        #expect(!fetching.isCold(fetching.leases[0], costs: 4, now: .milliseconds(651)))
+    }
+
+    @Test("The slowest of several is replaced where it is five times slower than the middle one and has long to go")
+    func laggard() {
+        var fetching = Self.asked(answered: 8)
+        for lease in 0..<8 {
+            let start = Int64(lease) * (Self.length / 8)
+            fetching.bring(LeaseID(lease), to: start + (lease == 3 ? 190_000 : 1_000_000), at: .milliseconds(1100))
+        }
+        var slower = fetching
+        #expect(slower.tick(now: .milliseconds(1100)) == [.revoke(LeaseID(3))])
+        #expect(slower.replacements == 1)
+        // Within the next patience, which is twice as long, no other is.
+        #expect(slower.replaceAt == .milliseconds(1100) + Fetching.replacementPatience * 2)
+        // Not before a second has passed, nor one that a rate limit has just held back.
+        var early = fetching
+        early.replaceAt = .milliseconds(1101)
+        #expect(early.tick(now: .milliseconds(1100)).isEmpty)
+        var held = fetching
+        held.leases[3].heldAt = .milliseconds(500)
+        #expect(held.tick(now: .milliseconds(1100)).isEmpty)
+    }
+
+    @Test("One whose rate is nothing is silent, not slow: it is late only once it was silent for long")
+    func noRate() throws {
+        var fetching = try Self.alone(isAnswered: true)
+        let position = fetching.leases[0].position
+        fetching.leases[0].meter.record(position, at: .seconds(1))
+        #expect(fetching.leases[0].meter.rate == 0)
+        fetching.leases[0].progressAt = .seconds(1)
+        #expect(!Self.isHedged(fetching, at: 1200) && Self.isHedged(fetching, at: 1500))
+    }
+
+    @Test("Of several late ones the one is asked for again by which most time is saved")
+    func latest() throws {
+        for late in 0...1 {
+            var fetching = Fetching.sample(
+                length: Self.length, missing: [0..<100_000, Self.length - 100_000..<Self.length], connections: 3)
+            #expect(fetching.openAll().count == 2)
+            fetching.requestCost = 0.1
+            fetching.ratesBefore = [1e6]
+            fetching.leases[1 - late].progressAt = .seconds(1)
+            let hedge = fetching.nextHedge(now: .seconds(3), isOpen: Self.isOpen)
+            #expect(hedge?.hedged == fetching.leases[late].order.segment)
+        }
+    }
+
+    @Test("What newcomers had brought at the first one's age is averaged over those that fetch pieces")
+    func newcomers() throws {
+        var fetching = Fetching.sample(length: Self.length, pieces: 4, connections: 4) { $0.segments = .automatic }
+        #expect(fetching.observation.newcomer == nil)
+        fetching.controller.begin(requestCost: 0.01, now: .zero)
+        fetching.controller.observe(.init(bytes: 100_000, receiving: 1), now: .milliseconds(100))
+        #expect(fetching.controller.aloneTime == .milliseconds(100) && fetching.controller.target == 4)
+        for (lease, bytes) in [(0, 1000), (1, 3000)] as [(Int, Int64)] {
+            let order = try fetching.asked(at: .seconds(1))
+            #expect(order.lease == LeaseID(lease))
+            fetching.accept(order.lease, at: .seconds(1))
+            fetching.bring(order.lease, to: order.writesFrom + bytes, at: .milliseconds(1100))
+        }
+        #expect(fetching.observation.newcomer == 2000)
+        #expect(fetching.observation.receiving == 2 && fetching.observation.bytes == 4000)
+        let sample = fetching.sample(0..<10, from: .first, now: .seconds(1))
+        fetching.leases[2].phase = .receiving
+        fetching.leases[2].headAt = .seconds(1)
+        fetching.leases[2].meter.record(sample.writesFrom + 9000, at: .milliseconds(1100))
+        #expect(fetching.observation.newcomer == 2000)
+    }
+}

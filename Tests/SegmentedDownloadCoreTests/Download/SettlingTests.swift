@@ -1,0 +1,317 @@
+import Testing
+
+@testable import SegmentedDownloadCore
+
+/// What connections report, and what is settled after that.
+@Suite("Settling what connections report")
+struct SettlingTests {
+    private static let length: Int64 = 64 << 20
+    private static let two = SourceID(1)
+
+    private static func observation(
+        _ order: FetchOrder, at position: Int64, received: Int64, isWriting: Bool = false, isHeld: Bool = false
+    ) -> LeaseObservation {
+        LeaseObservation(
+            lease: order.lease, position: position, bytesReceived: received, isWriting: isWriting, isHeld: isHeld)
+    }
+
+    // MARK: Observations
+
+    @Test("Bytes that came are counted once, however often a connection is looked at")
+    func counted() throws {
+        var fetching = Fetching.sample()
+        let order = try fetching.asked()
+        fetching.accept(order.lease, at: .zero)
+        for (position, received) in [(10, 10), (10, 10), (30, 40)] as [(Int64, Int64)] {
+            fetching.observe([Self.observation(order, at: position, received: received)], now: .seconds(1))
+        }
+        #expect(fetching.bytesReceived == 40 && fetching.lease(order.lease)?.position == 30)
+        #expect(fetching.plan.bytesDone == 30)
+    }
+
+    @Test("A connection goes on while bytes come or are written, or while a limit of ours holds it back")
+    func goesOn() throws {
+        for (position, received, isWriting, isHeld, goesOn, isServed) in [
+            (0, 0, false, false, false, false), (0, 1, false, false, true, true), (1, 1, false, false, true, true),
+            (0, 0, true, false, true, false), (0, 0, false, true, true, true),
+        ] as [(Int64, Int64, Bool, Bool, Bool, Bool)] {
+            var fetching = Fetching.sample()
+            let order = try fetching.asked()
+            fetching.accept(order.lease, at: .zero)
+            fetching.observe(
+                [Self.observation(order, at: position, received: received, isWriting: isWriting, isHeld: isHeld)],
+                now: .seconds(1))
+            let lease = try #require(fetching.lease(order.lease))
+            #expect(lease.progressAt == (goesOn ? .seconds(1) : .zero))
+            #expect(fetching.servedAt == (isServed ? .seconds(1) : .zero))
+            #expect(lease.heldAt == (isHeld ? .seconds(1) : nil))
+        }
+    }
+
+    @Test("A source that brings something has no failures in a row, and one that is only compared has")
+    func failures() throws {
+        var fetching = Fetching.sample()
+        let order = try fetching.asked()
+        fetching.accept(order.lease, at: .zero)
+        fetching.sources[.first].failures = 3
+        fetching.observe([Self.observation(order, at: 0, received: 100)], now: .seconds(1))
+        #expect(fetching.sources[.first].failures == 3)
+        fetching.observe([Self.observation(order, at: 1, received: 101)], now: .seconds(1))
+        #expect(fetching.sources[.first].failures == 0)
+    }
+
+    @Test("A rate is measured from the answer on, not from the request, and from a takeover on")
+    func meters() throws {
+        var fetching = Fetching.sample()
+        let order = try fetching.asked()
+        fetching.accept(order.lease, at: .seconds(10))
+        fetching.bring(order.lease, to: 1_000_000, at: .seconds(11))
+        #expect(fetching.lease(order.lease)?.meter.rate == 1e6)
+        #expect(fetching.requestCost == 10 && fetching.lease(order.lease)?.headAt == .seconds(10))
+
+        let rest = Self.length - 100_000
+        var late = Fetching.sample(length: Self.length, missing: [rest..<Self.length], connections: 2)
+        _ = try late.asked()
+        late.requestCost = 0.1
+        late.ratesBefore = [1e6]
+        let hedge = late.nextHedge(now: .seconds(2)) { _ in true }
+        let heir = try #require(hedge)
+        late.accept(heir.lease, at: .seconds(8))
+        _ = late.narrowed(LeaseID(0), to: rest, now: .seconds(9))
+        late.observe([Self.observation(heir, at: rest + 50_000, received: 50_000)], now: .seconds(10))
+        #expect(late.lease(heir.lease)?.meter.rate == 5e4)
+    }
+
+    @Test(
+        "A hedge's answer is used only while nothing else is being settled, and while there is something to take over")
+    func hedgeAnswers() throws {
+        let rest = Self.length - 100_000
+        var fetching = Fetching.sample(length: Self.length, missing: [rest..<Self.length], connections: 2)
+        _ = try fetching.asked()
+        fetching.requestCost = 0.1
+        fetching.ratesBefore = [0, 0, 1e6]
+        let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
+        let order = try #require(hedge)
+        let answer = RangeResponse.partial(ByteRange(rest..<Self.length), .tagged("\"a\"", length: Self.length))
+        let changes: [(inout Fetching) -> Void] = [
+            { $0.withdrawals = [0..<1] }, { $0.mismatchingSources = [.first] }, { $0.narrowing = 1 },
+            { $0.takingOver = LeaseID(9) }, { $0.isSingleStream = true },
+            { _ = $0.revise(withdrawing: [], remarks: false) },
+            { $0.plan.advance($0.leases[0].order.segment, to: Self.length) },
+        ]
+        for (number, change) in changes.enumerated() {
+            var changed = fetching
+            change(&changed)
+            let actions = changed.responded(order.lease, answer, now: .seconds(3))
+            #expect(actions == [.answer(order.lease, .stop)], "change \(number)")
+        }
+        #expect(fetching.responded(order.lease, answer, now: .seconds(3)) == [.narrow(LeaseID(0), to: rest)])
+    }
+
+    // MARK: Samples that end
+
+    @Test("A sample that was called off says nothing; one that stalled is a failure of its source, and so is silence")
+    func samples() throws {
+        for (end, revocation, failures) in [
+            (.revoked, .stalled, 1), (.revoked, .headTooSlow, 1), (.revoked, .tooSlow, 0), (.revoked, .yielding, 0),
+            (.revoked, .stopping, 0), (.finished, nil, 1), (.stopped, nil, 1), (.finished, .stopping, 0),
+            (.failed(Failure(.network, "reset", isTransient: true)), nil, 1),
+        ] as [(LeaseEnd, Lease.Revocation?, Int)] {
+            var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: ["one", "two"])
+            let sample = fetching.sample(0..<1000, from: Self.two, now: .zero)
+            _ = fetching.responded(
+                sample.lease, .partial(ByteRange(0..<1000), .tagged("\"b\"", length: Self.length)), now: .zero)
+            fetching.leases[0].revocation = revocation
+            _ = fetching.ended(sample.lease, end, now: .zero)
+            #expect(fetching.sources[Self.two].failures == failures, "\(end), \(String(describing: revocation))")
+            #expect(fetching.sources[Self.two].standing == .unproven && fetching.sources[Self.two].samples.isEmpty)
+        }
+    }
+
+    @Test("A sample of an unknown source that agrees is noted, and one that was called off meanwhile is not")
+    func agreeing() throws {
+        for isCalledOff in [false, true] {
+            var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: ["one", "two"])
+            let sample = fetching.sample(0..<1000, from: Self.two, now: .zero)
+            _ = fetching.responded(
+                sample.lease, .partial(ByteRange(0..<1000), .tagged("\"b\"", length: Self.length)), now: .zero)
+            fetching.observe([Self.observation(sample, at: 1000, received: 1000)], now: .zero)
+            if isCalledOff { fetching.leases[0].revocation = .stopping }
+            _ = fetching.ended(sample.lease, .finished, now: .zero)
+            #expect(fetching.sources[Self.two].samples == (isCalledOff ? [] : [0]))
+        }
+    }
+
+    // MARK: Contradictions
+
+    private static func disputed(_ count: Int = 3) -> Fetching {
+        var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: (0..<count).map { "host\($0)" })
+        fetching.sources[Self.two].standing = .sampled
+        fetching.disputes = [Dispute(accuser: Self.two, offset: 5)]
+        return fetching
+    }
+
+    @Test("A third source is asked for the byte, once it may be asked")
+    func arbiters() throws {
+        var fetching = Self.disputed()
+        fetching.sources[SourceID(2)].retryAt = .seconds(1)
+        var early = fetching
+        let none = early.nextArbitration(now: .milliseconds(999)) { _ in true }
+        let closed = early.nextArbitration(now: .seconds(1)) { _ in false }
+        #expect(none == nil && closed == nil)
+        let asked = fetching.nextArbitration(now: .seconds(1)) { _ in true }
+        let order = try #require(asked)
+        #expect(order.source == SourceID(2) && order.spot == 5..<6)
+        #expect(fetching.disputes.first?.lease == order.lease)
+        let again = fetching.nextArbitration(now: .seconds(1)) { _ in true }
+        #expect(again == nil)
+    }
+
+    @Test("Of two the reference is believed, but not while anything else is settled first")
+    func decided() {
+        let changes: [(inout Fetching) -> Void] = [
+            { $0.mismatchingSources = [Self.two] }, { $0.withdrawals = [0..<1] }, { $0.outcome = .complete },
+            { _ = $0.revise(withdrawing: [], remarks: false) }, { $0.disputes[0].lease = LeaseID(9) },
+        ]
+        for (number, change) in changes.enumerated() {
+            var fetching = Self.disputed(2)
+            change(&fetching)
+            #expect(fetching.settleDisputes().isEmpty && fetching.disputes.count == 1, "change \(number)")
+        }
+        var fetching = Self.disputed(2)
+        #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
+        #expect(fetching.sources[Self.two].standing == .quarantined && fetching.sources[Self.two].deniedAt == 5)
+    }
+
+    @Test("A contradiction to a byte that is gone, or is the accuser's own by now, is none")
+    func none() {
+        for change in [
+            { $0.plan.reopen(0..<10) }, { $0.sources.contribute(0..<10, by: Self.two) },
+            { $0.sources[Self.two].standing = .quarantined },
+        ] as [(inout Fetching) -> Void] {
+            var fetching = Self.disputed(2)
+            change(&fetching)
+            #expect(fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
+        }
+    }
+
+    @Test("Who never says is asked ten times, and then the reference is believed")
+    func attempts() {
+        var fetching = Self.disputed()
+        fetching.disputes[0].attempts = Fetching.arbitrationsMax - 1
+        #expect(fetching.settleDisputes().isEmpty && fetching.disputes.count == 1)
+        fetching.disputes[0].attempts = Fetching.arbitrationsMax
+        #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
+    }
+
+    // MARK: Failures and refusals
+
+    @Test("A refused range is asked for again a moment later, and three in a row make it one stream")
+    func refusedRanges() throws {
+        var fetching = Fetching.sample(pieces: 4)
+        for count in 1...3 {
+            let order = try fetching.asked(at: .seconds(10 * count))
+            let actions = fetching.responded(order.lease, .ignoresRanges("no"), now: .seconds(10 * count))
+            #expect(fetching.rangeRefusals == count && actions.count == (count == 3 ? 2 : 1))
+            let segment = try #require(fetching.plan[order.segment])
+            #expect(segment.retryAt == .seconds(10 * count) + fetching.settings.retry.delayBase)
+            _ = fetching.ended(order.lease, .stopped, now: .seconds(10 * count))
+        }
+        let order = try fetching.asked(at: .seconds(100))
+        #expect(fetching.isSingleStream && !order.request.isRanged && order.forgetsFrom == 0)
+    }
+
+    @Test("Another validator is asked for again after a while, whether for a piece or for a sample")
+    func disagreement() throws {
+        var fetching = Fetching.sample()
+        for _ in 0..<3 { fetching.sources[.first].disagreement.note("x") }
+        let order = try fetching.asked()
+        #expect(order.request.closesConnection)
+        _ = fetching.responded(order.lease, .changed("x"), now: .seconds(5))
+        #expect(fetching.plan[order.segment]?.retryAt == .seconds(5) + .milliseconds(15) && fetching.outcome == nil)
+        var sampling = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: ["one", "two"])
+        sampling.sources[Self.two].resource = .tagged("\"b\"", length: Self.length)
+        let sample = sampling.sample(0..<1000, from: Self.two, now: .zero)
+        _ = sampling.responded(sample.lease, .changed("x"), now: .seconds(5))
+        #expect(sampling.sources[Self.two].retryAt == .seconds(5) && sampling.sources[Self.two].disagreement.isNew)
+    }
+
+    @Test("A failure where others were served within the last second is a matter of how many, and is not counted")
+    func crowded() throws {
+        let failure = Failure(.network, "reset", isTransient: true)
+        for (servedAt, isServed) in [(9001, true), (9000, false)] {
+            var fetching = Fetching.sample(pieces: 4)
+            let (one, other) = (try fetching.asked(), try fetching.asked())
+            fetching.accept(one.lease, at: .zero)
+            fetching.servedAt = .milliseconds(servedAt)
+            _ = fetching.ended(other.lease, .failed(failure), now: .seconds(10))
+            #expect(fetching.plan[other.segment]?.failures == (isServed ? 0 : 1))
+        }
+    }
+
+    @Test("A connection that ends early after little is asked again a moment later, after much at once")
+    func paced() throws {
+        for (bytes, seconds, isPaced) in [
+            (65_535, 0.9, true), (65_536, 0.9, false), (65_535, 1.0, false),
+        ] as [(Int64, Double, Bool)] {
+            var fetching = Fetching.sample()
+            let order = try fetching.asked()
+            fetching.accept(order.lease, at: .zero)
+            let now = Duration.seconds(seconds)
+            fetching.bring(order.lease, to: bytes, at: now)
+            _ = fetching.ended(order.lease, .finished, now: now)
+            let retryAt = fetching.plan[order.segment]?.retryAt
+            #expect(retryAt == (isPaced ? now + fetching.settings.retry.delayBase : .zero))
+            #expect(fetching.ratesBefore.count == 1)
+        }
+    }
+
+    // MARK: Proofs
+
+    @Test("Once a part is proved to be of the same file its record names the source that answers now")
+    func record() {
+        var fetching = Fetching.sample(missing: [1 << 20..<64 << 20])
+        fetching.owesRecord = true
+        #expect(fetching.mark(of: .first) == 1)
+        let actions = fetching.tick(now: .zero)
+        #expect(!fetching.owesRecord && fetching.mark(of: .first) == 0)
+        #expect(fetching.revision?.remarks == true && fetching.revision?.withdrawn == [] && actions.count == 1)
+        _ = fetching.revised()
+        #expect(fetching.tick(now: .zero).isEmpty)
+        var unproved = Fetching.sample(
+            missing: [1 << 20..<64 << 20], written: .init(ranges: [0..<1 << 20]), overlap: 16 << 10)
+        unproved.owesRecord = true
+        #expect(unproved.tick(now: .zero).isEmpty && unproved.owesRecord)
+    }
+
+    @Test("Where nothing that is missing follows what is there, nothing of that can be proved, and it goes")
+    func unprovable() {
+        var fetching = Fetching.sample(
+            length: 200, missing: [0..<100], written: .init(ranges: [100..<200]), overlap: 16 << 10)
+        #expect(fetching.awaitsProof && !fetching.canProve)
+        _ = fetching.revise(withdrawing: [], remarks: false)
+        let actions = fetching.revised()
+        #expect(!fetching.awaitsProof && fetching.revision?.withdrawn == [0..<200] && actions.count == 1)
+        _ = fetching.revised()
+        #expect(fetching.plan.bytesDone == 0 && fetching.revision == nil)
+    }
+
+    @Test("A byte that is not there, or about to go, contradicts nobody")
+    func unbelieved() {
+        for change in [
+            { $0.plan.reopen(0..<10) }, { $0.withdrawals = [0..<10] },
+            { _ = $0.revise(withdrawing: [5..<6], remarks: false) },
+        ] as [(inout Fetching) -> Void] {
+            var fetching = Self.disputed()
+            fetching.disputes = []
+            change(&fetching)
+            #expect(fetching.differs(5, at: Self.two).isEmpty && fetching.disputes.isEmpty && fetching.outcome == nil)
+        }
+        var fetching = Self.disputed()
+        fetching.disputes = []
+        _ = fetching.revise(withdrawing: [6..<7], remarks: false)
+        #expect(fetching.differs(5, at: Self.two).isEmpty && fetching.disputes.map(\.offset) == [5])
+        var alone = Fetching.sample(missing: [1 << 20..<64 << 20])
+        #expect(alone.differs(5, at: .first).isEmpty && alone.outcome != nil)
+    }
+}

@@ -1,0 +1,41 @@
+import Testing
+
+@testable import SegmentedDownloadCore
+
+/// Answers with another validator than the one recorded, as nodes of a server farm give them.
+@Suite("Disagreeing answers")
+struct DisagreementTests {
+    private static func noted(_ count: Int, versions: Int = 1) -> Disagreement {
+        (0..<count).reduce(into: Disagreement()) { $0.note("\($1 % versions)") }
+    }
+
+    @Test("They are a change after 16 attempts for each version seen, the recorded one among them")
+    func change() {
+        for (versions, attempts) in [(1, 32), (2, 48), (16, 272), (40, 272)] {
+            #expect(!Self.noted(attempts - 1, versions: versions).isChange, "\(versions) versions")
+            #expect(Self.noted(attempts, versions: versions).isChange, "\(versions) versions")
+        }
+        #expect(!Self.noted(7).isChangeOfFinishedFile && Self.noted(8).isChangeOfFinishedFile)
+    }
+
+    @Test("The first attempts follow at once, later ones up to a tenth of a second apart, and then once a second")
+    func delay() {
+        #expect(
+            [1, 2, 5, 21, 22, 31].map { Self.noted($0).delay } == [0, 5, 20, 100, 100, 100].map { .milliseconds($0) })
+        #expect(Self.noted(32).delay == .seconds(1))
+    }
+
+    @Test("The recorded validator ends it; which others there were stays known")
+    func resolved() {
+        var disagreement = Self.noted(3, versions: 3)
+        #expect(disagreement.isOpen && !disagreement.isNew)
+        disagreement.resolve()
+        #expect(!disagreement.isOpen)
+        disagreement.note("0")
+        #expect(disagreement.isOpen && disagreement.isNew)
+        for _ in 1..<63 { disagreement.note("0") }
+        #expect(!disagreement.isChange)
+        disagreement.note("0")
+        #expect(disagreement.isChange)
+    }
+}

@@ -1,0 +1,307 @@
+import Testing
+
+@testable import SegmentedDownloadCore
+
+/// Which of several sources is asked, and who defines the file once one is gone.
+@Suite("Choosing among sources")
+struct SourceChoiceTests {
+    private static let two = SourceID(1)
+    private static let three = SourceID(2)
+
+    /// Three sources, all of which may bring bytes.
+    private static func known(_ count: Int = 3) -> Fetching {
+        var fetching = Fetching.sample(hosts: (0..<count).map { "host\($0)" })
+        for id in fetching.sources.ids.dropFirst() {
+            fetching.sources[id].standing = .sampled
+            fetching.sources[id].resource = .tagged("\"a\"", length: 64 << 20)
+        }
+        return fetching
+    }
+
+    private static func best(_ fetching: Fetching, at now: Duration = .zero, closed: String = "") -> SourceID? {
+        fetching.bestSource(now: now) { $0 != closed }
+    }
+
+    @Test("The fastest is asked, of equals the first, and one that was never measured before all")
+    func fastest() {
+        var fetching = Self.known()
+        #expect(Self.best(fetching) == .first)
+        fetching.sources[.first].rate = 1
+        #expect(Self.best(fetching) == Self.two)
+        fetching.sources[Self.two].rate = 3
+        fetching.sources[Self.three].rate = 2
+        #expect(Self.best(fetching) == Self.two)
+        fetching.sources[Self.three].rate = 3
+        #expect(Self.best(fetching) == Self.two)
+        fetching.sources[Self.two].rate = 1
+        #expect(Self.best(fetching) == Self.three)
+    }
+
+    @Test("While the first connection to a source is measured the next goes elsewhere, and then its rate counts")
+    func measured() throws {
+        var fetching = Self.known(2)
+        fetching.audits = []
+        fetching.sources[Self.two].rate = 1000
+        let order = try fetching.asked()
+        #expect(order.source == .first)
+        fetching.accept(order.lease, at: .zero)
+        #expect(Self.best(fetching) == Self.two)
+        fetching.bring(order.lease, to: 1_000_000, at: .seconds(1))
+        #expect(Self.best(fetching) == .first)
+        // What was measured before counts only while nothing runs.
+        fetching.sources[.first].rate = 1
+        #expect(Self.best(fetching) == .first)
+    }
+
+    @Test("Who has to wait, has no connection free, contradicts or is not known is not asked")
+    func notAsked() {
+        for (change, best) in [
+            ({ $0.sources[.first].retryAt = .seconds(1) }, Self.two),
+            ({ $0.sources[.first].standing = .failed }, Self.two),
+            ({ $0.sources[.first].standing = .quarantined }, Self.two),
+            ({ $0.sources[.first].standing = .unproven }, Self.two),
+            ({ $0.disputes = [Dispute(accuser: .first, offset: 0)] }, Self.two), ({ _ in }, .first),
+        ] as [((inout Fetching) -> Void, SourceID)] {
+            var fetching = Self.known()
+            change(&fetching)
+            #expect(Self.best(fetching) == best)
+        }
+        #expect(Self.best(Self.known(), closed: "host0") == Self.two)
+        var later = Self.known()
+        later.sources[.first].retryAt = .seconds(1)
+        #expect(Self.best(later, at: .seconds(1)) == .first)
+        #expect(Self.best(Self.known(1), closed: "host0") == .first, "there is no choice")
+    }
+
+    @Test("One that is not known may bring one stream, or begin a file of which nothing is there")
+    func unknown() {
+        var fetching = Fetching.sample(hosts: ["one", "two"])
+        fetching.sources[.first].standing = .failed
+        #expect(Self.best(fetching) == Self.two, "nobody has brought anything")
+        var done = Fetching.sample(missing: [10..<64 << 20], hosts: ["one", "two"])
+        done.sources[.first].standing = .failed
+        #expect(Self.best(done) == nil)
+        done.isSingleStream = true
+        #expect(Self.best(done) == Self.two)
+    }
+
+    // MARK: Sources that go
+
+    @Test("A URL that leads elsewhere is looked at anew, where that can be done; else the file has changed")
+    func moved() {
+        var alone = Fetching.sample()
+        #expect(alone.moved(nil, at: .first).isEmpty && alone.outcome == .moved)
+        var different = Fetching.sample()
+        #expect(different.moved("another length", at: .first).isEmpty)
+        #expect(different.outcome == .changed("another length"))
+        var stream = Fetching.sample(window: ReadingWindow(id: 1, length: 1 << 20, position: 0, isStream: true))
+        _ = stream.moved(nil, at: .first)
+        #expect(stream.outcome == .changed("its URL leads to another place now"))
+        var read = Fetching.sample(window: ReadingWindow(id: 1, length: 1 << 20, position: 0, isStream: false))
+        _ = read.moved(nil, at: .first)
+        #expect(read.outcome == .moved)
+        var mirrored = Self.known(2)
+        _ = mirrored.moved(nil, at: Self.two)
+        #expect(mirrored.outcome == nil && mirrored.sources[Self.two].standing == .failed)
+    }
+
+    @Test("A change is the file's where nobody else can go on, and else the source's")
+    func changed() {
+        var alone = Fetching.sample()
+        #expect(alone.changed("x", at: .first).isEmpty && alone.outcome == .changed("x"))
+        var mirrored = Self.known(2)
+        #expect(!mirrored.changed("x", at: .first).isEmpty)
+        #expect(mirrored.outcome == nil && mirrored.sources[.first].standing == .failed)
+        var unknown = Fetching.sample(hosts: ["one", "two"])
+        #expect(unknown.changed("x", at: .first).isEmpty && unknown.outcome == .changed("x"))
+        var other = Fetching.sample(hosts: ["one", "two"])
+        _ = other.changed("x", at: Self.two)
+        #expect(other.outcome == nil && other.sources[Self.two].standing == .failed)
+    }
+
+    @Test("The last source that is lost is the end")
+    func lost() {
+        let failure = Failure(.network, "gone")
+        var fetching = Self.known(2)
+        _ = fetching.loseSource(Self.two, failure)
+        #expect(fetching.outcome == nil)
+        #expect(fetching.loseSource(.first, failure).isEmpty && fetching.outcome == .failed(failure))
+    }
+
+    @Test("A reference that is gone is replaced by one that is known, and what was to be compared is decided anew")
+    func replaced() {
+        var fetching = Self.known()
+        fetching.hasAudited = true
+        fetching.owesRecord = true
+        fetching.audits = [Audit(spot: 0..<1, contributor: .source(.first))]
+        #expect(fetching.replaceReference().isEmpty, "it is there")
+        fetching.sources[.first].standing = .failed
+        #expect(fetching.isReplacing)
+        let actions = fetching.replaceReference()
+        #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty && !fetching.isReplacing)
+        #expect(!fetching.hasAudited && !fetching.owesRecord)
+        #expect(
+            actions == [
+                .revise(
+                    Revision(
+                        withdrawn: [], reference: Self.two, resource: .tagged("\"a\"", length: 64 << 20), remarks: true,
+                        keepsRecord: false))
+            ])
+        #expect(fetching.replaceReference().isEmpty, "one revision at a time")
+    }
+
+    @Test("Who has contradicted another takes the reference's place only if nobody else can")
+    func impartial() {
+        var fetching = Self.known()
+        fetching.sources[.first].standing = .failed
+        fetching.disputes = [Dispute(accuser: Self.two, offset: 0)]
+        _ = fetching.replaceReference()
+        #expect(fetching.sources.reference == Self.three)
+        var both = Self.known()
+        both.sources[.first].standing = .failed
+        both.disputes = [Dispute(accuser: Self.two, offset: 0), Dispute(accuser: Self.three, offset: 0)]
+        _ = both.replaceReference()
+        #expect(both.sources.reference == Self.two)
+        var proven = Self.known()
+        proven.sources[.first].standing = .failed
+        proven.sources[Self.three].standing = .proven
+        _ = proven.replaceReference()
+        #expect(proven.sources.reference == Self.three)
+    }
+
+    @Test("Before the reference is replaced those end who write bytes as the reference's")
+    func endsUnmarked() throws {
+        var fetching = Self.known(2)
+        let order = try fetching.asked()
+        fetching.accept(order.lease, at: .zero)
+        fetching.sources[.first].standing = .failed
+        #expect(fetching.replaceReference() == [.revoke(order.lease)])
+        #expect(fetching.sources.reference == .first)
+        #expect(fetching.replaceReference().isEmpty)
+        _ = fetching.ended(order.lease, .revoked, now: .zero)
+        #expect(fetching.sources.reference == Self.two && fetching.revision != nil)
+    }
+
+    @Test("What is withdrawn is missing again, is nobody's contradiction, and is compared at the end once more")
+    func revised() {
+        var fetching = Self.known(2)
+        fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
+        fetching.hasAudited = true
+        fetching.disputes = [Dispute(accuser: Self.two, offset: 15), Dispute(accuser: Self.two, offset: 20)]
+        _ = fetching.revise(withdrawing: [10..<20], remarks: false)
+        _ = fetching.revised()
+        #expect(fetching.revision == nil && fetching.plan.missing.first == 10..<20)
+        #expect(!fetching.hasAudited && fetching.disputes.map(\.offset) == [20])
+    }
+
+    @Test("A culprit's bytes go once none of its connections writes, and what it agreed with counts no more")
+    func withdrawn() {
+        var fetching = Self.known()
+        fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
+        fetching.sources.contribute(0..<100, by: Self.two)
+        fetching.sources[Self.three].samples = [50, 200]
+        let actions = fetching.quarantine(Self.two, "it lies")
+        #expect(fetching.sources[Self.two].standing == .quarantined && fetching.mismatchingSources.isEmpty)
+        #expect(fetching.sources[Self.two].contributed.isEmpty && fetching.sources[Self.three].samples == [200])
+        #expect(fetching.revision?.withdrawn == [0..<100] && fetching.revision?.remarks == false)
+        #expect(actions.contains(.report(.note("it lies"))))
+        #expect(fetching.quarantine(Self.two).isEmpty, "once is enough")
+    }
+
+    @Test("A culprit that has brought nothing costs nothing")
+    func nothingWithdrawn() {
+        var fetching = Self.known()
+        _ = fetching.quarantine(Self.two)
+        #expect(fetching.revision == nil && fetching.mismatchingSources.isEmpty && fetching.outcome == nil)
+    }
+
+    @Test("A reference found wrong is replaced and all it brought withdrawn, at once")
+    func wrongReference() {
+        var fetching = Self.known()
+        fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
+        fetching.sources.contribute(0..<100, by: .first)
+        fetching.hasAudited = true
+        fetching.owesRecord = true
+        fetching.audits = [Audit(spot: 0..<1, contributor: .source(Self.three))]
+        _ = fetching.quarantine(.first)
+        #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty)
+        #expect(!fetching.hasAudited && !fetching.owesRecord)
+        #expect(fetching.revision?.withdrawn == [0..<100] && fetching.revision?.remarks == true)
+    }
+
+    @Test("Where all sources are found wrong the download has failed")
+    func allWrong() {
+        var fetching = Self.known(2)
+        _ = fetching.quarantine(Self.two)
+        _ = fetching.quarantine(.first)
+        guard case .failed(let failure)? = fetching.outcome else {
+            Issue.record("it goes on with nobody")
+            return
+        }
+        #expect(failure.code == .integrity)
+    }
+
+    @Test("To trust one source alone withdraws what the others brought, and asks nobody else any more")
+    func trusted() throws {
+        var fetching = Self.known()
+        fetching.sources.contribute(0..<100, by: Self.two)
+        fetching.outcome = .complete
+        let actions = fetching.trustOnly(Self.two)
+        #expect(actions != nil && fetching.outcome == nil && fetching.sources.reference == Self.two)
+        #expect(fetching.revision?.withdrawn == [100..<64 << 20])
+        #expect(fetching.sources.ids.map { fetching.sources[$0].isGone } == [true, false, true])
+        var whole = Self.known()
+        whole.sources.contribute(0..<64 << 20, by: Self.two)
+        #expect(whole.trustOnly(Self.two) == nil, "it brought all of it")
+        var unheard = Self.known()
+        unheard.sources[Self.two].resource = nil
+        #expect(unheard.trustOnly(Self.two) == nil)
+    }
+
+    // MARK: Connections whose segment is another's
+
+    /// A connection whose segment was taken over whole by another, which is running.
+    private static func outrun() throws -> (Fetching, late: LeaseID) {
+        let length: Int64 = 64 << 20
+        var fetching = Fetching.sample(length: length, missing: [length - 100_000..<length], connections: 2)
+        let late = try fetching.asked()
+        fetching.requestCost = 0.1
+        fetching.ratesBefore = [1e6]
+        let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
+        let order = try #require(hedge)
+        fetching.accept(order.lease, at: .seconds(2))
+        #expect(fetching.takingOver == order.lease)
+        _ = fetching.narrowed(late.lease, to: length - 100_000, now: .seconds(2))
+        #expect(fetching.takingOver == nil && fetching.lease(order.lease)?.wasAccepted == true)
+        #expect(fetching.lease(late.lease)?.revocation == .outrun)
+        return (fetching, late.lease)
+    }
+
+    @Test("The end of one that was outrun is the end of nothing, but for what it says of disk and file")
+    func outrunEnds() throws {
+        let (fetching, late) = try Self.outrun()
+        let failure = Failure(.network, "reset", isTransient: true)
+        for (end, outcome) in [
+            (.revoked, nil), (.failed(failure), nil), (.finished, nil),
+            (.failed(Failure(.changed, "another tag")), .changed("another tag")),
+            (.storageFailed(failure), .failed(failure)),
+        ] as [(LeaseEnd, Fetching.Outcome?)] {
+            var ended = fetching
+            _ = ended.ended(late, end, now: .seconds(3))
+            #expect(ended.outcome == outcome && ended.leases.count == 1)
+        }
+    }
+
+    @Test("A hedge that fails before it has taken over is not followed by another for a second")
+    func failedHedge() throws {
+        let length: Int64 = 64 << 20
+        var fetching = Fetching.sample(length: length, missing: [length - 100_000..<length], connections: 2)
+        _ = try fetching.asked()
+        fetching.requestCost = 0.1
+        fetching.ratesBefore = [1e6]
+        let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
+        let order = try #require(hedge)
+        _ = fetching.ended(order.lease, .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(3))
+        #expect(fetching.hedgeAt == .seconds(4) && fetching.outcome == nil && fetching.leases.count == 1)
+    }
+}

@@ -1,0 +1,81 @@
+import Testing
+
+@testable import SegmentedDownload
+
+/// What one observer of a group has not taken yet.
+@Suite("A group observer's buffer")
+struct EventBufferTests {
+    /// A mark that tells events apart.
+    private static func event(_ number: Int) -> DownloadGroup.Event {
+        var summary = GroupSummary()
+        summary.completed = number
+        return .allCompleted(summary)
+    }
+
+    private static func number(_ event: DownloadGroup.Event?) -> Int? {
+        guard case .allCompleted(let summary) = event else { return nil }
+        return summary.completed
+    }
+
+    @Test("Events are taken in the order they came, however takes and arrivals mix")
+    func order() async {
+        let (buffer, stream) = EventBuffer.stream()
+        var iterator = stream.makeAsyncIterator()
+        var (pushed, taken) = (0, 0)
+        for (arrivals, takes) in [(5, 3), (1, 3), (10, 4), (0, 6), (3, 3)] {
+            for _ in 0..<arrivals {
+                #expect(buffer.push(Self.event(pushed)) == nil)
+                pushed += 1
+            }
+            for _ in 0..<takes {
+                #expect(Self.number(await iterator.next()) == taken)
+                taken += 1
+            }
+        }
+        buffer.finish()
+        #expect(await iterator.next() == nil)
+    }
+
+    @Test("After the end nothing is kept, and what came before it may still be taken")
+    func end() async {
+        let (buffer, stream) = EventBuffer.stream()
+        #expect(buffer.push(Self.event(1)) == nil)
+        buffer.finish()
+        #expect(buffer.push(Self.event(2)) == nil)
+        var numbers: [Int?] = []
+        for await event in stream { numbers.append(Self.number(event)) }
+        #expect(numbers == [1])
+    }
+
+    @Test("An observer that waits gets the next event, or the end")
+    func waiting() async {
+        let (buffer, stream) = EventBuffer.stream()
+        await withTaskGroup { group in
+            group.addTask {
+                var numbers: [Int?] = []
+                for await event in stream { numbers.append(Self.number(event)) }
+                #expect(numbers == [1, 2])
+            }
+            group.addTask {
+                for number in 1...2 {
+                    await Task.yield()
+                    buffer.push(Self.event(number))?()
+                }
+                await Task.yield()
+                buffer.finish()
+            }
+            await group.waitForAll()
+        }
+    }
+
+    @Test("An observer whose task is cancelled has seen the end")
+    func cancellation() async {
+        let (buffer, stream) = EventBuffer.stream()
+        await withTaskGroup { group in
+            group.addTask { for await _ in stream {} }
+            group.cancelAll()
+            await group.waitForAll()
+        }
+        #expect(buffer.push(Self.event(1)) == nil)
+    }
+}

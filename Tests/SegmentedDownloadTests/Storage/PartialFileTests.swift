@@ -1,0 +1,448 @@
+import Foundation
+import SegmentedDownloadCore
+import Synchronization
+import Testing
+
+@testable import SegmentedDownload
+
+/// What the manifest says of a part at every moment, and in which order that comes to the disk.
+@Suite("A part file while it is fetched")
+struct PartialFileTests {
+    // MARK: Checkpoints
+
+    @Test("The first checkpoint syncs the data, then drafts the manifest, syncs it and puts it in place")
+    func firstCheckpoint() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10, 20..<40)
+            _ = subject.disk.take()
+            #expect(try await subject.part.checkpoint(isPause: false) == 30)
+            #expect(
+                subject.disk.take() == [
+                    "sync " + WatchedPart.partName, "create privately " + WatchedPart.draftName,
+                    "write " + WatchedPart.draftName, "sync all of " + WatchedPart.draftName,
+                    "rename over " + WatchedPart.draftName + " to " + WatchedPart.manifestName, "sync names",
+                    "write " + WatchedPart.draftName, "sync " + WatchedPart.draftName,
+                ])
+            let manifest = try #require(try subject.manifest())
+            #expect(manifest.durable == [WatchedPart.claim(0..<10), WatchedPart.claim(20..<40)])
+            #expect(manifest.pending.isEmpty && manifest.pausedModified == nil && !manifest.isOverstated)
+        }
+    }
+
+    @Test("A later checkpoint appends a record, and claims made since are pending")
+    func laterCheckpoint() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10)
+            _ = try await subject.part.checkpoint(isPause: false)
+            try subject.fill(10..<20)
+            #expect(try subject.manifest()?.pending == [WatchedPart.claim(10..<20)])
+            _ = subject.disk.take()
+            #expect(try await subject.part.checkpoint(isPause: false) == 20)
+            #expect(
+                subject.disk.take() == [
+                    "sync " + WatchedPart.partName, "write " + WatchedPart.draftName, "sync " + WatchedPart.draftName,
+                ])
+            try subject.fill(20..<30)
+            let manifest = try #require(try subject.manifest())
+            #expect(manifest.durable == [WatchedPart.claim(0..<10), WatchedPart.claim(10..<20)])
+            #expect(manifest.pending == [WatchedPart.claim(20..<30)])
+        }
+    }
+
+    @Test("Each policy syncs when it says, and calls no more durable than it has synced")
+    func policies() async throws {
+        for (policy, isPause, isSynced, namesAreSyncedAgain) in [
+            (.checkpoint, false, true, false), (.checkpoint, true, true, false), (.end, false, false, false),
+            (.end, true, true, true), (.none, false, false, false), (.none, true, false, false),
+        ] as [(SyncPolicy, Bool, Bool, Bool)] {
+            try await WatchedPart.run { subject in
+                subject.part.keep(policy)
+                try await subject.begin(9 << 20)
+                try subject.fill(0..<10)
+                #expect(try subject.manifest()?.pending == [WatchedPart.claim(0..<10)])
+                _ = subject.disk.take()
+                #expect(try await subject.part.checkpoint(isPause: isPause) == (isSynced ? 10 : 0))
+                let write = "write " + WatchedPart.draftName
+                let syncs = ["sync " + WatchedPart.partName, write, "sync " + WatchedPart.draftName]
+                #expect(
+                    subject.disk.take() == (isSynced ? syncs : [write]) + (namesAreSyncedAgain ? ["sync names"] : []))
+                let manifest = try #require(try subject.manifest())
+                #expect(manifest.durable.count == (isSynced ? 1 : 0))
+                #expect(manifest.pending.count == (isSynced ? 0 : 1))
+                #expect((manifest.pausedModified != nil) == isPause)
+            }
+        }
+    }
+
+    @Test("A manifest without a durable claim is not synced where syncs wait for the end")
+    func unsyncedManifest() async throws {
+        for policy in [SyncPolicy.checkpoint, .end, .none] {
+            try await WatchedPart.run { subject in
+                subject.part.keep(policy)
+                try await subject.part.begin(
+                    WatchedPart.resource(9 << 20), id: 7, sources: [], digests: [], allocates: true)
+                let calls = subject.disk.take()
+                #expect(calls.contains("sync all of " + WatchedPart.draftName) == (policy == .checkpoint))
+                #expect(calls.contains("sync names") == (policy == .checkpoint))
+            }
+        }
+    }
+
+    @Test("A pause records when the part was last changed, unless others were seen to change it")
+    func pause() async throws {
+        for isDistrusted in [false, true] {
+            try await WatchedPart.run { subject in
+                try await subject.begin(100)
+                try subject.fill(0..<10)
+                if isDistrusted { subject.part.distrust() }
+                #expect(try await subject.part.checkpoint(isPause: true) == 10)
+                let modified = try subject.part.file.status().modified
+                let manifest = try #require(try subject.manifest())
+                #expect(manifest.pausedModified == (isDistrusted ? nil : modified))
+                #expect(manifest.durable == [WatchedPart.claim(0..<10)])
+            }
+        }
+    }
+
+    @Test("A claim made while the data is synced is not called durable", arguments: [false, true])
+    func claimDuringSync(hasManifest: Bool) async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(hasManifest ? 9 << 20 : 100)
+            try subject.fill(0..<10)
+            subject.disk.before("sync " + WatchedPart.partName) { try subject.fill(10..<20) }
+            #expect(try await subject.part.checkpoint(isPause: false) == 10)
+            let manifest = try #require(try subject.manifest())
+            #expect(manifest.durable == [WatchedPart.claim(0..<10)])
+            #expect(manifest.pending == [WatchedPart.claim(10..<20)])
+        }
+    }
+
+    @Test(
+        "After claims were withdrawn while the data was synced, nothing new is called durable",
+        arguments: [false, true])
+    func withdrawalDuringSync(hasManifest: Bool) async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(hasManifest ? 9 << 20 : 100)
+            try subject.fill(0..<10, 10..<20)
+            subject.disk.before("sync " + WatchedPart.partName) {
+                try subject.part.forget(from: 10)
+                try subject.fill(30..<40)
+            }
+            #expect(try await subject.part.checkpoint(isPause: false) == 0)
+            let manifest = try #require(try subject.manifest())
+            #expect(manifest.durable.isEmpty)
+            #expect(manifest.pending == [WatchedPart.claim(0..<10), WatchedPart.claim(30..<40)])
+            #expect(try await subject.part.checkpoint(isPause: false) == 20)
+        }
+    }
+
+    @Test("A claim made while the manifest is drafted is appended to it, in its place in the log")
+    func claimDuringDraft() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10)
+            subject.disk.before("sync names") { try subject.fill(10..<20, 20..<30) }
+            #expect(try await subject.part.checkpoint(isPause: false) == 10)
+            #expect(
+                try subject.manifest()?.pending == [WatchedPart.claim(10..<20), WatchedPart.claim(20..<30)])
+        }
+    }
+
+    @Test("A manifest is drafted again if claims were withdrawn while it was written")
+    func withdrawalDuringDraft() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10, 10..<20)
+            subject.disk.before("sync names") { try subject.part.forget(from: 10) }
+            _ = try await subject.part.checkpoint(isPause: false)
+            #expect(subject.disk.take().count { $0 == "create privately " + WatchedPart.draftName } == 2)
+            let manifest = try #require(try subject.manifest())
+            #expect((manifest.durable + manifest.pending).map(\.range) == [0..<10])
+        }
+    }
+
+    @Test("If a late claim cannot be appended the checkpoint fails, and the next one writes the manifest again")
+    func lateClaimFails() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10)
+            subject.disk.before("sync names") {
+                try subject.fill(10..<20)
+                subject.disk.fail("write " + WatchedPart.draftName, .noSpace)
+            }
+            #expect(await condition { try await subject.part.checkpoint(isPause: false) } == .noSpace)
+            #expect(subject.disk.openNames == [WatchedPart.partName])
+            subject.disk.fail("write " + WatchedPart.draftName, nil)
+            #expect(try await subject.part.checkpoint(isPause: false) == 20)
+            #expect(try subject.manifest()?.durable.map(\.range) == [0..<10, 10..<20])
+        }
+    }
+
+    @Test("A manifest that is written again replaces the one before, which is closed")
+    func rewrites() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10, 10..<20)
+            _ = try await subject.part.checkpoint(isPause: false)
+            try await subject.part.revise(withdrawing: [15..<16], record: nil, remarks: false)
+            #expect(subject.disk.openNames == [WatchedPart.draftName, WatchedPart.partName])
+            try subject.fill(30..<40)
+            let manifest = try #require(try subject.manifest())
+            #expect(manifest.durable == [WatchedPart.claim(0..<10)])
+            #expect(manifest.pending == [WatchedPart.claim(30..<40)])
+        }
+    }
+
+    // MARK: Failures
+
+    @Test("A failed sync withdraws what was not durable, for good")
+    func failedSync() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10)
+            _ = try await subject.part.checkpoint(isPause: false)
+            try subject.fill(10..<20)
+            subject.disk.fail("sync " + WatchedPart.partName, .other)
+            #expect(await condition { try await subject.part.checkpoint(isPause: false) } == .other)
+            subject.disk.fail("sync " + WatchedPart.partName, nil)
+            #expect(subject.part.claimedLength == 10)
+            let writes = subject.disk.take().count { $0 == "write " + WatchedPart.draftName }
+            try subject.fill(20..<30)
+            #expect(subject.part.claimedLength == 10 && writes > 0)
+            let manifest = try #require(try subject.manifest())
+            #expect(manifest.durable == [WatchedPart.claim(0..<10)] && manifest.pending.isEmpty)
+        }
+    }
+
+    @Test("A failed sync before the first manifest leaves no claim and no manifest")
+    func failedFirstSync() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10)
+            subject.disk.fail("sync " + WatchedPart.partName, .other)
+            #expect(await condition { try await subject.part.checkpoint(isPause: false) } == .other)
+            #expect(try subject.manifest() == nil && subject.part.claimedLength == 0)
+        }
+    }
+
+    @Test("A claim that cannot be recorded is not counted")
+    func unrecordedClaim() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(9 << 20)
+            try subject.fill(0..<10)
+            subject.disk.fail("write " + WatchedPart.draftName, .noSpace)
+            #expect(await condition { try subject.fill(10..<20) } == .noSpace)
+            #expect(subject.part.claimedLength == 10)
+        }
+    }
+
+    @Test("A stream of unknown length leaves 64 MiB of the disk free; a file of known length need not")
+    func reserve() async throws {
+        for (length, free, isKept) in [
+            (nil, 64 << 20, true), (nil, 64 << 20 - 1, false), (100, 0, true),
+        ] as [(Int64?, Int64, Bool)] {
+            try await WatchedPart.run { subject in
+                try await subject.part.begin(
+                    WatchedPart.resource(length), id: 7, sources: [], digests: [], allocates: true)
+                subject.disk.setFreeSpace(free)
+                let found = await condition { try subject.part.keepReserve() }
+                #expect(found == (isKept ? nil : .noSpace))
+            }
+        }
+    }
+
+    // MARK: Withdrawals
+
+    @Test("Forgotten claims are gone from the manifest, durable or not")
+    func forget() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10, 10..<20)
+            _ = try await subject.part.checkpoint(isPause: false)
+            try subject.fill(20..<30)
+            try subject.part.forget(from: 15)
+            #expect(subject.part.settledClaims.map(\.range) == [0..<10])
+            let manifest = try #require(try subject.manifest())
+            #expect(manifest.durable == [WatchedPart.claim(0..<10)] && manifest.pending.isEmpty)
+            try subject.fill(10..<40)
+            #expect(try subject.manifest()?.pending == [WatchedPart.claim(10..<40)])
+            #expect(try await subject.part.checkpoint(isPause: false) == 40)
+        }
+    }
+
+    @Test("A revision withdraws ranges and records who defines the resource now")
+    func revision() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10, 10..<20)
+            _ = try await subject.part.checkpoint(isPause: false)
+            try subject.fill(20..<30)
+            let digest = "md5=d41d8cd98f00b204e9800998ecf8427e"
+            try await subject.part.revise(
+                withdrawing: [12..<14],
+                record: (WatchedPart.resource(100, tag: "\"b\""), ["http://other/"], [digest]), remarks: true)
+            let manifest = try #require(try subject.manifest())
+            #expect(manifest.durable == [WatchedPart.claim(0..<10, mark: 201)])
+            #expect(manifest.pending == [WatchedPart.claim(20..<30, mark: 201)])
+            #expect(manifest.header.resource == WatchedPart.resource(100, tag: "\"b\""))
+            #expect(manifest.header.sources == ["http://other/"] && manifest.header.digests == [digest])
+        }
+    }
+
+    @Test("A revision before the first manifest writes none, and keeps marks and record where it says so")
+    func revisionWithoutManifest() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<10, 10..<20)
+            try await subject.part.revise(withdrawing: [0..<1], record: nil, remarks: false)
+            #expect(try subject.manifest() == nil)
+            #expect(subject.part.settledClaims == [WatchedPart.claim(10..<20)])
+            #expect(subject.part.header.sources == ["http://host/file.bin"])
+        }
+    }
+
+    @Test("How far digests had come is withdrawn with the bytes before that, and with no others")
+    func digestStates() async throws {
+        let states = [128, 256].map { DigestState(algorithm: 1, offset: $0, bytes: [1, 2, 3, 4]) }
+        for (withdrawn, kept) in [
+            (128..<129, [128]), (127..<128, []), (256..<300, [128, 256]), (255..<256, [128]),
+        ] as [(Range<Int64>, [Int64])] {
+            try await WatchedPart.run { subject in
+                let part = PartialFile(
+                    paths: subject.paths, file: subject.part.file, storage: subject.disk, header: subject.part.header,
+                    claims: [], digestStates: states)
+                try await part.revise(withdrawing: [withdrawn], record: nil, remarks: false)
+                #expect(part.digestStates.map(\.offset) == kept)
+                try part.forget(from: 200)
+                #expect(part.digestStates.map(\.offset) == kept.filter { $0 <= 200 })
+            }
+        }
+    }
+
+    @Test("A rejected file is recorded as one, by a record or with the next manifest", arguments: [false, true])
+    func rejection(hasManifest: Bool) async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(hasManifest ? 9 << 20 : 100)
+            try subject.fill(0..<10)
+            try subject.part.reject()
+            if !hasManifest { _ = try await subject.part.checkpoint(isPause: false) }
+            #expect(try subject.manifest()?.isRejected == true)
+        }
+    }
+
+    // MARK: Permissions
+
+    @Test("Only the owner may write to a part, whatever the umask")
+    func permissions() async throws {
+        for (before, calls) in [(0o666, ["permit 644"]), (0o620, ["permit 600"]), (0o604, [])] as [(UInt32, [String])] {
+            try await WatchedPart.run { subject in
+                try subject.part.file.setPermissions(before)
+                _ = subject.disk.take()
+                try subject.part.protect()
+                #expect(subject.disk.take() == calls.map { $0 + " " + WatchedPart.partName })
+            }
+        }
+    }
+
+    @Test("Where the mount decides on permissions a part is fetched all the same; a read-only disk is a failure")
+    func fixedPermissions() async throws {
+        for (failure, isReported) in [(.permission, false), (.unsupported, false), (.readOnly, true)]
+            as [(StorageError.Condition, Bool)]
+        {
+            try await WatchedPart.run { subject in
+                try subject.part.file.setPermissions(0o666)
+                subject.disk.fail("permit 644 " + WatchedPart.partName, failure)
+                #expect(await condition { try subject.part.protect() } == (isReported ? failure : nil))
+            }
+        }
+    }
+
+    // MARK: At the end
+
+    @Test(
+        "Once the file is in place no manifest is begun beside it, but one that exists is kept up",
+        arguments: [false, true])
+    func placed(hasManifest: Bool) async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(hasManifest ? 9 << 20 : 100)
+            try subject.fill(0..<10)
+            subject.part.markPlaced()
+            #expect(try await subject.part.checkpoint(isPause: false) == (hasManifest ? 10 : 0))
+            #expect((try subject.manifest() != nil) == hasManifest)
+        }
+    }
+
+    @Test("Claims are settled in order, with neighbours joined")
+    func settled() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(30..<40, 10..<20, 0..<10)
+            #expect(subject.part.settledClaims == [WatchedPart.claim(0..<20), WatchedPart.claim(30..<40)])
+            #expect(subject.part.claimedLength == 30)
+        }
+    }
+
+    @Test("The manifest of this run is removed, and its draft; one that another run put there stays")
+    func removal() async throws {
+        for isReplaced in [false, true] {
+            try await WatchedPart.run { subject in
+                try await subject.begin(9 << 20)
+                try subject.put("SEGDLMAN", at: subject.paths.manifestDraft)
+                if isReplaced {
+                    try FileManager.default.removeItem(atPath: subject.paths.manifest)
+                    try subject.put("SEGDLMAN", at: subject.paths.manifest)
+                }
+                _ = subject.disk.take()
+                try subject.part.removeManifest()
+                #expect(!subject.exists(subject.paths.manifestDraft))
+                #expect(subject.exists(subject.paths.manifest) == isReplaced)
+            }
+        }
+    }
+
+    @Test("A draft that is no manifest stays where it is")
+    func foreignDraft() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(9 << 20)
+            try subject.put("my own notes", at: subject.paths.manifestDraft)
+            try subject.part.removeManifest()
+            #expect(subject.exists(subject.paths.manifestDraft) && !subject.exists(subject.paths.manifest))
+        }
+    }
+
+    @Test("A part that is given up goes after its manifest, and is closed")
+    func discarded() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(9 << 20)
+            try subject.put("SEGDLMAN", at: subject.paths.manifestDraft)
+            try subject.part.discard()
+            #expect(
+                subject.disk.take()
+                    == [WatchedPart.draftName, WatchedPart.manifestName, WatchedPart.partName].map {
+                        "remove " + $0
+                    })
+            #expect(subject.disk.openNames.isEmpty)
+        }
+    }
+
+    // MARK: Handing on
+
+    @Test("What was handed on is the same file only by an equal strong tag")
+    func sameByTag() async throws {
+        let range = ByteRange(0..<10)
+        for (keepsFiles, tag, response, isSame) in [
+            (false, "\"a\"", .partial(range, WatchedPart.resource(100)), true),
+            (false, "\"a\"", .partial(range, WatchedPart.resource(100, tag: "\"b\"")), false),
+            (false, "W/\"a\"", .partial(range, WatchedPart.resource(100, tag: "W/\"a\"")), false),
+            (false, "\"a\"", .notModified, false), (true, "\"a\"", .partial(range, WatchedPart.resource(100)), false),
+        ] as [(Bool, String, RangeResponse, Bool)] {
+            try await WatchedPart.run(on: WatchedStorage(keepsFiles: keepsFiles)) { subject in
+                try await subject.part.begin(
+                    WatchedPart.resource(100, tag: tag), id: 7, sources: [], digests: [], allocates: true)
+                #expect(subject.part.isSame(asProvedBy: response) == isSame)
+            }
+        }
+    }
+}
