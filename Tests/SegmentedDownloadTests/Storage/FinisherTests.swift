@@ -355,7 +355,7 @@ struct FinisherTests {
                 _ = try await finisher.finish(length: 100, unless: Latch())
                 Issue.record("a name that could not be synced was called durable")
             } catch let failure as Failure {
-                #expect(failure.message.contains("is whole and in place"))
+                #expect(failure.message.contains("is complete and in place"))
             }
             #expect(subject.exists(subject.paths.destination) && subject.exists(subject.paths.manifest))
         }
