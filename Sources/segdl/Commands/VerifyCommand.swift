@@ -45,7 +45,7 @@ struct VerifyCommand: FetchingCommand {
             throw ValidationError("--repair needs a URL or a metalink")
         }
         if !self.repair, self.arguments.count > 1 {
-            throw ValidationError("URLs need --repair; segdl verifies one file at a time")
+            throw ValidationError("URLs need --repair; give one file at a time")
         }
         if !self.fetch.labels.mirror.isEmpty { throw ValidationError("give mirrors after the URL instead of with --mirror") }
     }

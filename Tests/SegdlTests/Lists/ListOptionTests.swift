@@ -77,7 +77,7 @@ struct ListOptionTests {
         arguments: [
             ("foo=1", "\"foo\" is not an option"), ("seed-time=0", "BitTorrent"), ("max-tries=3", "retry=N"),
             ("allow-overwrite=true", "if-exists=overwrite"), ("ftp-user=x", "http and https"),
-            ("http://a/b?c=d", "A URL begins its line"), ("OUT=x", "\"OUT\" is not an option"),
+            ("http://a/b?c=d", "A URL must not be indented"), ("OUT=x", "\"OUT\" is not an option"),
         ])
     func unknown(option: String, words: String) {
         let problem = #expect(throws: ListProblem.self) { try Self.draft(option) }
