@@ -47,7 +47,7 @@ struct VerifyCommand: FetchingCommand {
         if !self.repair, self.arguments.count > 1 {
             throw ValidationError("URLs need --repair; give one file at a time")
         }
-        if !self.fetch.labels.mirror.isEmpty { throw ValidationError("give mirrors after the URL instead of with --mirror") }
+        if !self.fetch.labels.mirror.isEmpty { throw ValidationError("give mirrors after the URL, without --mirror") }
     }
 
     func perform() async -> ExitCode {

@@ -66,7 +66,7 @@ struct DestinationOptionTests {
     }
 
     @Test(
-        "Brackets and braces expand to files, or are literal with --no-glob", arguments: ["-g", "--no-glob", "--globoff"])
+        "Brackets and braces expand to files, or are literal with -g", arguments: ["-g", "--no-glob", "--globoff"])
     func glob(option: String) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/1k/f[1-2]{a,b}.bin")

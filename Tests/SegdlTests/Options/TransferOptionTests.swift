@@ -42,7 +42,7 @@ struct TransferOptionTests {
             let base64 = Data(bytes).base64EncodedString()
             let digest = base64.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
             let link = "%3C/4M/mirror.bin%3E%3B%20rel%3Dduplicate"
-            // After the probes and the first response, every request fails.
+            // Every request after the probe of --linked-mirrors and the download's first request fails.
             let url = origin.url(
                 "/4M/f.bin?close-after=1M:2&fail=404:all:\(isUsed ? 2 : 1)&field=Digest:SHA-256%3D\(digest)&field=Link:\(link)"
             )
