@@ -62,7 +62,8 @@ struct HookRunner: ProgressReporter {
     private func run(_ hook: Hook) async throws(ChildProcess.SpawnFailure) {
         let input = Self.descriptor(holding: hook.input)
         defer { if let input { close(input) } }
-        // The hook writes to standard error directly. Reading a pipe instead would wait for its background processes too.
+        // The hook writes to standard error directly. Reading a pipe instead would wait for its background processes
+        // too.
         let process = try ChildProcess(
             hook.command, environment: hook.variables, input: input, output: STDERR_FILENO, errors: STDERR_FILENO)
         let ending = await withTaskGroup(of: Void.self) { group in

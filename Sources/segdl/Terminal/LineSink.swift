@@ -9,8 +9,8 @@ import Synchronization
 
 /// Writes text to a descriptor, in order, from a queue of its own.
 ///
-/// A slow reader or a stopped terminal delays neither downloads nor signals. The queue is bounded: when it is full, text
-/// that may be dropped is dropped.
+/// A slow reader or a stopped terminal delays neither downloads nor signals. The queue is bounded: when it is full,
+/// text that may be dropped is dropped.
 final class LineSink: Sendable {
     private struct State {
         var pending = 0

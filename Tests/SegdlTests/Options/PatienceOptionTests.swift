@@ -2,7 +2,8 @@ import Foundation
 import Origin
 import Testing
 
-/// Options for retries and timeouts, with the real command. The tests count requests or read messages, and use no clock.
+/// Options for retries and timeouts, with the real command. The tests count requests or read messages, and use no
+/// clock.
 @Suite("Options: retries and timeouts")
 struct PatienceOptionTests {
     @Test("A download survives the given number of failures in a row, and no more", arguments: ["--retry", "--tries"])

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "The MD5 of the URL and the extension name a file as in the earlier library, and the file is resumed under that name"
+        "The MD5 of the URL and the extension name a file as in the earlier library, also when it is resumed"
     )
     func digest() async throws {
         try await Harness.run { harness in
