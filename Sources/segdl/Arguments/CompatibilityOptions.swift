@@ -74,7 +74,7 @@ enum CompatibilityOptions {
         "--remove-on-error": .written("segdl keeps the bytes of a failed file, to resume it"),
         "-C": .givenAs("-"), "--continue-at": .givenAs("-"),
         "-O": .written(
-            "wget's -O names the output and curl's -O keeps the remote name. Write -o FILE for the former; the latter is the default"
+            "Write -o FILE for wget's -O. curl's -O keeps the remote name; the latter is the default"
         ),
         "--remote-name": .written(Self.name),
         "--remote-name-all": .written(Self.name),

@@ -6,7 +6,8 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// The configuration file: long names of options, one on a line, as `name = value`, or alone for flags. `#` begins a comment.
+/// The configuration file: long names of options, one on a line, as `name = value`, or alone for flags. `#` begins a
+/// comment.
 ///
 /// The lines below `[host example.com]` apply to files from that host, see ``HostSection``.
 struct ConfigurationFile {
@@ -28,8 +29,8 @@ struct ConfigurationFile {
 
     /// The file that the environment names; nil if there is none.
     ///
-    /// - Throws: ``Problem``. If the file holds secrets: `exists` if another user owns it or can write to it, and `policy` if another
-    ///   user can read it.
+    /// - Throws: ``Problem``. If the file contains secrets: `exists` if another user owns it or can write to it,
+    ///   and `policy` if another user can read it.
     init?(_ environment: (String) -> String?) throws(Problem) {
         guard let path = Self.path(environment) else { return nil }
         var facts = stat()

@@ -17,14 +17,16 @@ struct HostSection {
         self.hosts = hosts
     }
 
-    /// How exactly the section names a host. Of several sections for one host, the greatest takes precedence. Nil if it does not apply.
+    /// How exactly the section names a host. Of several sections for one host, the greatest takes precedence. Nil if it
+    /// does not apply.
     func rank(for host: String) -> Int? {
         self.hosts.compactMap { $0.matches(host) ? $0.rank : nil }.max()
     }
 
     /// Why its lines contradict each other; nil if they do not.
     ///
-    /// A missing password is an error: a password entered at the terminal would be sent to every host with that user name.
+    /// A missing password is an error: a password entered at the terminal would be sent to every host with that user
+    /// name.
     var problem: String? {
         guard let source = try? SourceURL("http://localhost/") else { return nil }
         var draft = RequestDraft(request: DownloadRequest(source))

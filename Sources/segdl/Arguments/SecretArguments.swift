@@ -57,8 +57,8 @@ enum SecretArguments {
             guard isSecret else { return (Self.userinfo(in: bytes), false) }
             return equals.map { ([($0 + 1)..<bytes.count], false) } ?? ([], true)
         }
-        // Letters in one word, such as -qu NAME:PASSWORD or -uNAME:PASSWORD. The value of the first letter that takes one
-        // is the rest of the word.
+        // Letters in one word, such as -qu NAME:PASSWORD or -uNAME:PASSWORD. The value of the first letter that takes
+        // one is the rest of the word.
         for index in 1..<bytes.count {
             if Self.secretLetters.contains(bytes[index]) {
                 return index + 1 < bytes.count ? ([(index + 1)..<bytes.count], false) : ([], true)

@@ -14,9 +14,9 @@ struct BenchCommand: SegdlSubcommand {
         abstract: "Measures the download rate with 1, 2, 4 and more segments.",
         usage: "segdl bench [options] URL",
         discussion: """
-            Fetches the file once with each number of segments, for ten seconds at most, and deletes it. The knee is the \
-            smallest number that reaches 95 % of the highest rate. Use a large file: with a short one, most of the time is \
-            spent on connecting.
+            Fetches the file once with each number of segments, for ten seconds at most, and deletes it. The knee is \
+            the smallest number that reaches 95 % of the highest rate. Use a large file: with a short one, most of the \
+            time is spent on connecting.
 
               segdl bench https://example.org/file.iso
               segdl bench --counts 4,8,auto --rounds 3 --seconds 30 https://example.org/file.iso

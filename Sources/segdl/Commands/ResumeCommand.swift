@@ -11,8 +11,8 @@ struct ResumeCommand: FetchingCommand {
             segdl resume [options] --all
             """,
         discussion: """
-            A path is that of the file, of its part or of its manifest. The manifest stores the URLs and the options of \
-            the download, but no header fields and no passwords: give those again.
+            A path is that of the file, of its part or of its manifest. The manifest stores the URLs and the options \
+            of the download, but no header fields and no passwords: give those again.
 
               segdl resume file.iso
               segdl resume --all -d isos

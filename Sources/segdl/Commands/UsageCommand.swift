@@ -14,9 +14,9 @@ struct UsageCommand: SegdlSubcommand {
         abstract: "Prints the disk space used by finished and interrupted downloads.",
         usage: "segdl du [--json] [DIR…]",
         discussion: """
-            Counts the files that segdl has demonstrably fetched: unaltered finished files, and parts with their manifests. \
-            Includes subdirectories. The default is the current directory. Files that cannot be read are skipped with a \
-            warning, and the exit status is 16.
+            Counts the files that segdl has demonstrably fetched: unaltered finished files, and parts with their \
+            manifests. Includes subdirectories. The default is the current directory. Files that cannot be read are \
+            skipped with a warning, and the exit status is 16.
 
               segdl du isos
               segdl du --json /srv | jq .bytes
@@ -48,9 +48,9 @@ struct CleanCommand: SegdlSubcommand {
         abstract: "Deletes old interrupted downloads.",
         usage: "segdl gc [--older-than TIME] [--dry-run] [--json] [DIR…]",
         discussion: """
-            Deletes parts and manifests. Keeps finished files, downloads that another process has locked, and files that \
-            segdl has not demonstrably fetched. Includes subdirectories. The default is the current directory. Files that \
-            cannot be read or deleted are skipped with a warning, and the exit status is 16.
+            Deletes parts and manifests. Keeps finished files, downloads that another process has locked, and files \
+            that segdl has not demonstrably fetched. Includes subdirectories. The default is the current directory. \
+            Files that cannot be read or deleted are skipped with a warning, and the exit status is 16.
 
               segdl gc --dry-run isos
               segdl gc --older-than 48h isos

@@ -14,10 +14,10 @@ struct VerifyCommand: FetchingCommand {
         abstract: "Verifies a finished file, and repairs it by fetching only the damaged pieces.",
         usage: "segdl verify [--checksum ALGO=HEX] [-i METALINK] [--repair] FILE [URL…]",
         discussion: """
-            segdl stores a checksum of each piece in an extended attribute of a file that it has fetched. Copying a file may \
-            lose the attribute. With --repair, segdl fetches the damaged pieces from the URL; during the repair the file is \
-            called FILE.segdl-part. A metalink provides the digest and the URLs of any file, and the checksums of its pieces \
-            if it contains them.
+            segdl stores a checksum of each piece in an extended attribute of a file that it has fetched. Copying a \
+            file may lose the attribute. With --repair, segdl fetches the damaged pieces from the URL; during the \
+            repair the file is called FILE.segdl-part. A metalink provides the digest and the URLs of any file, and \
+            the checksums of its pieces if it contains them.
 
               segdl verify file.iso
               segdl verify --checksum sha256=9f86… file.iso
@@ -45,11 +45,9 @@ struct VerifyCommand: FetchingCommand {
             throw ValidationError("--repair needs a URL or a metalink")
         }
         if !self.repair, self.arguments.count > 1 {
-            throw ValidationError("URLs need --repair; segdl verifies one file at a time")
+            throw ValidationError("URLs need --repair; give one file at a time")
         }
-        if !self.fetch.labels.mirror.isEmpty {
-            throw ValidationError("give mirrors after the URL instead of with --mirror")
-        }
+        if !self.fetch.labels.mirror.isEmpty { throw ValidationError("give mirrors after the URL, without --mirror") }
     }
 
     func perform() async -> ExitCode {

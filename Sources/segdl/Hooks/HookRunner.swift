@@ -9,17 +9,17 @@ import Synchronization
     import Glibc
 #endif
 
-/// Has the user's commands run as files end: one after another, in the order of the ends, beside the downloads.
+/// Runs the user's commands when files end: one at a time, in the order of the ends, in parallel with the downloads.
 struct HookRunner: ProgressReporter {
     private struct Hook: Sendable {
-        /// What the user called it, for messages.
+        /// The option that gives the command, for messages.
         var option: String
         var command: [String]
         var input = ""
         var variables: [String: String?] = [:]
-        /// What it is about, safe to show.
+        /// The file or run that the command is for, safe to print.
         var subject: String
-        /// How long it may take; as long as it takes, without one.
+        /// The maximum time; nil for no limit.
         var limit: Duration?
     }
 
@@ -30,9 +30,9 @@ struct HookRunner: ProgressReporter {
     private let queue: AsyncStream<Hook>.Continuation
     private let waiting = Counter()
 
-    /// How long a hook that is to end may take to do so.
+    /// The time between SIGTERM and SIGKILL.
     private static let patience: Duration = .milliseconds(500)
-    /// A desktop that does not answer is not waited for.
+    /// A desktop may not respond. Notifications are lost after this time.
     private static let notificationLimit: Duration = .seconds(5)
 
     init(_ options: HookOptions, console: Console, elapsed: @escaping @Sendable () -> Duration) {
@@ -42,7 +42,7 @@ struct HookRunner: ProgressReporter {
         (self.hooks, self.queue) = AsyncStream.makeStream()
     }
 
-    /// Runs what is to be run, until nothing more will be or it is cancelled, which ends the one that runs.
+    /// Runs hooks until the run is finished. Cancelling the task ends the current hook.
     func run() async {
         for await hook in self.hooks {
             guard !Task.isCancelled else { break }
@@ -62,7 +62,8 @@ struct HookRunner: ProgressReporter {
     private func run(_ hook: Hook) async throws(ChildProcess.SpawnFailure) {
         let input = Self.descriptor(holding: hook.input)
         defer { if let input { close(input) } }
-        // What it prints goes where our own words go: reading it, we would wait for all that it leaves running.
+        // The hook writes to standard error directly. Reading a pipe instead would wait for its background processes
+        // too.
         let process = try ChildProcess(
             hook.command, environment: hook.variables, input: input, output: STDERR_FILENO, errors: STDERR_FILENO)
         let ending = await withTaskGroup(of: Void.self) { group in
@@ -79,17 +80,17 @@ struct HookRunner: ProgressReporter {
         }
     }
 
-    /// Ends a process, with those it started, when its time is over or the task is cancelled; nothing if it has ended by then.
+    /// Ends the process and its children when the limit has passed or the task is cancelled, unless it has ended.
     private static func end(_ process: ChildProcess, after limit: Duration?) async {
         try? await Task.sleep(for: limit ?? .seconds(1 << 40))
         guard !process.hasEnded else { return }
         process.signal(SIGTERM, toGroup: true)
-        // Not to be cut short by the cancellation that brought us here.
+        // In a new task, because this one may be cancelled and would not sleep.
         await Task { try? await Task.sleep(for: Self.patience) }.value
         process.signal(SIGKILL, toGroup: true)
     }
 
-    /// A text to be read as a file that has no name, so that nobody has to write while it is read.
+    /// An anonymous file that contains the text. Unlike a pipe it needs no writer while it is read.
     private static func descriptor(holding text: String) -> CInt? {
         let descriptor = memfd_create("segdl-event", UInt32(MFD_CLOEXEC))
         guard descriptor >= 0 else { return nil }
@@ -103,7 +104,7 @@ struct HookRunner: ProgressReporter {
         return descriptor
     }
 
-    // MARK: What is to be run
+    // MARK: Adding hooks
 
     func report(_ event: DownloadEvent, of file: TransferFile) {
         switch event {
@@ -150,7 +151,7 @@ struct HookRunner: ProgressReporter {
     }
 }
 
-/// A number that many tasks change.
+/// A number that several tasks change.
 private final class Counter: Sendable {
     private let number = Mutex(0)
 
@@ -160,7 +161,7 @@ private final class Counter: Sendable {
 }
 
 extension EventRecord {
-    /// The main facts, for a hook's environment; those that it has not are taken out of it.
+    /// The main fields, for a hook's environment. Variables for absent fields are nil, which unsets them.
     var variables: [String: String?] {
         let facts: [String: String?] = [
             "EVENT": self.event, "ID": self.id, "URL": self.url, "PATH": self.path, "CRC32": self.crc32,

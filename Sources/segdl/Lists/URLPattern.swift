@@ -37,7 +37,8 @@ struct URLPattern {
         var url: String
         var values: [String]
 
-        /// The text with `#1`, `#2` and so on replaced by the values of the first part that varies, the second and so on.
+        /// The text with `#1`, `#2` and so on replaced by the values of the first part that varies, the second and so
+        /// on.
         func name(_ text: String) -> String {
             var name = ""
             var rest = Substring(text)
@@ -149,7 +150,7 @@ struct URLPattern {
 
     private static func range(_ content: Substring) throws(DownloadError) -> Part {
         let malformed = Self.problem(
-            "the brackets contain no range such as [1-9], [001-100], [a-z] or [0-100:10]; use --no-glob if they are part of the URL"
+            "brackets need a range such as [1-9], [001-100], [a-z] or [0-100:10]; use --no-glob for a literal URL"
         )
         let halves = content.split(separator: ":", omittingEmptySubsequences: false)
         let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)

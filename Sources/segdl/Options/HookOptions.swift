@@ -6,10 +6,10 @@ struct HookOptions: ParsableArguments {
         help: ArgumentHelp(
             "Run a shell command for every file that is complete.",
             discussion: """
-                Its standard input is the event that --json writes, and its environment has the main fields as SEGDL_PATH, \
-                SEGDL_URL, SEGDL_BYTES, SEGDL_CRC32 and so on. Commands run one at a time, in parallel with the downloads, \
-                and segdl waits for them. Their output goes to standard error. segdl reports a command that fails; the \
-                exit status does not change.
+                Its standard input is the event that --json writes, and its environment has the main fields as \
+                SEGDL_PATH, SEGDL_URL, SEGDL_BYTES, SEGDL_CRC32 and so on. Commands run one at a time, in parallel \
+                with the downloads, and segdl waits for them. Their output goes to standard error. segdl reports a \
+                command that fails; the exit status does not change.
                 """,
             valueName: "CMD"))
     var onComplete: String?

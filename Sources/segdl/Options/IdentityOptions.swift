@@ -84,8 +84,8 @@ struct IdentityOptions: FileOptionGroup {
 }
 
 extension DownloadRequest {
-    /// Removes credentials and fields if a list from a server names a file on another one. They are not meant for servers that a
-    /// list chooses (curl's CVE-2021-22923).
+    /// Removes credentials and fields if a list from a server names a file on another one. They are not meant for
+    /// servers that a list chooses (curl's CVE-2021-22923).
     mutating func hideIdentity(namedBy list: InputFile) throws(DownloadError) {
         guard list.isRemote else { return }
         let origin = try SourceURL(list.path).origin

@@ -9,9 +9,9 @@ struct InputOptions: ParsableArguments {
         ],
         help: ArgumentHelp(
             """
-            Fetch the files of a list; - for standard input. A list has one URL on a line, its mirrors after tabs, and the \
-            file's options as key=value in indented lines below it. It can also be a metalink or JSON, or a URL of one. \
-            Repeatable.
+            Fetch the files of a list; - for standard input. A list has one URL on a line, its mirrors after tabs, and \
+            the file's options as key=value in indented lines below it. It can also be a metalink or JSON, or a URL of \
+            one. Repeatable.
             """, valueName: "FILE"))
     var inputFile: [String] = []
 

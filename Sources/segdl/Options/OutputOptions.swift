@@ -32,9 +32,9 @@ struct OutputOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            The form of progress on standard error: bar, map, log or none. A map shows which parts of a file are complete \
-            (# or a block), partly written (+), being fetched (-), waiting for a retry (!) and not started (.). \
-            (default: bar on a terminal, log elsewhere)
+            The form of progress on standard error: bar, map, log or none. A map shows which parts of a file are \
+            complete (# or a block), partly written (+), being fetched (-), waiting for a retry (!) and not started \
+            (.). (default: bar on a terminal, log elsewhere)
             """, valueName: "HOW"))
     var progress: Progress?
 

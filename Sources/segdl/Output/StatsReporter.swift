@@ -46,8 +46,8 @@ final class StatsReporter: ProgressReporter {
     /// One second, in milliseconds: how long to wait for the reader of a full pipe.
     private static let patience: CInt = 1000
 
-    /// Returns the error number, or nil if everything is written. A pipe without a reader is an error (`ENXIO`), so that
-    /// the run does not wait for one.
+    /// Returns the error number, or nil if everything is written. A pipe without a reader is an error (`ENXIO`), so
+    /// that the run does not wait for one.
     private func write(_ text: String) -> CInt? {
         let descriptor = SystemCalls.openFile(
             self.path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0o666)

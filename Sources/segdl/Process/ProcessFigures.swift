@@ -4,12 +4,12 @@
     import Glibc
 #endif
 
-/// What this process uses between two moments.
+/// The processor time and peak memory of this process between two moments.
 struct ProcessFigures {
     private let processor: Double
 
     static func begin() -> ProcessFigures {
-        // "5" begins the peak anew (proc(5), clear_refs).
+        // "5" resets the peak (proc(5), clear_refs).
         let file = SystemCalls.openFile("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
         if file >= 0 {
             _ = "5".utf8.withContiguousStorageIfAvailable { SystemCalls.writeBytes(file, UnsafeRawBufferPointer($0)) }

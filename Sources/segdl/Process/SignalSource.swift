@@ -10,17 +10,17 @@ import Synchronization
 
 /// The signals sent to this process, from now until cancelled.
 ///
-/// The second one that asks to end ends the process at once, whatever else hangs.
+/// The second SIGINT, SIGTERM or SIGHUP ends the process at once.
 struct SignalSource {
     enum Event: Hashable {
         /// SIGINT, SIGTERM or SIGHUP, for the first time.
         case stop(CInt)
-        /// The terminal has another size.
+        /// The terminal was resized.
         case resize
     }
 
     private let listener = Listener()
-    /// Descriptors that it and its queue open, in their own time; without them the process ends.
+    /// Descriptors that dispatch opens later for the sources and their queue. The process traps if there are too few.
     static let descriptorCount = 8
 
     private let sources: [any DispatchSourceSignal]
@@ -28,16 +28,16 @@ struct SignalSource {
     private let isStopping = Latch()
     private let stoppedAt = Moment()
 
-    /// 50 ms: nobody presses a key twice so soon.
+    /// 50 ms: two signals within this time count as one, because a key is not pressed twice so fast.
     private static let echo: Duration = .milliseconds(50)
 
-    /// When the first one came.
+    /// When the first signal arrived.
     private final class Moment: Sendable {
         let time = Mutex<ContinuousClock.Instant?>(nil)
     }
 
     init() {
-        // A pipe or file that takes no more is told by the call that writes.
+        // The writing call reports a closed pipe or a file that is too large.
         for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
         let listener = self.listener
         self.numbers = [SIGINT, SIGTERM] + (Self.isIgnored(SIGHUP) ? [] : [SIGHUP])
@@ -48,7 +48,7 @@ struct SignalSource {
             self.numbers.map { number in
                 Self.source(of: number, on: queue) {
                     guard isStopping.raise() else {
-                        // timeout(1) signals its child and then the group that the child is in: both mean the same once.
+                        // timeout(1) signals its child and then the child's group: two signals for one request.
                         if let time = stoppedAt.time.withLock({ $0 }), ContinuousClock.now - time <= Self.echo {
                             return
                         }
@@ -64,15 +64,15 @@ struct SignalSource {
             ]
     }
 
-    /// What comes from now on, for one listener at a time: whoever listened before hears nothing more.
+    /// The signals from now on. Only the latest stream receives them.
     var events: AsyncStream<Event> { self.listener.begin() }
 
-    /// Nothing is left that could be stopped gently: the next signal ends the process.
+    /// Makes the next signal end the process at once.
     func expectNone() {
         _ = self.isStopping.raise()
     }
 
-    /// Signals mean again what they mean to any process.
+    /// Restores the default actions of the signals.
     func cancel() {
         for source in self.sources { source.cancel() }
         for number in self.numbers { signal(number, SIG_DFL) }
@@ -88,7 +88,7 @@ struct SignalSource {
         return source
     }
 
-    /// Whether the caller wants a signal ignored, as nohup does with SIGHUP.
+    /// Whether the process was started with the signal ignored, as nohup does with SIGHUP.
     private static func isIgnored(_ number: CInt) -> Bool {
         let old = signal(number, SIG_IGN)
         signal(number, old)
@@ -97,7 +97,7 @@ struct SignalSource {
 }
 
 extension SignalSource {
-    /// Who hears of signals now. A stop that nobody heard is told to the next.
+    /// The current stream of signals. A stop that no stream received is delivered to the next one.
     private final class Listener: Sendable {
         private struct State {
             var continuation: AsyncStream<Event>.Continuation?

@@ -8,12 +8,12 @@ import SegmentedDownload
 
 /// Standard input, output and error.
 enum StandardDescriptors {
-    /// Raised where the caller closed standard output: what is written there now is lost.
+    /// Raised if segdl was started with standard output closed. Output is then lost.
     static let isOutputClosed = Latch()
 
-    /// Opens the null device for those that the caller closed.
+    /// Opens the null device for closed standard descriptors.
     ///
-    /// The next file opened would take their numbers, and progress would be written into a download.
+    /// Otherwise the next open file would get their numbers, and progress would be written into a download.
     static func open() {
         if fcntl(STDOUT_FILENO, F_GETFD) == -1 { Self.isOutputClosed.raise() }
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
@@ -23,7 +23,7 @@ enum StandardDescriptors {
         Self.raiseLimit()
     }
 
-    /// 256: what five files and 64 connections need. Where a user's own limit is lower, as far as it may be raised.
+    /// 256: enough for five files and 64 connections. A lower soft limit is raised to this, up to the hard limit.
     private static let limitLeast: rlim_t = 256
 
     private static func raiseLimit() {

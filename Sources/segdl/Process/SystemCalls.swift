@@ -4,7 +4,7 @@
     import Glibc
 #endif
 
-/// Calls whose own names are also those of methods here, which would hide them.
+/// System calls under other names, because methods named `open`, `close`, `read` and `write` would hide them.
 enum SystemCalls {
     static func openFile(_ path: String, _ flags: CInt, _ mode: mode_t = 0) -> CInt { open(path, flags, mode) }
 

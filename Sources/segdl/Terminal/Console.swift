@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Lines for people, and below them a few status lines that are redrawn in place.
+/// Writes messages, and below them a few status lines that are redrawn in place.
 final class Console: Sendable {
     private struct State {
-        /// The status lines as they stand on the terminal; the cursor is behind the last.
+        /// The status lines on the terminal. The cursor is after the last one.
         var status: [String] = []
-        /// Lines that are written with the next redrawing.
+        /// Messages to be written with the next redrawing.
         var waiting: [String] = []
     }
 
-    /// Many status lines are not drawn again for each line above them, but for so many.
+    /// With several status lines, messages are written at the next redrawing, or when there are this many.
     private static let waitingMax = 256
 
     private static let clearingLine = "\u{1B}[K"
@@ -19,13 +19,13 @@ final class Console: Sendable {
     private let columns: @Sendable () -> Int
     private let state = Mutex(State())
 
-    /// - Parameter columns: how wide the terminal is now.
+    /// - Parameter columns: Returns the terminal's current width.
     init(_ sink: LineSink, columns: @escaping @Sendable () -> Int = { Terminal.standard.columns }) {
         self.sink = sink
         self.columns = columns
     }
 
-    /// Writes a line above the status lines: at once, unless there are many of those.
+    /// Writes a line above the status lines: at once if there is at most one of these.
     func write(_ line: String) {
         self.state.withLock { state in
             state.waiting.append(line)
@@ -42,32 +42,32 @@ final class Console: Sendable {
         }
     }
 
-    /// Takes the status lines away until they are shown again, as after a change of the terminal's width.
+    /// Removes the status lines until they are shown again, such as after a change of the terminal's width.
     func forget() {
         self.show([])
     }
 
     private func draw(_ lines: [String], _ state: inout State) {
         let rows = self.rows(of: state.status)
-        // A line on an empty terminal, as in a log, needs no sign.
+        // Without status lines, as in a log, no control sequence is needed.
         let end = state.status.isEmpty ? "\n" : Self.clearingLine + "\n"
         var text = state.status.isEmpty && lines.isEmpty ? "" : "\r"
         if rows > 1 { text += "\u{1B}[\(rows - 1)A" }
         text += state.waiting.map { $0 + end }.joined()
         text += lines.joined(separator: Self.clearingLine + "\n")
-        // Clearing comes last, so that nothing flickers.
+        // The rest is cleared last, to avoid flicker.
         if rows > max(lines.count, 1) {
             text += Self.clearingBelow
         } else if !text.isEmpty, !(state.status.isEmpty && lines.isEmpty) {
             text += Self.clearingLine
         }
-        // What is as high as before may be dropped: the next is drawn over the same place.
+        // A redrawing of the same height may be dropped, because the next one covers the same rows.
         self.sink.send(text, isSpare: state.waiting.isEmpty && !lines.isEmpty && lines.count == state.status.count)
         state.status = lines
         state.waiting = []
     }
 
-    /// The rows that lines take: those drawn for a wider terminal wrap in one that was made narrower.
+    /// The rows that the lines occupy. Lines drawn for a wider terminal wrap after it was made narrower.
     private func rows(of lines: [String]) -> Int {
         let columns = max(self.columns(), 1)
         return lines.reduce(0) { $0 + max(($1.columns + columns - 1) / columns, 1) }

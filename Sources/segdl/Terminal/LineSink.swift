@@ -9,16 +9,16 @@ import Synchronization
 
 /// Writes text to a descriptor, in order, from a queue of its own.
 ///
-/// A reader that sleeps or a terminal that was stopped holds up neither downloads nor signals: what waits is bounded,
-/// and past that what can be spared is dropped.
+/// A slow reader or a stopped terminal delays neither downloads nor signals. The queue is bounded: when it is full,
+/// text that may be dropped is dropped.
 final class LineSink: Sendable {
     private struct State {
         var pending = 0
-        /// The system's error number for why no more can be written: what comes is thrown away.
+        /// The error number of a failed write. Later text is discarded.
         var failure: CInt?
     }
 
-    /// Some hundred kilobytes of lines: minutes of progress for a reader that is late.
+    /// 1024 texts, some hundred kilobytes: minutes of progress.
     private static let pendingMax = 1024
 
     private let descriptor: CInt
@@ -30,7 +30,7 @@ final class LineSink: Sendable {
         self.queue = DispatchQueue(label: "segdl.line-sink.\(descriptor)")
     }
 
-    /// - Parameter isSpare: whether the text may be dropped when too much waits.
+    /// - Parameter isSpare: Whether the text may be dropped if the queue is full.
     func send(_ text: String, isSpare: Bool = false) {
         let isTaken = self.state.withLock { state in
             guard state.failure == nil, !isSpare || state.pending < Self.pendingMax else { return false }
@@ -47,17 +47,17 @@ final class LineSink: Sendable {
         }
     }
 
-    /// Returns when all that was sent is written, or the time is up.
+    /// Waits until all text is written or the time is over.
     func drain(within limit: Duration? = nil) {
         let done = DispatchSemaphore(value: 0)
         self.queue.async { done.signal() }
         _ = done.wait(timeout: limit.map { .now() + Seconds($0).value } ?? .distantFuture)
     }
 
-    /// Why something could not be written: `EPIPE` if the reader has gone.
+    /// The error number of a failed write: `EPIPE` if the reader closed the pipe.
     var failure: CInt? { self.state.withLock { $0.failure } }
 
-    /// Nil once all is written, else the system's error number.
+    /// Returns the error number, or nil if everything is written.
     private func write(_ text: String) -> CInt? {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {

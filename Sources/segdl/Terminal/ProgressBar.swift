@@ -1,32 +1,31 @@
 import SegmentedDownload
 
-/// One line that says how far something has come, for any width.
+/// A line of progress, for any width.
 struct ProgressBar: Hashable {
-    /// What is fetched: a file's name, or how many files.
+    /// The file's name, or the number of files.
     var title: String
     var progress: DownloadProgress
-    /// Fewer columns of the title say nothing.
+    /// The minimum columns of a readable title.
     var titleMin = 8
-    /// Whether the share that is done is drawn, too.
+    /// Whether a bar is drawn.
     var hasBar = true
-    /// What keeps it from going on, in place of how it goes.
+    /// Replaces the figures, for example while the file waits for a retry.
     var remark: String?
 
-    /// Less says too little to be worth its columns.
+    /// The minimum columns of a useful bar.
     private static let barMin = 10
 
     /// The line in at most `width` columns.
     ///
-    /// What does not fit goes in the order of what is missed least: the bar, the connections, the time left, the rate.
+    /// Fields that do not fit are left out in this order: the bar, the connections, the time left, the rate.
     ///
-    /// - Parameter titleWidth: the columns of the titles above and below, where bars are to stand under each other; what
-    ///   is not known then leaves its columns empty.
+    /// - Parameter titleWidth: The columns of the titles in a table. Unknown fields then leave their columns empty.
     func line(width: Int, titleWidth: Int? = nil) -> String {
         if let remark { return "\(self.title): \(remark)".clipped(to: max(width, 0)) }
         let fields = self.fields(isTable: titleWidth != nil)
         for count in stride(from: fields.count, to: 0, by: -1) {
             let kept = fields.prefix(count)
-            // Aligned, so that the line does not jump, if there is room for that; a table is nothing without.
+            // Fields are aligned if there is room, so that they do not move. In a table they always are.
             let aligned = kept.map { "  " + $0.text.rightAligned(in: $0.width) }
             for tail in titleWidth == nil ? [aligned, kept.map { " " + $0.text }] : [aligned] {
                 let text = tail.joined()
@@ -41,7 +40,7 @@ struct ProgressBar: Hashable {
 
     /// The title and, if there is room and a total, the bar, in exactly `room` columns.
     private func head(_ room: Int, _ titleWidth: Int?) -> String {
-        // A name may take what the bar can spare.
+        // The title may use the columns that the bar does not need.
         let titleMax = max(
             room / 2, min(self.title.columns, self.titleMin),
             min(titleWidth ?? self.title.columns, room - Self.barMin - 4))

@@ -1,42 +1,44 @@
 import SegmentedDownload
 
-/// Files on a terminal: a line for each that is active, a map below it where maps are wanted and there is room, and one line for
-/// all of them if there are many.
+/// The progress of files on a terminal.
+///
+/// Each active file has a line, and a map below it if maps are requested and there is room. Several files also have a
+/// line for all of them.
 struct ProgressBoard {
     private struct Row {
         var name: String
         var progress = DownloadProgress()
-        /// What it waits for, until bytes come.
+        /// What the file waits for; nil once bytes arrive.
         var remark: String?
-        /// Where they stood when somebody looked.
+        /// The segments at the last tick.
         var segments: [SegmentStatus] = []
     }
 
-    /// What ended leaves only sums behind: a list may have a million files.
+    /// Sums of the files that ended. Their rows are not stored, because a list may have a million files.
     private struct Ended {
         var count = 0
         var failedCount = 0
         var bytes: Int64 = 0
     }
 
-    /// Some terminals wrap as soon as the last column is written, and `^C` is echoed behind the line.
+    /// Some terminals wrap as soon as the last column is written, and `^C` is echoed after the line.
     private static let columnsFree = 3
-    /// The line above that one typed, and one for what scrolls.
+    /// One row for the command above, and one for messages.
     private static let rowsFree = 2
-    /// Narrower, the line for all says more if it need not stand under the others.
+    /// On a narrower terminal the line for all files is not aligned with the others, to have more room.
     private static let tableMin = 60
-    /// Shorter ones do not tell files apart.
+    /// Shorter titles do not distinguish files.
     private static let titleMin = 14
-    /// Longer names leave no room for bars that tell something.
+    /// Longer titles leave no room for a useful bar.
     private static let titleMax = 32
-    /// The rows of a map: of the only file, where they are all there is to see, and of one of many.
+    /// The maximum rows of a map: for a single file, and for each of several files.
     private static let mapRowsMax = (only: 4, others: 2)
 
     let filesCount: Int
-    /// What maps look like; without it there are bars in their place.
+    /// The palette of maps; nil to draw bars.
     let palette: ProgressMap.Palette?
     private var rows: [Download.ID: Row] = [:]
-    /// In the order they began, so that a line moves only up.
+    /// In the order in which the files started, so that a line only moves up.
     private var order: [Download.ID] = []
     private var ended = Ended()
 
@@ -46,7 +48,7 @@ struct ProgressBoard {
     }
 
     mutating func take(_ event: DownloadEvent, of file: TransferFile) {
-        // One that never became a download has failed.
+        // A file without a download has failed.
         guard let id = file.id else { return self.end(nil, bytes: 0, isFailure: true) }
         switch event {
         case .started(let start):
@@ -59,7 +61,7 @@ struct ProgressBoard {
         case .progress(let progress):
             self.update(id, file) { row in
                 row.name = file.name
-                // While other connections go on, one that is made again is no news.
+                // A retry is not worth showing while other connections receive bytes.
                 if progress.connections > 0 { row.remark = nil }
                 row.progress = progress
             }
@@ -76,12 +78,12 @@ struct ProgressBoard {
         }
     }
 
-    /// The only file is about to be fetched, and nothing is known of it yet.
+    /// Adds a line for the only file before its first event.
     mutating func connect(_ file: TransferFile) {
         if let id = file.id { self.update(id, file) { $0.remark = "connecting" } }
     }
 
-    /// A look at a file's segments. There are none to be seen for a moment when they are settled: then it stands as before.
+    /// Stores a file's segments. They are empty for a moment when the file is complete; the row then stays unchanged.
     mutating func note(_ segments: [SegmentStatus], of id: Download.ID) {
         if !segments.isEmpty { self.rows[id]?.segments = segments }
     }
@@ -98,15 +100,15 @@ struct ProgressBoard {
         self.ended.bytes += bytes
     }
 
-    /// The files whose maps are seen on a terminal of that size.
+    /// The files whose maps are visible on a terminal of this size.
     func mapped(_ size: Terminal.Size) -> [Download.ID] { self.mapRows(self.room(size)) > 0 ? self.order : [] }
 
-    /// The lines for a terminal of that size, the one for all files last; none once all have ended.
+    /// The lines for a terminal of this size. The line for all files is last. Empty when all files have ended.
     func lines(_ size: Terminal.Size) -> [String] {
         guard self.ended.count < self.filesCount else { return [] }
         let width = max(size.columns - Self.columnsFree, 1)
         let room = self.room(size)
-        // Those that do not fit are counted, in a line that takes the place of one more.
+        // Files that do not fit are counted in a line that replaces one more file.
         let shown = self.order.count <= room ? self.order.count : max(room - 1, 0)
         let rows = self.order.prefix(shown).compactMap { self.rows[$0] }
         let mapRows = self.mapRows(room)
@@ -124,10 +126,10 @@ struct ProgressBoard {
         return lines + [total.line(width: width, titleWidth: width < Self.tableMin ? nil : titleWidth)]
     }
 
-    /// Whether there is a line for all files: the only one has its own.
+    /// Whether there is a line for all files.
     private var hasTotal: Bool { self.filesCount > 1 }
 
-    /// The lines that are left to files.
+    /// The rows available for files.
     private func room(_ size: Terminal.Size) -> Int {
         self.hasTotal ? max(size.rows - Self.rowsFree - 1, 0) : max(size.rows - Self.rowsFree, 1)
     }
@@ -142,15 +144,15 @@ struct ProgressBoard {
 
     // MARK: Maps
 
-    /// How many rows every map may have; none where there is no room for one of each file.
+    /// The number of rows for each map; 0 if there is no room for a map of every file.
     private func mapRows(_ room: Int) -> Int {
         guard self.palette != nil, !self.order.isEmpty else { return 0 }
         return min(max(room / self.order.count - 1, 0), self.hasTotal ? Self.mapRowsMax.others : Self.mapRowsMax.only)
     }
 
-    /// None where the length is not known.
+    /// The lines of a map; empty if the length is unknown.
     private func map(_ row: Row, columns: Int, rows: Int) -> [String] {
-        // Segments cover the file, so that their end is its length.
+        // Segments cover the file, so the last one ends at its length.
         guard rows > 0, let palette = self.palette, let length = row.segments.last?.end else { return [] }
         return ProgressMap(row.segments, completeLength: length, columns: columns, rows: rows).lines(palette)
     }
@@ -158,7 +160,7 @@ struct ProgressBoard {
     private var total: ProgressBar {
         var sum = DownloadProgress()
         sum.bytesDone = self.ended.bytes
-        // Files that wait for their turn have lengths that nobody knows yet.
+        // The total is unknown while files are queued, because their lengths are unknown.
         sum.bytesTotal = self.ended.count + self.order.count == self.filesCount ? self.ended.bytes : nil
         for row in self.rows.values {
             sum.bytesDone += row.progress.bytesDone

@@ -1,9 +1,9 @@
 import SegmentedDownload
 
 extension ProgressMap {
-    /// What cells look like: every kind has a sign of its own, so that colours only say again what the signs say.
+    /// The characters and colours of cells. Every kind has its own character, so colours are not needed.
     struct Palette: Hashable {
-        /// Whether the terminal shows more than ASCII.
+        /// Whether the terminal shows characters beyond ASCII.
         let isUTF8: Bool
         let hasColors: Bool
 
@@ -16,7 +16,7 @@ extension ProgressMap {
             self.init(isUTF8: terminal.isUTF8, hasColors: terminal.hasColors)
         }
 
-        /// Of those beyond ASCII all are in the fonts of consoles, too: they are in the IBM PC's code page 437.
+        /// The characters beyond ASCII are in code page 437 of the IBM PC, so console fonts have them too.
         func sign(_ cell: Cell) -> Character {
             switch (cell.fill, cell.state) {
             case (.all, _): self.isUTF8 ? "█" : "#"
@@ -27,7 +27,7 @@ extension ProgressMap {
             }
         }
 
-        /// Green, yellow or red of the eight that every terminal with colours has; nil where it has none.
+        /// Green, yellow or red of the eight standard colours; nil for the default colour.
         private func color(_ cell: Cell) -> Int? {
             guard self.hasColors else { return nil }
             return switch (cell.fill, cell.state) {
@@ -38,7 +38,7 @@ extension ProgressMap {
             }
         }
 
-        /// Cells one after another; at the end no colour is left on.
+        /// The cells as text. The colour is reset at the end.
         func text(_ cells: ArraySlice<Cell>) -> String {
             var text = ""
             var current: Int?

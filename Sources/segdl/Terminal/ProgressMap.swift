@@ -1,7 +1,9 @@
 import SegmentedDownload
 
-/// A file as cells in rows, to be read like text: each cell is an equal share of it, and tells how much of that share is written
-/// and what is being done about the rest.
+/// A file as rows of cells, in the order of its bytes.
+///
+/// Each cell stands for an equal share of the file. It shows how much of the share is written, and whether the rest is
+/// being fetched or retried.
 struct ProgressMap: Hashable {
     /// How much of a cell is written.
     enum Fill: Hashable {
@@ -10,21 +12,20 @@ struct ProgressMap: Hashable {
 
     struct Cell: Hashable {
         var fill = Fill.none
-        /// What is being done about the bytes that are missing; of several things the one that is to be seen: a retry, then a
-        /// connection.
+        /// The state of the missing bytes. Of several states a retry takes precedence, then a connection.
         var state = SegmentStatus.State.waiting
     }
 
     /// The cells of a row.
     let columns: Int
-    /// In the order of their bytes. Of a file that has fewer bytes than there is room each byte has one.
+    /// In the order of their bytes. A file with fewer bytes than room has one cell for each byte.
     private(set) var cells: [Cell]
-    /// Where cells begin, and where the last one ends.
+    /// The offset where each cell begins, and the offset where the last one ends.
     private let borders: [Int64]
 
     /// - Parameters:
-    ///   - segments: ordered and disjoint; what they leave out is not begun.
-    ///   - completeLength: the file's, in bytes.
+    ///   - segments: Ordered and disjoint. Bytes outside of them are not started.
+    ///   - completeLength: The file's length in bytes.
     init(_ segments: [SegmentStatus], completeLength: Int64, columns: Int, rows: Int) {
         let length = max(completeLength, 0)
         self.columns = max(columns, 1)
@@ -33,7 +34,7 @@ struct ProgressMap: Hashable {
         self.borders = Self.borders(of: length, among: count)
         guard count > 0 else { return }
         var written = Array(repeating: Int64(0), count: count)
-        // The first cell that the next segment can have a part of.
+        // The first cell that the next segment can overlap.
         var first = 0
         for segment in segments {
             let end = min(segment.end ?? length, length)
@@ -57,17 +58,16 @@ struct ProgressMap: Hashable {
         }
     }
 
-    /// Shares of which none has more than one byte more than another. A product of a length and a place among cells may take more
-    /// than 64 bits.
+    /// Borders of shares whose lengths differ by at most one byte. The product may need more than 64 bits.
     private static func borders(of length: Int64, among count: Int) -> [Int64] {
         guard count > 0 else { return [] }
         return (0...count).map { Int64(Int128($0) * Int128(length) / Int128(count)) }
     }
 
-    /// The bytes that a cell stands for: every byte has one cell.
+    /// The bytes that a cell stands for.
     func bytes(of index: Int) -> Range<Int64> { self.borders[index]..<self.borders[index + 1] }
 
-    /// The rows as text, each as many columns wide as it has cells.
+    /// The rows as text, one column for each cell.
     func lines(_ palette: Palette) -> [String] {
         stride(from: 0, to: self.cells.count, by: self.columns).map { start in
             palette.text(self.cells[start..<min(start + self.columns, self.cells.count)])
@@ -76,7 +76,7 @@ struct ProgressMap: Hashable {
 }
 
 extension SegmentStatus.State {
-    /// Of what happens in one cell the highest is shown.
+    /// The state with the highest rank in a cell is shown.
     fileprivate var rank: Int {
         switch self {
         case .done, .waiting: 0

@@ -1,6 +1,6 @@
 import SegmentedDownload
 
-/// A progress in words; what is not known is not said.
+/// A progress as text. Unknown values are left out.
 struct ProgressText: Hashable {
     let percent: String?
     /// `3.1 of 4.0 GiB`
@@ -11,7 +11,7 @@ struct ProgressText: Hashable {
 
     init(_ progress: DownloadProgress, separator: String = " of ") {
         let done = ByteCount(progress.bytesDone)
-        // Rounded down: 100 % is whole.
+        // Rounded down, so that 100 % means complete.
         self.percent = progress.fraction.map { "\(Int(min(max($0, 0), 1) * 100))%" }
         self.amount = progress.bytesTotal.map { done.description(of: ByteCount($0), separator: separator) } ?? "\(done)"
         self.rate = progress.rate.map { "\(ByteCount(Int64(min(max($0, 0), 1e18))))/s" }

@@ -1,5 +1,5 @@
 extension String {
-    /// The columns of a terminal that the text takes; choosing a colour takes none.
+    /// The terminal columns of the text. Colour sequences have none.
     var columns: Int {
         var isChoosing = false
         return self.unicodeScalars.reduce(0) { columns, scalar in
@@ -9,7 +9,7 @@ extension String {
         }
     }
 
-    /// The text in at most `limit` columns; what is too long loses its middle, for its end tells as much as its start.
+    /// The text in at most `limit` columns. Longer text loses its middle, because the end of a name matters as well.
     func shortened(to limit: Int) -> String {
         guard self.columns > limit else { return self }
         guard limit > 1 else { return limit == 1 ? "…" : "" }
@@ -17,18 +17,18 @@ extension String {
         return String(String.prefix(of: Array(self), columns: limit - 1 - tail.columns)) + "…" + tail
     }
 
-    /// The text in at most `limit` columns; what is too long loses its end.
+    /// The text in at most `limit` columns. Longer text loses its end.
     func clipped(to limit: Int) -> String {
         guard self.columns > limit else { return self }
         return limit > 0 ? String(String.prefix(of: Array(self), columns: limit - 1)) + "…" : ""
     }
 
-    /// The text and so many spaces that it takes `width` columns.
+    /// The text, padded with spaces to `width` columns.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(width - self.columns, 0))
     }
 
-    /// The text after so many spaces that it takes `width` columns.
+    /// The text after as many spaces as needed for `width` columns.
     func rightAligned(in width: Int) -> String {
         String(repeating: " ", count: max(width - self.columns, 0)) + self
     }
@@ -44,7 +44,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// 0, 1 or 2, as terminals have it (UAX #11, without its ambiguous class).
+    /// 0, 1 or 2 (UAX #11; ambiguous characters count as 1).
     fileprivate var columns: Int {
         switch self.properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format, .control: return 0

@@ -1,10 +1,10 @@
 import SegmentedDownloadCore
 
 extension String {
-    /// The whole text fit for a terminal: what would not be seen, or would move the cursor, is written as `\u{1B}`.
+    /// The whole text, safe for a terminal: invisible characters and those that move the cursor are escaped (`\u{1B}`).
     var shown: String { self.printable(limit: .max) }
 
-    /// The text as one word of a shell's command line.
+    /// The text, quoted as one word of a shell command.
     var shellWord: String {
         let isPlain =
             !self.isEmpty
@@ -18,15 +18,15 @@ extension String {
                 default: false
                 }
             }
-        // What begins with a dash would be an option.
+        // A word that begins with a dash would be an option.
         let word = self.utf8.first == UInt8(ascii: "-") ? "./\(self)" : self
         guard !isPlain else { return word.shown }
-        // By bytes, as the shell reads it: a quotation mark with an accent on it is another `Character`, and ends a word.
+        // By bytes, as the shell reads it: a quotation mark with a combining accent is another `Character`.
         let pieces = word.shown.utf8.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
         return "'" + pieces.map { String(Substring($0)) }.joined(separator: "'\\''") + "'"
     }
 
-    /// What follows the last slash.
+    /// The text after the last slash.
     var lastPathComponent: String {
         self.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self[self.utf8.index(after: $0)...]) } ?? self
     }

@@ -4,7 +4,7 @@
     import Glibc
 #endif
 
-/// The terminal on a descriptor: its size, asked anew each time for people pull at windows, and what it can show.
+/// The terminal on a descriptor: its current size and its capabilities.
 struct Terminal: Sendable {
     /// Columns and rows.
     struct Size: Hashable {
@@ -13,22 +13,22 @@ struct Terminal: Sendable {
     }
 
     let descriptor: CInt
-    /// Whether it reads UTF-8, as the locale says.
+    /// Whether the locale's codeset is UTF-8.
     let isUTF8: Bool
-    /// Whether it shows colours, and its user wants them.
+    /// Whether the terminal shows colours and `NO_COLOR` is not set.
     let hasColors: Bool
 
-    /// What a terminal that does not say is taken for.
+    /// The assumed size if the system does not report one.
     static let standard = Size(columns: 80, rows: 24)
 
-    /// Absent unless the descriptor is a terminal that can redraw a line.
+    /// Nil unless the descriptor is a terminal that can redraw a line.
     init?(of descriptor: CInt) {
         guard isatty(descriptor) == 1 else { return nil }
         if let name = getenv("TERM"), String(cString: name) == "dumb" { return nil }
         self.init(assuming: descriptor)
     }
 
-    /// Whatever the descriptor is; of ``standard`` size if that is no terminal.
+    /// Accepts any descriptor. The size is ``standard`` if it is not a terminal.
     init(assuming descriptor: CInt) {
         self.descriptor = descriptor
         self.isUTF8 = Self.isUTF8(["LC_ALL", "LC_CTYPE", "LANG"].map { Self.variable($0) })
@@ -37,7 +37,7 @@ struct Terminal: Sendable {
             && Self.hasColors(name: Self.variable("TERM"), noColor: Self.variable("NO_COLOR"))
     }
 
-    /// - Parameter locales: the variables that name one, the first that is not empty wins (POSIX).
+    /// - Parameter locales: The values of the locale variables. The first that is not empty counts (POSIX).
     static func isUTF8(_ locales: [String?]) -> Bool {
         let name = locales.lazy.compactMap { $0 }.first { !$0.isEmpty } ?? "C"
         let codeset = name.lowercased().filter { $0 != "-" }
@@ -45,8 +45,8 @@ struct Terminal: Sendable {
     }
 
     /// - Parameters:
-    ///   - name: what the terminal is called. DEC's and those called monochrome have no colours, as terminfo has it.
-    ///   - noColor: unless it is empty, none are wanted (no-color.org).
+    ///   - name: The value of `TERM`. DEC's terminals and those named monochrome have no colours in terminfo.
+    ///   - noColor: The value of `NO_COLOR`. Any text disables colours (no-color.org).
     static func hasColors(name: String?, noColor: String?) -> Bool {
         guard let name, !name.isEmpty, noColor?.isEmpty ?? true else { return false }
         let isDEC = name.hasPrefix("vt") && name.dropFirst(2).first?.isNumber == true
@@ -63,7 +63,7 @@ struct Terminal: Sendable {
         return Size(columns: Int(size.ws_col), rows: size.ws_row > 0 ? Int(size.ws_row) : Self.standard.rows)
     }
 
-    /// The line as the terminal can show it: what is not ASCII takes as many columns, and is told by a mark.
+    /// The line as the terminal can show it: without UTF-8, other characters are replaced by marks of the same width.
     func rendered(_ line: String) -> String {
         guard !self.isUTF8 else { return line }
         var ascii = ""

@@ -3,11 +3,11 @@ import Testing
 
 @testable import segdl
 
-/// Arguments that the parser alone cannot read.
+/// Arguments that are processed before or after the parser.
 @Suite("Arguments")
 struct ArgumentTests {
     @Test(
-        "A rate is a size, perhaps a second, and 0 is none",
+        "A rate is a size with an optional /s, and 0 is no limit",
         arguments: [
             ("10M", 10 << 20), ("10M/s", 10 << 20), ("10MiB/s", 10 << 20), ("1.5k/S", 1536), ("7", 7), ("0", nil),
             ("0/s", nil),
@@ -16,7 +16,7 @@ struct ArgumentTests {
         #expect(try #require(ByteRate(argument: text)).limit == limit)
     }
 
-    @Test("What is no rate is refused", arguments: ["", "/s", "x", "-1", "10M/m", "1e3", "10 M"])
+    @Test("A malformed rate is refused", arguments: ["", "/s", "x", "-1", "10M/m", "1e3", "10 M"])
     func noRate(text: String) {
         #expect(ByteRate(argument: text) == nil)
     }
@@ -28,7 +28,7 @@ struct ArgumentTests {
         return try MirrorArguments.assigned(mirrors, among: rest).map { [$0.argument] + $0.mirrors }
     }
 
-    @Test("A mirror is another source of the URL before it, and of the only one wherever it stands")
+    @Test("A mirror belongs to the URL before it, or to the only URL in any order")
     func mirrors() throws {
         #expect(
             try Self.assigned("a", "--mirror", "b", "--mirror=c", "d", "e", "--mirror", "f") == [
@@ -45,7 +45,7 @@ struct ArgumentTests {
         }
     }
 
-    @Test("The first locale that is given says whether the terminal reads UTF-8")
+    @Test("The first locale variable that is set determines whether the terminal uses UTF-8")
     func locale() {
         #expect(Terminal.isUTF8([nil, nil, "en_US.UTF-8"]))
         #expect(Terminal.isUTF8(["", "C.utf8", "C"]))
@@ -54,7 +54,7 @@ struct ArgumentTests {
         #expect(!Terminal.isUTF8(["de_DE.ISO-8859-1", nil, nil]))
     }
 
-    @Test("Two files of one name are refused, and one that has another's number, but a ten thousand others are not")
+    @Test("Two files with the same id are refused, and an id that is another file's number")
     func identifiers() throws {
         func requests(_ ids: [String?]) throws -> [DownloadRequest] {
             try ids.enumerated().map { number, id in

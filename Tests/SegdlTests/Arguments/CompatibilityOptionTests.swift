@@ -3,10 +3,10 @@ import Testing
 
 @testable import segdl
 
-/// Commands of curl's, wget's, axel's and aria2's manuals with only the program's name changed.
+/// Commands from the manuals of curl, wget, axel and aria2 with only the program's name changed.
 @Suite("Habits", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct CompatibilityOptionTests {
-    /// What comes of it: the file, or what is said of it.
+    /// The expected result: a file, or text in the error.
     enum Outcome: Hashable, Sendable {
         case file(String)
         case says(String)
@@ -74,7 +74,7 @@ struct CompatibilityOptionTests {
         ("--load-cookies=jar URL", .file("file.bin")),
     ]
 
-    @Test("A command of another manual does the same, or what to write instead is said", arguments: Self.commands)
+    @Test("A command from another program's manual works, or the error states the equivalent", arguments: Self.commands)
     func command(line: String, outcome: Outcome) async throws {
         try await Nginx.run { nginx in
             let content: [UInt8] = Array("segdl".utf8)
@@ -102,10 +102,10 @@ struct CompatibilityOptionTests {
         }
     }
 
-    /// Of `segdl`, by sha1sum.
+    /// The SHA-1 of the text `segdl`, computed by sha1sum.
     private static let hash = "60a4cc01f1197a8eaa10dd31ceb3ca7852042729"
 
-    @Test("No option of ours is taken for one of another program")
+    @Test("No option of segdl is refused as an option of another program")
     func ours() async throws {
         try await withCommand { command in
             let dump = try await command.run("--experimental-dump-help").output
@@ -116,7 +116,7 @@ struct CompatibilityOptionTests {
         }
     }
 
-    @Test("Letters of ours are not taken for curl's, and what is behind -- is nobody's")
+    @Test("segdl's letters are not read as curl's, and arguments after -- are left alone")
     func own() throws {
         #expect(
             try CompatibilityOptions.understood(["-s", "4", "-sauto", "--", "-k"]) == ["-s", "4", "-sauto", "--", "-k"])

@@ -22,7 +22,7 @@ struct ConfigurationFileTests {
     }
 
     @Test(
-        "It holds unless the command line says otherwise, or that it is not to be read; what is wrong with it is said")
+        "It applies unless the command line overrides it or has --no-config, and its errors are reported")
     func run() async throws {
         try await withOrigin { origin in
             try await withCommand { command in

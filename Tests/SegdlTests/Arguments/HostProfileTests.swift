@@ -110,7 +110,7 @@ struct HostProfileTests {
     }
 
     @Test(
-        "A value that is none is refused with its line, without being shown",
+        "A malformed value is refused with its line, and is not printed",
         arguments: [
             "segments = 0", "retry = x", "header = secret", "header = Range: secret", "cookie = secret",
             "max-time = soon",
@@ -123,7 +123,7 @@ struct HostProfileTests {
         let problem = #expect(throws: ConfigurationFile.Problem.self) {
             try ConfigurationFile("retry = 1\n[host a.b]\n\(line)\n", path: "c")
         }
-        // What lines have wrong together is told of the section.
+        // An error of several lines together is reported for the section.
         let isPair = line.hasPrefix("user = s") || line.hasPrefix("password")
         #expect(problem?.message.hasPrefix("c, line \(isPair ? 2 : 3): ") == true, "\(String(describing: problem))")
         #expect(problem?.message.contains("secret") == false)
@@ -207,7 +207,7 @@ struct HostProfileTests {
         }
     }
 
-    @Test("What is said of a host is done for its files and no others, and sent to it and nobody a redirect leads to")
+    @Test("A section's options apply to its host's files only, and its credentials are not sent to a redirect's target")
     func scope() async throws {
         let text = """
             user-agent = all/1
@@ -238,7 +238,7 @@ struct HostProfileTests {
         }
     }
 
-    @Test("The command line and a list have the last word over what is said of a host")
+    @Test("The command line and a list take precedence over a section")
     func precedence() async throws {
         let text = """
             [host localhost]
@@ -262,7 +262,7 @@ struct HostProfileTests {
             #expect(Self.sent("user-agent", "/1k/list", to: origin) == [["list/1"]])
             #expect(Self.sent("x-own", "/1k/list", to: origin) == [["list"]])
             #expect(Self.sent("authorization", "/1k/list", to: origin) == [["Basic bmFtZTp3b3Jk"]])
-            // The file is there: what the section says lets it be replaced, the command line does not.
+            // The file exists. The section would replace it, but the command line does not.
             let replaced = try await command.run(["-q", url("list?seed=2")], environment: home)
             #expect(replaced.status == 0, "\(replaced)")
             let kept = try await command.run(["-q", "--if-exists", "fail", url("list")], environment: home)
@@ -272,7 +272,7 @@ struct HostProfileTests {
         }
     }
 
-    @Test("An interrupted download is gone on with, and a list of digests read, as the host of its source has it")
+    @Test("The section of a host also applies to resumed downloads and to lists of digests")
     func resume() async throws {
         try await Self.run("[host localhost]\nuser = name\npassword = word\n") { origin, command, home in
             let url = origin.url("/2M/f.bin?auth=name:word&rate=1M", host: "localhost")
@@ -286,7 +286,7 @@ struct HostProfileTests {
             let resumed = try await command.run(["resume", "-q", "f.bin"], environment: home)
             #expect(resumed.status == 0, "\(resumed)")
             #expect(OriginContent(seed: 1).firstMismatch(inFileAt: command.path("f.bin"), length: 2 << 20) == nil)
-            // The list is no list, but it is let out.
+            // The server sends the list because the credentials are right. It contains no checksums.
             let list = origin.url("/1k/sums?auth=name:word", host: "localhost")
             let named = try await command.run(["-q", "--checksum-from", list, url], environment: home)
             #expect(named.status == 2 && named.errors.contains("checksums"), "\(named)")
@@ -294,7 +294,7 @@ struct HostProfileTests {
     }
 
     @Test(
-        "Secrets in a configuration file that others may read are refused, wherever they stand, and not shown",
+        "Secrets anywhere in a configuration file that others can read are refused, and not printed",
         arguments: [
             "user = name:word", "[host a.b]\nuser = name:word", "[host a.b]\ncookie = word=1",
             "[host a.b]\nheader = Authorization: word", "[host a.b]\noauth2-bearer = word", "proxy-user = n:word",

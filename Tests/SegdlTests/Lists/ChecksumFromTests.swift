@@ -4,12 +4,12 @@ import Testing
 /// `--checksum-from` with lists on nginx and on disk.
 @Suite("Checksums from lists", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct ChecksumFromTests {
-    /// `segdl`, and its digests by sha1sum and sha256sum.
+    /// The text `segdl`, and its digests computed by sha1sum and sha256sum.
     private static let content: [UInt8] = Array("segdl".utf8)
     private static let sha1 = "60a4cc01f1197a8eaa10dd31ceb3ca7852042729"
     private static let sha256 = "2a9c847a772c846799ab6862291b9b850d6029bc5fdc2c96eb36ae8a1fa6d231"
 
-    @Test("Every file has the digest that the list says, or is not taken for it", arguments: [true, false])
+    @Test("Every file is verified against its digest in the list", arguments: [true, false])
     func list(isRemote: Bool) async throws {
         try await Nginx.run { nginx in
             try await withCommand { command in
@@ -31,7 +31,7 @@ struct ChecksumFromTests {
         }
     }
 
-    @Test("A list that is not there, or is none, is said, and nothing is begun")
+    @Test("A missing or malformed list is reported, and nothing is fetched")
     func noList() async throws {
         try await Nginx.run { nginx in
             try await withCommand { command in
@@ -47,7 +47,7 @@ struct ChecksumFromTests {
         }
     }
 
-    @Test("What the user says of himself is not said to the list's server, if that is another")
+    @Test("Credentials are not sent to the list's server if it is another one")
     func credentials() async throws {
         try await Nginx.run(Nginx.Settings(hosts: 2)) { nginx in
             try await withCommand { command in

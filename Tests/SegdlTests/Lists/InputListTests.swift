@@ -25,7 +25,7 @@ struct InputListTests {
     }
 
     @Test(
-        "Lines are URLs, tabs part mirrors, indented lines are options, and the rest means nothing",
+        "Lines are URLs, tabs separate mirrors, indented lines are options, and other lines are ignored",
         arguments: [
             ("", []),
             ("http://a/b", ["1 http://a/b"]),
@@ -41,7 +41,7 @@ struct InputListTests {
     }
 
     @Test(
-        "What is no list is a problem of one line",
+        "A malformed list is reported with its line",
         arguments: [
             ("  out=x\nhttp://a/b\n", 1), ("http://a/b\n out\n", 2), ("http://a/b\n =x\n", 2), ("http://a/\0b\n", 1),
             ("a\nb\n" + String(repeating: "x", count: InputList.lineLengthMax + 1), 3),
@@ -52,13 +52,13 @@ struct InputListTests {
         #expect(problem?.place == .line(line))
     }
 
-    @Test("Bytes that are not UTF-8 are told by their line")
+    @Test("Bytes that are not UTF-8 are reported with their line")
     func notText() {
         let problem = #expect(throws: ListProblem.self) { try Self.read(Array("http://a/b\n".utf8) + [0x61, 0xFF]) }
         #expect(problem == ListProblem(.line(2), "the line is not UTF-8"))
     }
 
-    @Test("Whatever the bytes, reading ends, in line order, and every URL and key is there", arguments: UInt64(0)..<200)
+    @Test("Any bytes are read to the end, in line order, without empty URLs and keys", arguments: UInt64(0)..<200)
     func total(seed: UInt64) {
         var generator = Seeded(seed)
         let pieces: [[UInt8]] = [
@@ -87,7 +87,7 @@ struct InputListTests {
     }
 }
 
-/// Numbers that follow from a seed, for tests that replay.
+/// Random numbers from a seed, for reproducible tests.
 struct Seeded: RandomNumberGenerator {
     private var state: UInt64
 

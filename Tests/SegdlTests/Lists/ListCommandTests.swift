@@ -6,7 +6,7 @@ import Testing
     import Glibc
 #endif
 
-/// Lists given to the real command.
+/// Lists with the real command.
 @Suite("Lists of files")
 struct ListCommandTests {
     /// A command in a directory with a list, and an origin.
@@ -51,7 +51,7 @@ struct ListCommandTests {
         }
     }
 
-    @Test("A list may come from standard input, with the ends of lines that Windows has")
+    @Test("A list can be read from standard input, also with CRLF line ends")
     func standardInput() async throws {
         try await Self.run {
             "\u{FEFF}\($0.url("/1M/a.bin"))\r\n  out=x.bin\r\n\($0.url("/1M/b.bin"))"
@@ -62,7 +62,7 @@ struct ListCommandTests {
         }
     }
 
-    @Test("A list may be JSON, with names, and URLs relative to another")
+    @Test("A list can be JSON, with names and relative URLs")
     func json() async throws {
         try await Self.run { _ in
             #"{"list": [{"path": "a.bin", "name": "../x.bin"}, {"path": "/1M/b.bin?seed=2"}]}"#
@@ -78,7 +78,7 @@ struct ListCommandTests {
     }
 
     @Test(
-        "What is wrong with a list is told with its line, and nothing is begun",
+        "An error in a list is reported with its line, and nothing is fetched",
         arguments: [
             ("  nonsense=1", "list:2: \"nonsense\""), ("  split=0", "list:2: split"), ("not a url", "list:2: "),
             ("  header=Range", "list:2: header"), ("  header=Range: bytes=0-1", "list:2: header: Range is set by"),
@@ -98,7 +98,7 @@ struct ListCommandTests {
         }
     }
 
-    @Test("What the command line says of all files is not blamed on a line of a list")
+    @Test("An error on the command line is not reported as an error of a list")
     func commandLineIsToBlame() async throws {
         try await Self.run {
             "\($0.url("/1M/a.bin"))\n  split=2\n"
@@ -128,7 +128,7 @@ struct ListCommandTests {
     }
 
     @Test(
-        "A template that means nothing, or has nothing to name, is a usage error that says why",
+        "A malformed template, or one without effect, is a usage error that states the reason",
         arguments: [(["--name-template", "{size}"], "{size}"), (["--name-template", "{id}", "-o", "x"], "--output")])
     func badTemplate(options: [String], word: String) async throws {
         try await withCommand { command in
@@ -138,7 +138,7 @@ struct ListCommandTests {
         }
     }
 
-    @Test("A list that is not there or no file is 3, one that is empty is nothing to do")
+    @Test("A list that does not exist or is no file exits with 3, and an empty one with 0")
     func noList() async throws {
         try await Self.run { _ in
             "\n# nothing\n"
@@ -153,7 +153,7 @@ struct ListCommandTests {
     }
 
     @Test(
-        "Options for one file are refused for a list of more",
+        "Options for one file are refused for a list of several files",
         arguments: [["-o", "x"], ["--id", "x"], ["--checksum", "crc32=00000000"]])
     func oneFile(option: [String]) async throws {
         try await Self.run {
@@ -165,7 +165,7 @@ struct ListCommandTests {
         }
     }
 
-    @Test("A number of segments in a list is exact, also above what holds for a server by itself")
+    @Test("A number of segments in a list is exact, also above the default limit of connections to a server")
     func exactSegments() async throws {
         try await Self.run {
             "\($0.url("/40M/a.bin?rate=100000"))\n  split=20\n"

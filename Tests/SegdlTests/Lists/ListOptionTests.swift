@@ -3,7 +3,7 @@ import Testing
 
 @testable import segdl
 
-/// What the options of a list's file do to its request.
+/// The effect of options in a list on requests.
 @Suite("Options of lists")
 struct ListOptionTests {
     static func draft(_ options: String...) throws -> DownloadRequest {
@@ -24,7 +24,7 @@ struct ListOptionTests {
         #expect(try Self.draft("out=x/").destination == .directory("down/x/"))
     }
 
-    @Test("Numbers, sizes, rates and words mean what they mean as options")
+    @Test("Numbers, sizes, rates and words have the same form as on the command line")
     func values() throws {
         let request = try Self.draft(
             "split=3", "priority=0.25", "max-download-limit=1M/s", "id=n", "user-info=k=v=w", "if-exists=rename",
@@ -41,14 +41,14 @@ struct ListOptionTests {
         #expect(try Self.draft("segments=auto").segments == .automatic)
     }
 
-    @Test("Fields are added, and those with an option of their own replaced")
+    @Test("Header fields are added, and those with an option of their own are replaced")
     func fields() throws {
         let request = try Self.draft("header=C: d", "header=C:e", "user-agent=y", "referer=z")
         #expect(
             request.fields.map { "\($0.name): \($0.value)" } == ["A: b", "C: d", "C: e", "User-Agent: y", "Referer: z"])
     }
 
-    @Test("A checksum may be spelt as aria2 does")
+    @Test("A checksum can have aria2's form")
     func checksum() throws {
         let hex = String(repeating: "0", count: 64)
         let digests = try Self.draft("checksum=sha-256=\(hex)", "checksum=crc32=00000000").digests
@@ -56,7 +56,7 @@ struct ListOptionTests {
     }
 
     @Test(
-        "A value that is none is a problem of its line that names the key",
+        "A malformed value is reported with its line and key",
         arguments: [
             "split=0", "split=x", "priority=0", "priority=1.5", "priority=nan", "priority=-1", "limit-rate=fast",
             "id=", "user-info=x", "if-exists=yes", "continue=maybe", "on-change=", "min-split-size=0",
@@ -73,11 +73,11 @@ struct ListOptionTests {
     }
 
     @Test(
-        "A key that is none is a problem that names it, and says what to write where there is something",
+        "An unknown key is reported, with the equivalent if there is one",
         arguments: [
             ("foo=1", "\"foo\" is not an option"), ("seed-time=0", "BitTorrent"), ("max-tries=3", "retry=N"),
             ("allow-overwrite=true", "if-exists=overwrite"), ("ftp-user=x", "http and https"),
-            ("http://a/b?c=d", "A URL begins its line"), ("OUT=x", "\"OUT\" is not an option"),
+            ("http://a/b?c=d", "A URL must not be indented"), ("OUT=x", "\"OUT\" is not an option"),
         ])
     func unknown(option: String, words: String) {
         let problem = #expect(throws: ListProblem.self) { try Self.draft(option) }

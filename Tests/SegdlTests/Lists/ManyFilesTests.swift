@@ -9,7 +9,7 @@ import Testing
 /// Many files in one run of the real command.
 @Suite("Many files")
 struct ManyFilesTests {
-    @Test("One failure never fails its siblings; at the end every failed file is named, and the status is 16")
+    @Test("One failed file does not affect the others; at the end every failed file is listed, and the status is 16")
     func siblings() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -70,7 +70,7 @@ struct ManyFilesTests {
         }
     }
 
-    @Test("Interrupted, all_completed comes once, too, and those whose turn never came are only counted")
+    @Test("An interrupted run also has one all_completed event, and files that never started are only counted")
     func interrupted() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -100,7 +100,7 @@ struct ManyFilesTests {
         }
     }
 
-    @Test("A field that is the downloader's own is refused before anything is begun, in a list with its line")
+    @Test("A header field that segdl sets itself is refused before anything is fetched, in a list with its line")
     func ownFields() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -117,7 +117,7 @@ struct ManyFilesTests {
         }
     }
 
-    @Test("More files than the group is given at once are all fetched")
+    @Test("More files than fit into the group at once are all fetched")
     func manyMore() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -136,7 +136,7 @@ struct ManyFilesTests {
         }
     }
 
-    @Test("A mirror behind a URL is no file of its own")
+    @Test("A mirror after a URL is not a separate file")
     func mirror() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -151,7 +151,7 @@ struct ManyFilesTests {
     }
 
     @Test(
-        "Limits, names and weights that are none are usage errors",
+        "Malformed limits, names and priorities are usage errors",
         arguments: [
             ["--limit-rate", "fast"], ["--max-download-limit", "-1"], ["--priority", "0"], ["--priority", "1.01"],
             ["--id", ""], ["--user-info", "x"], ["--mirror"], ["--mirror", "nonsense"], ["--json-path", "[]"],
@@ -164,7 +164,7 @@ struct ManyFilesTests {
         }
     }
 
-    @Test("Rates, weights and names are taken under aria2's names, too, also by resume")
+    @Test("Rates, priorities and ids are also accepted under aria2's names, and by resume")
     func aliases() async throws {
         try await withOrigin { origin in
             try await withCommand { command in

@@ -4,10 +4,10 @@ import Testing
 
 @testable import SegmentedDownload
 
-/// Metalinks given to the real command.
-@Suite("Metalinks, commanded")
+/// Metalinks with the real command.
+@Suite("Metalinks on the command line")
 struct MetalinkCommandTests {
-    /// A document of version 4: a file with what is said of it, and its sources from the best one on.
+    /// A metalink of version 4 with one file: its elements, and its URLs with the best one first.
     static func metalink(_ name: String, _ content: String = "", urls: String...) -> String {
         let urls = urls.enumerated().map { number, url in
             "<url priority=\"\(number + 1)\">\(url.replacing("&", with: "&amp;"))</url>"
@@ -25,17 +25,17 @@ struct MetalinkCommandTests {
         return digest.hex
     }
 
-    /// The elements that say length and digest of a mebibyte of an origin.
+    /// The elements for the length and digest of 1 MiB of an origin.
     private static let facts: String = {
         let bytes = OriginContent(seed: 1).bytes(0..<1 << 20)
         return "<size>\(bytes.count)</size><hash type=\"sha-256\">\(Self.digest(bytes))</hash>"
     }()
 
-    /// A URL where nobody listens.
+    /// A URL on a port without a listener.
     private static func dead() throws -> String { "http://127.0.0.1:\(try Nginx.freePorts(1)[0])/1M/a.bin" }
 
     @Test(
-        "A metalink's file comes from the source that is there, under its name below the directory",
+        "A metalink's file is fetched from the available source, under its name in the directory",
         arguments: [
             (["-i", "list"], "list"), (["--metalink-file", "list"], "list"), (["--input-metalink=list"], "list"),
             (["./list.meta4"], "list.meta4"), (["list.METALINK"], "list.METALINK"),
@@ -50,7 +50,7 @@ struct MetalinkCommandTests {
             #expect(outcome.status == 0, "\(outcome)")
             #expect(ListCommandTests.isRight(command.path("down/sub/a.bin")))
             #expect(outcome.errors.contains("verified by sha256") && outcome.errors.contains("1 URL that is neither"))
-            // What is there already is held against the digest, and nobody asked.
+            // The existing file is verified against the digest, and no server is contacted.
             let requests = origin.log.snapshot().requests.count
             let again = try await command.run(["-d", "down"] + arguments)
             #expect(again.status == 0 && origin.log.snapshot().requests.count == requests, "\(again)")
@@ -69,7 +69,7 @@ struct MetalinkCommandTests {
     }
 
     @Test(
-        "A file of another length than the metalink says fails, told with both lengths, also where the server says none",
+        "A file with another length than in the metalink is an error with both lengths, also if the server states none",
         arguments: ["", "?ranges=no&length=chunked"], [-1, 1])
     func wrongLength(query: String, difference: Int) async throws {
         try await ListCommandTests.run {
@@ -83,7 +83,7 @@ struct MetalinkCommandTests {
         }
     }
 
-    @Test("A source whose file has another length is passed over")
+    @Test("A source whose file has another length is skipped")
     func otherLength() async throws {
         try await ListCommandTests.run {
             Self.metalink("a.bin", Self.facts, urls: $0.url("/2M/a.bin"), $0.url("/1M/a.bin"))
@@ -93,7 +93,7 @@ struct MetalinkCommandTests {
         }
     }
 
-    @Test("A file that is there with another length is not taken for the metalink's")
+    @Test("An existing file with another length is not accepted as the metalink's")
     func existing() async throws {
         try await ListCommandTests.run {
             Self.metalink("a.bin", "<size>\(1 << 20 + 1)</size>", urls: $0.url("/1M/a.bin"))
@@ -124,7 +124,7 @@ struct MetalinkCommandTests {
     }
 
     @Test(
-        "What is no metalink, or leads out of the directory, is told with its line, and nothing is begun",
+        "A malformed metalink, or a path outside of the directory, is reported with its line, and nothing is fetched",
         arguments: [
             (Self.metalink("../a.bin", urls: "URL"), "list.meta4:3: the file name \"../a.bin\""),
             (Self.metalink("/etc/passwd", urls: "URL"), "list.meta4:3: the file name"),
@@ -134,7 +134,7 @@ struct MetalinkCommandTests {
             ("<!DOCTYPE m [<!ENTITY a \"b\">]>" + Self.metalink("&a;", urls: "URL"), "list.meta4:1: "),
             ("<metalink><file name=\"a\"><url>URL</url></file></metalink>", "list.meta4:1: its root"),
             ("<html>", "list.meta4:1: "), ("", "list.meta4: it is no metalink"),
-            // Whoever wrote it would say where files go.
+            // The author of the list could choose paths.
             ("URL\n  out=/etc/passwd\n", "list.meta4: it is no metalink"),
             ("[\"URL\"]", "list.meta4: it is no metalink"),
         ])
@@ -151,7 +151,7 @@ struct MetalinkCommandTests {
         }
     }
 
-    @Test("A metalink has mirrors of its own, and a digest that is given besides counts too")
+    @Test("A metalink has its own mirrors, and --checksum applies in addition")
     func options() async throws {
         try await ListCommandTests.run(
             { Self.metalink("a.bin", Self.facts, urls: $0.url("/1M/a.bin")) }, named: "a.meta4"
@@ -164,7 +164,7 @@ struct MetalinkCommandTests {
         }
     }
 
-    @Test("A probe names the duplicates and the metalink that the server tells of, the best first")
+    @Test("A probe prints the duplicates and the metalink in the server's Link fields, the best first")
     func links() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
@@ -188,12 +188,12 @@ struct MetalinkCommandTests {
     }
 }
 
-/// Metalinks that nginx has.
+/// Metalinks served by nginx.
 @Suite("Metalinks of servers", .enabled(if: Nginx.path != nil, "nginx is not installed"))
 struct RemoteMetalinkTests {
     private static let content: [UInt8] = Array("segdl".utf8)
 
-    @Test("What a metalink of a server names is fetched, and only that server told what the user says of himself")
+    @Test("The files of a remote metalink are fetched, and credentials are sent to the metalink's server only")
     func credentials() async throws {
         try await Nginx.run(Nginx.Settings(hosts: 2)) { nginx in
             try await withCommand { command in
@@ -218,7 +218,7 @@ struct RemoteMetalinkTests {
         }
     }
 
-    @Test("A list of a server that is not there, or no document, is said, and nothing is begun")
+    @Test("A remote list that is missing or is a plain list is reported, and nothing is fetched")
     func noDocument() async throws {
         try await Nginx.run { nginx in
             try await withCommand { command in
@@ -231,7 +231,7 @@ struct RemoteMetalinkTests {
                     let outcome = try await command.run("-q", "-i", url)
                     #expect(outcome.status == status && !command.exists("file.bin"), "\(outcome)")
                 }
-                // Which may not say where files go.
+                // A JSON list cannot choose paths.
                 let document = try await command.run("-q", "-i", nginx.url("list.json"))
                 #expect(document.status == 0 && command.exists("file.bin"), "\(document)")
             }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// What the command takes, as it says itself: every subcommand with the spellings of its options.
+/// Every subcommand with the spellings of its options, from the command's own dump.
 struct CommandOutline {
     struct Option: Hashable {
-        /// The subcommand, `get` for the one that needs no name.
+        /// The subcommand; `get` for the default one.
         var command: String
         /// `-o`, `--output` and so on.
         var spellings: [String]
@@ -22,7 +22,7 @@ struct CommandOutline {
                 var name: String
             }
 
-            /// Absent for what is known by its place.
+            /// Nil for positional arguments.
             var names: [Name]?
         }
 
@@ -35,7 +35,7 @@ struct CommandOutline {
     init(_ command: Segdl) async throws {
         let outcome = try await command.run("--experimental-dump-help")
         let dump = try JSONDecoder().decode(Dump.self, from: Data(outcome.output.utf8))
-        // The one called help is the parser's own.
+        // The parser adds the subcommand help.
         let commands = (dump.command.subcommands ?? []).filter { $0.commandName != "help" }
         self.commands = commands.map(\.commandName)
         self.options = commands.flatMap { command in

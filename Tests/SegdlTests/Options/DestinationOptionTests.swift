@@ -2,11 +2,11 @@ import Foundation
 import Origin
 import Testing
 
-/// Options of where files go, with the real command.
-@Suite("Options: where files go")
+/// Options for the destination, with the real command.
+@Suite("Options: destination")
 struct DestinationOptionTests {
     @Test(
-        "A file has the name it is given, in the directory it is given",
+        "A file has the given name, in the given directory",
         arguments: ["-o", "--output", "--out"], ["-d", "--dir", "-P"])
     func destination(output: String, dir: String) async throws {
         try await withOptionScene { origin, command in
@@ -17,7 +17,7 @@ struct DestinationOptionTests {
         }
     }
 
-    @Test("No directory is made where none is to be made")
+    @Test("With --no-create-dirs no directory is created")
     func noDirectories() async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run("-q", "--no-create-dirs", "-d", "new", origin.url("/64k/f.bin"))
@@ -29,7 +29,7 @@ struct DestinationOptionTests {
     }
 
     @Test(
-        "What an earlier run left is gone on with, or not",
+        "A partial download is resumed or not, as the option says",
         arguments: [
             ["-c"], ["--continue"], ["-c", "auto"], ["--continue=must"], ["--continue", "no"], ["-c", "no"],
         ])
@@ -46,7 +46,7 @@ struct DestinationOptionTests {
     }
 
     @Test(
-        "A file that is there is held against the server, kept, put aside, replaced, or a failure",
+        "An existing file is compared with the server's, kept, kept beside the new one, replaced, or an error",
         arguments: [("verify", 12, 1), ("skip", 0, 1), ("rename", 0, 1), ("overwrite", 0, 2), ("fail", 12, 1)]
             as [(String, Int32, UInt64)])
     func existing(how: String, status: Int32, seed: UInt64) async throws {
@@ -58,7 +58,7 @@ struct DestinationOptionTests {
             #expect(outcome.status == status, "\(outcome)")
             #expect(command.holds("f.bin", 64 << 10, seed: seed))
             #expect(command.holds("f.1.bin", 64 << 10, seed: 2) == (how == "rename"))
-            // The same file again is no reason to fail, but for who wants none there.
+            // The same file again is an error only with `fail`.
             let same = try await command.run(
                 "-q", "--if-exists", how, "-o", "f.bin", origin.plainURL("/64k/f.bin?seed=\(seed)"))
             #expect(same.status == (how == "fail" ? 12 : 0), "\(same)")
@@ -66,7 +66,7 @@ struct DestinationOptionTests {
     }
 
     @Test(
-        "Brackets and braces stand for several files, or for themselves", arguments: ["-g", "--no-glob", "--globoff"])
+        "Brackets and braces expand to files, or are literal with -g", arguments: ["-g", "--no-glob", "--globoff"])
     func glob(option: String) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/1k/f[1-2]{a,b}.bin")
@@ -78,7 +78,7 @@ struct DestinationOptionTests {
         }
     }
 
-    @Test("A list's files are fetched, of several lists all", arguments: ["-i", "--input-file"])
+    @Test("The files of all lists are fetched", arguments: ["-i", "--input-file"])
     func list(option: String) async throws {
         try await withOptionScene { origin, command in
             try command.write(origin.url("/64k/a.bin") + "\n  out=x.bin\n", to: "one")

@@ -3,13 +3,13 @@ import Testing
 
 @testable import segdl
 
-/// What the command says of itself.
+/// The version and the help texts.
 @Suite("Options that explain")
 struct HelpOptionTests {
-    /// Those that have to be named.
+    /// The commands other than the default one.
     private static let commands = SegdlCommand.subcommandNames.subtracting(["get", "help"]).sorted()
 
-    @Test("The version is a line that names the program, also behind a subcommand")
+    @Test("The version is a line with the program's name, also after a subcommand")
     func version() async throws {
         try await withCommand { command in
             for arguments in [["--version"]] + Self.commands.map({ [$0, "--version"] }) {
@@ -59,13 +59,13 @@ struct HelpOptionTests {
             for option in try await CommandOutline(command).options where option.command == "get" {
                 #expect(option.spellings.allSatisfy { outcome.output.contains($0) }, "\(option)")
             }
-            // A default is told in words, not as it is kept, wherever lines end.
+            // Defaults are printed as text, not as Swift values. Lines may break anywhere.
             let words = outcome.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
             #expect(words.contains("(default: http,https)") && !words.contains("Set(["))
         }
     }
 
-    @Test("The help of a subcommand is the same by option and by name, and says how it is called")
+    @Test("help NAME and NAME --help print the same, with the command's usage")
     func subcommands() async throws {
         try await withCommand { command in
             for name in Self.commands {

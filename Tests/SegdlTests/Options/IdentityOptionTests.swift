@@ -2,10 +2,10 @@ import Foundation
 import Origin
 import Testing
 
-/// Options of what servers are told, with the real command.
-@Suite("Options: what servers are told")
+/// Options for header fields and credentials, with the real command.
+@Suite("Options: requests and credentials")
 struct IdentityOptionTests {
-    /// What is given, and the field that a server gets.
+    /// The arguments, and the field that a server receives.
     static let told: [(option: [String], field: String, value: String)] = [
         (["-H", "X-One: 1"], "x-one", "1"), (["--header", "X-One: 1"], "x-one", "1"),
         (["-A", "me/1"], "user-agent", "me/1"), (["--user-agent", "me/1"], "user-agent", "me/1"),
@@ -13,7 +13,7 @@ struct IdentityOptionTests {
         (["--referer", "http://r.test/"], "referer", "http://r.test/"),
         (["-b", "a=1", "-b", "b=2"], "cookie", "a=1; b=2"), (["--cookie", "a=1"], "cookie", "a=1"),
         (["--oauth2-bearer", "token"], "authorization", "Bearer token"),
-        // user:pa:ss, by base64 of coreutils.
+        // user:pa:ss, encoded by base64 of coreutils.
         (["-u", "user:pa:ss"], "authorization", "Basic dXNlcjpwYTpzcw=="),
         (["--user", "user", "--password", "pa:ss"], "authorization", "Basic dXNlcjpwYTpzcw=="),
         (["--http-user", "user", "--http-password", "pa:ss"], "authorization", "Basic dXNlcjpwYTpzcw=="),
@@ -21,7 +21,7 @@ struct IdentityOptionTests {
     ]
 
     @Test(
-        "The URL's own server is told, and others who asks, but nothing else unless redirects are trusted",
+        "Fields are sent to the URL's server; other servers get the User-Agent only, unless redirects are trusted",
         arguments: Self.told)
     func fields(option: [String], field: String, value: String) async throws {
         try await withOptionScene { origin, command in
@@ -40,7 +40,7 @@ struct IdentityOptionTests {
         }
     }
 
-    @Test("Probes and trials tell the server the same", arguments: ["probe", "bench"])
+    @Test("probe and bench send the same fields", arguments: ["probe", "bench"])
     func others(subcommand: String) async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run(
@@ -53,7 +53,7 @@ struct IdentityOptionTests {
     }
 
     @Test(
-        "Names and passwords come from the user's file, or from another",
+        "Names and passwords are read from ~/.netrc or another file",
         arguments: [["--netrc"], ["--netrc-file", "n"]])
     func netrc(option: [String]) async throws {
         try await withOptionScene { origin, command in
@@ -69,7 +69,7 @@ struct IdentityOptionTests {
         }
     }
 
-    @Test("Cookies of a file go to their host", arguments: ["-b", "--cookie", "--load-cookies"])
+    @Test("Cookies of a file are sent to their host", arguments: ["-b", "--cookie", "--load-cookies"])
     func cookies(option: String) async throws {
         try await withOptionScene { origin, command in
             let lines = ["127.0.0.1", "other.test"].map { "\($0)\tFALSE\t/\tFALSE\t0\tof\t\($0)\n" }

@@ -2,15 +2,15 @@ import Foundation
 import Origin
 import Testing
 
-/// Options of what files may use, with the real command.
-@Suite("Options: what files may use")
+/// Options for limits, with the real command.
+@Suite("Options: limits")
 struct LimitOptionTests {
     @Test(
-        "So many files are fetched at once, and no more",
+        "The given number of files is fetched at once, and no more",
         arguments: ["-j", "--max-concurrent-downloads", "--parallel-max"])
     func files(option: String) async throws {
         try await withOptionScene { origin, command in
-            // Paced, so that as many as may be are under way at once.
+            // A slow rate, so that as many files as allowed are active at once.
             let urls = (0..<6).map { origin.url("/128k/f\($0).bin?rate=512k") }
             let outcome = try await command.run(["-q", "-s", "1", option, "2"] + urls)
             #expect(outcome.status == 0, "\(outcome)")
@@ -20,7 +20,7 @@ struct LimitOptionTests {
     }
 
     @Test(
-        "No more connections are made than may be, however many segments there are",
+        "A limit of connections is kept with any number of segments",
         arguments: ["-x", "--max-connection-per-server", "--max-connections"])
     func connections(option: String) async throws {
         try await withOptionScene { origin, command in
@@ -31,7 +31,7 @@ struct LimitOptionTests {
     }
 
     @Test(
-        "At the rate that is allowed a file is not done in its time, which is a tenth of what it would take",
+        "At a limited rate a file is not complete in a tenth of the time that it needs",
         arguments: ["--limit-rate", "--max-overall-download-limit", "--limit-rate-per-file", "--max-download-limit"])
     func rate(option: String) async throws {
         try await withOptionScene { origin, command in
@@ -41,7 +41,7 @@ struct LimitOptionTests {
         }
     }
 
-    @Test("Of two files that share what is allowed, the one that is put first has most of it")
+    @Test("Of two files that share a rate, the one with the higher priority gets most of it")
     func priority() async throws {
         try await withOptionScene { origin, command in
             try command.write(
@@ -63,7 +63,7 @@ struct LimitOptionTests {
         }
     }
 
-    @Test("A mirror brings the file where its own server does not, and the file keeps its name")
+    @Test("A mirror is used if the first server fails, and the file keeps its name")
     func mirror() async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run(

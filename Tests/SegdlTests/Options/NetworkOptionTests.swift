@@ -2,11 +2,11 @@ import Foundation
 import Origin
 import Testing
 
-/// Options of how servers are reached, with the real command.
-@Suite("Options: how servers are reached")
+/// Options for the network, with the real command.
+@Suite("Options: network")
 struct NetworkOptionTests {
     @Test(
-        "Connections begin at the interface that is named, or at its address, the first that there is",
+        "Connections use the first interface that exists, given by name or address",
         arguments: [
             (["--interface", "lo"], "127.0.0.1"), (["--interface", "127.0.0.2"], "127.0.0.2"),
             (["--interface", "none0", "--interface", "127.0.0.3"], "127.0.0.3"),
@@ -19,7 +19,7 @@ struct NetworkOptionTests {
         }
     }
 
-    @Test("An interface that there is not is named in the failure, and nothing is asked over another")
+    @Test("The error names an interface that does not exist, and no other interface is used")
     func noInterface() async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run("--retry", "0", "--interface", "none0", origin.url("/64k/f.bin"))
@@ -28,7 +28,7 @@ struct NetworkOptionTests {
         }
     }
 
-    @Test("Where bytes cost nothing there is nothing to wait for", arguments: ["pause", "allow"])
+    @Test("On an unmetered interface both values download", arguments: ["pause", "allow"])
     func metered(how: String) async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run("-q", "--metered", how, origin.url("/64k/f.bin"))
@@ -37,7 +37,7 @@ struct NetworkOptionTests {
     }
 
     @Test(
-        "Addresses of one family only are connected to",
+        "Only addresses of the given family are used",
         arguments: [("-4", "127.0.0.1"), ("--ipv4", "127.0.0.1"), ("-6", "::1"), ("--ipv6", "::1")])
     func family(option: String, host: String) async throws {
         let hosts = ["127.0.0.1", "::1"]
@@ -51,7 +51,7 @@ struct NetworkOptionTests {
         }
     }
 
-    @Test("A host is where the user says it is")
+    @Test("--resolve gives the address of a host")
     func resolve() async throws {
         try await withOptionScene { origin, command in
             let server = "server.test:\(origin.port)"
@@ -63,14 +63,14 @@ struct NetworkOptionTests {
     }
 
     @Test(
-        "Certificates are held against the authorities that are given, or not at all",
+        "Certificates are verified against the given authorities, or not at all",
         arguments: [
             ["--cacert", "ca.pem"], ["--ca-certificate", "ca.pem"], ["--capath", "authorities"],
             ["--ca-directory", "authorities"], ["--insecure"], ["--no-check-certificate"],
         ])
     func trust(option: [String]) async throws {
         try await withOptionScene(.init(tls: true)) { origin, command in
-            // Named as `openssl rehash` does.
+            // The name that `openssl rehash` gives.
             for name in ["ca.pem", "authorities/b6cf7875.0"] {
                 try? FileManager.default.createDirectory(
                     atPath: command.path("authorities"), withIntermediateDirectories: false)
@@ -83,7 +83,7 @@ struct NetworkOptionTests {
         }
     }
 
-    @Test("A redirect from https to http is followed where the user allows it, and so are no more than he allows")
+    @Test("A redirect from https to http is followed if allowed, and the number of redirects is limited")
     func redirects() async throws {
         try await withOptionScene { plain, command in
             try await withOrigin(.init(tls: true)) { origin in
@@ -102,7 +102,7 @@ struct NetworkOptionTests {
     }
 
     @Test(
-        "Only schemes that are allowed are spoken",
+        "Only allowed schemes are used",
         arguments: [("=https", 11), ("-http", 11), ("=http", 0), ("-all,http", 0)] as [(String, Int32)])
     func schemes(list: String, status: Int32) async throws {
         try await withOptionScene { origin, command in
@@ -112,7 +112,7 @@ struct NetworkOptionTests {
         }
     }
 
-    @Test("A proxy is asked for what it is to fetch, and told who asks", arguments: ["--proxy", "--all-proxy"])
+    @Test("A proxy gets the request and the proxy credentials", arguments: ["--proxy", "--all-proxy"])
     func proxy(option: String) async throws {
         // The origin is its own proxy.
         try await withOptionScene { origin, command in
@@ -129,7 +129,7 @@ struct NetworkOptionTests {
         }
     }
 
-    @Test("A host that is excepted is asked without the proxy")
+    @Test("A host in --noproxy is contacted without the proxy")
     func noproxy() async throws {
         try await withOptionScene { origin, command in
             try await withOrigin { proxy in

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// No option without a test that runs the command with it.
+/// Every option has a test that runs the command with it.
 @Suite("Coverage of options")
 struct OptionCoverageTests {
-    /// What tests that run the command say, and the cases of the fault matrix.
+    /// The sources of tests that run the command, and the cases of the fault matrix.
     private static func sources() throws -> [String] {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         return try [tests, FaultCase.directory].flatMap { directory in
@@ -14,7 +14,8 @@ struct OptionCoverageTests {
         }.filter { $0.contains(".run(") || $0.contains("\"run\"") }
     }
 
-    /// Whether a spelling is an argument somewhere: all of a literal, or all before its `=`, and not what is looked for in a message.
+    /// Whether a spelling is an argument somewhere: a whole literal, or one up to its `=`, but not text expected in a
+    /// message.
     private static func isArgument(_ spelling: String, in source: String) -> Bool {
         ["\"\(spelling)\"", "\"\(spelling)="].contains { literal in
             source.ranges(of: literal).contains { range in
@@ -23,19 +24,19 @@ struct OptionCoverageTests {
         }
     }
 
-    @Test("Every spelling of every option, and every subcommand, is an argument in a test that runs the command")
+    @Test("Every spelling of every option and every subcommand is used in a test that runs the command")
     func options() async throws {
         let sources = try Self.sources()
         let outline = try await withCommand { try await CommandOutline($0) }
         #expect(outline.options.count > 100)
-        // That one is left out where it is meant.
+        // `get` is the default command, so tests leave it out.
         let words = outline.commands.filter { $0 != "get" } + outline.options.flatMap(\.spellings)
         for word in Set(words) {
             #expect(sources.contains { Self.isArgument(word, in: $0) }, "no test runs the command with \(word)")
         }
     }
 
-    @Test("An argument is told from a word in a message")
+    @Test("An argument is distinguished from a word in a message")
     func arguments() {
         #expect(Self.isArgument("--json", in: #"run("--json", url)"#) && Self.isArgument("-o", in: #"["-o"]"#))
         #expect(Self.isArgument("--dir", in: #""--dir=x""#) && !Self.isArgument("--dir", in: #""--directory""#))

@@ -2,10 +2,10 @@ import Foundation
 import Origin
 import Testing
 
-/// Options of what is told, with the real command.
-@Suite("Options: what is told")
+/// Options for output, with the real command.
+@Suite("Options: output")
 struct OutputOptionTests {
-    @Test("Quiet, nothing is printed of what went well, and a failure all the same", arguments: ["-q", "--quiet"])
+    @Test("With --quiet only errors are printed", arguments: ["-q", "--quiet"])
     func quiet(option: String) async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run(option, origin.url("/64k/f.bin"))
@@ -15,7 +15,7 @@ struct OutputOptionTests {
         }
     }
 
-    @Test("Segments and retries are told where that is wanted", arguments: ["-v", "--verbose"])
+    @Test("Segments and retries are printed with --verbose only", arguments: ["-v", "--verbose"])
     func verbose(option: String) async throws {
         try await withOptionScene { origin, command in
             for arguments in [[option], []] {
@@ -30,7 +30,7 @@ struct OutputOptionTests {
     }
 
     @Test(
-        "Progress is a bar that is drawn over, lines, or nothing",
+        "Progress is a bar that is redrawn, lines, or nothing",
         arguments: [("bar", true, false), ("log", false, true), ("none", false, false)])
     func progress(how: String, isDrawn: Bool, isLogged: Bool) async throws {
         try await withOptionScene { origin, command in
@@ -41,7 +41,7 @@ struct OutputOptionTests {
         }
     }
 
-    @Test("A dry run says also which interrupted downloads there are none of, or what there is nothing of")
+    @Test("A dry run of resume reports that there are no downloads, or that one does not exist")
     func dryRun() async throws {
         try await withOptionScene { _, command in
             let none = try await command.run("resume", "--dry-run", "--all")

@@ -2,10 +2,11 @@ import Foundation
 import Origin
 import Testing
 
-/// Options of how long is tried, with the real command: counted in requests, or told by the message, never by a clock.
-@Suite("Options: how long is tried")
+/// Options for retries and timeouts, with the real command. The tests count requests or read messages, and use no
+/// clock.
+@Suite("Options: retries and timeouts")
 struct PatienceOptionTests {
-    @Test("So many failures in a row are survived, and no more", arguments: ["--retry", "--tries"])
+    @Test("A download survives the given number of failures in a row, and no more", arguments: ["--retry", "--tries"])
     func retry(option: String) async throws {
         try await withOptionScene { origin, command in
             for (count, status) in [("0", 8), ("2", 8), ("3", 0)] as [(String, Int32)] {
@@ -19,7 +20,7 @@ struct PatienceOptionTests {
     }
 
     @Test(
-        "The wait before another attempt is the one that is given",
+        "The delay before a retry is the given one",
         arguments: ["--retry-delay", "--retry-wait", "--waitretry"])
     func delay(option: String) async throws {
         try await withOptionScene { origin, command in
@@ -29,19 +30,19 @@ struct PatienceOptionTests {
         }
     }
 
-    @Test("Once the time for it is over nothing is tried again, however often it might be")
+    @Test("After --retry-max-time there is no retry, for any number of retries")
     func retryTime() async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run(
                 "-q", "-s", "1", "--retry", "9", "--retry-delay", "50ms", "--retry-max-time", "10ms",
                 origin.url("/64k/f.bin?fail=500:all"))
             #expect(outcome.status == 8, "\(outcome)")
-            // The second attempt comes too late to be followed by a third.
+            // After the second attempt it is too late for a third one.
             #expect(origin.log.snapshot().requests.count <= 2)
         }
     }
 
-    @Test("A file that takes longer than it may is left as far as it has come", arguments: ["-m", "--max-time"])
+    @Test("A file that takes longer than --max-time is kept as a partial download", arguments: ["-m", "--max-time"])
     func maxTime(option: String) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/1M/f.bin?stall-after=100000:all")
@@ -51,7 +52,7 @@ struct PatienceOptionTests {
         }
     }
 
-    @Test("A connection that falls silent is replaced by one that brings the rest")
+    @Test("A stalled connection is replaced by one that fetches the rest")
     func stall() async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/1M/f.bin?stall-after=100000")
@@ -62,7 +63,7 @@ struct PatienceOptionTests {
     }
 
     @Test(
-        "A server that takes connections and says nothing is given up, by every subcommand that asks one",
+        "Every subcommand gives up a server that accepts connections and sends nothing",
         arguments: [["-o", "f.bin", "--retry", "0"], ["probe"], ["bench"]])
     func connect(arguments: [String]) async throws {
         let silence = try SilentListener()

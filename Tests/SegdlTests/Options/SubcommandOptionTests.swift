@@ -2,16 +2,16 @@ import Foundation
 import Origin
 import Testing
 
-/// Options that subcommands have for themselves, with the real command.
+/// Options of single subcommands, with the real command.
 @Suite("Options: subcommands")
 struct SubcommandOptionTests {
-    /// An interrupted download at a path, whose URL says all there is from its second request on.
+    /// Makes an interrupted download at a path. Its URL stalls for the first request only.
     private static func interrupt(_ path: String, of command: Segdl, _ url: String) async throws {
         let outcome = try await command.interrupted(["-s", "1", "-o", path, url])
         #expect(outcome.status == 130 && command.exists(path + ".segdl"), "\(outcome)")
     }
 
-    @Test("All interrupted downloads of a directory are gone on with", arguments: ["-d", "--dir", "-P"])
+    @Test("All interrupted downloads in a directory are resumed", arguments: ["-d", "--dir", "-P"])
     func all(option: String) async throws {
         try await withOptionScene { origin, command in
             for name in ["a", "b"] {
@@ -28,7 +28,7 @@ struct SubcommandOptionTests {
         }
     }
 
-    @Test("What is gone on with has the name and the words it was given, unless two have one name")
+    @Test("A resumed download keeps its id and user information, unless two have the same id")
     func labels() async throws {
         try await withOptionScene { origin, command in
             let options = ["-s", "1", "--id", "film", "--user-info", "title=A"]
@@ -50,7 +50,7 @@ struct SubcommandOptionTests {
         }
     }
 
-    @Test("A download whose URL has expired is gone on with from another one")
+    @Test("A download whose URL has expired is resumed from another one")
     func url() async throws {
         try await withOptionScene { origin, command in
             let old = origin.url("/4M/f.bin?stall-after=1M&fail=403:all:1")
@@ -63,7 +63,7 @@ struct SubcommandOptionTests {
         }
     }
 
-    @Test("What there is of a download is told to people and to programs")
+    @Test("status prints a download as text and as JSON")
     func status() async throws {
         try await withOptionScene { origin, command in
             let empty = try await command.run("status")
@@ -80,7 +80,7 @@ struct SubcommandOptionTests {
         }
     }
 
-    @Test("What is deleted is told to programs, too, and what only would be")
+    @Test("gc prints deleted downloads as JSON, also with --dry-run")
     func clean() async throws {
         try await withOptionScene { origin, command in
             try await Self.interrupt("isos/f.bin", of: command, origin.url("/4M/f.bin?stall-after=1M"))
@@ -94,7 +94,7 @@ struct SubcommandOptionTests {
     }
 
     @Test(
-        "Trials are made in a directory, with the numbers of segments that are given",
+        "bench uses the given directory and numbers of segments",
         arguments: ["-s", "--counts"], ["-d", "--dir", "-P"])
     func bench(counts: String, dir: String) async throws {
         try await withOptionScene { origin, command in
@@ -113,7 +113,7 @@ struct SubcommandOptionTests {
         }
     }
 
-    @Test("Every trial is made as often as it is to be")
+    @Test("bench repeats each measurement")
     func rounds() async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run(
@@ -122,12 +122,12 @@ struct SubcommandOptionTests {
         }
     }
 
-    @Test("A repair that is only tried leaves the file as it is, under its name")
+    @Test("A dry run of a repair does not change or rename the file")
     func repair() async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/64k/f.bin")
             #expect(try await command.run("-q", url).status == 0)
-            // Where files have no attributes there is nothing to verify them by.
+            // Without extended attributes the file cannot be verified.
             guard try await command.run("verify", "-q", "f.bin").status == 0 else { return }
             let handle = try FileHandle(forUpdating: URL(fileURLWithPath: command.path("f.bin")))
             try handle.truncate(atOffset: 1000)

@@ -2,11 +2,11 @@ import Foundation
 import Origin
 import Testing
 
-/// Options of how a file is fetched, with the real command.
-@Suite("Options: how files are fetched")
+/// Options for transfers, with the real command.
+@Suite("Options: transfer")
 struct TransferOptionTests {
     @Test(
-        "A number of segments is that of the connections",
+        "The number of segments is the number of connections",
         arguments: [["-s", "3"], ["-s3"], ["--segments", "3"], ["--split", "3"], ["--split=3"]])
     func segments(option: [String]) async throws {
         try await withOptionScene { origin, command in
@@ -16,7 +16,7 @@ struct TransferOptionTests {
         }
     }
 
-    @Test("No segment is smaller than it may be, however many there should be")
+    @Test("No segment is smaller than the minimum, for any number of segments")
     func splitSize() async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/8M/f.bin?rate=8M")
@@ -29,7 +29,7 @@ struct TransferOptionTests {
     }
 
     @Test(
-        "Mirrors that a server names with the file's digest are used where that is wanted",
+        "Mirrors that a server states together with the file's digest are used with --linked-mirrors only",
         arguments: [(["--linked-mirrors"], true), ([], false)])
     func linkedMirrors(option: [String], isUsed: Bool) async throws {
         try await withOptionScene { origin, command in
@@ -42,7 +42,7 @@ struct TransferOptionTests {
             let base64 = Data(bytes).base64EncodedString()
             let digest = base64.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
             let link = "%3C/4M/mirror.bin%3E%3B%20rel%3Dduplicate"
-            // Of all requests but those that ask what there is and begin nothing comes.
+            // Every request after the probe of --linked-mirrors and the download's first request fails.
             let url = origin.url(
                 "/4M/f.bin?close-after=1M:2&fail=404:all:\(isUsed ? 2 : 1)&field=Digest:SHA-256%3D\(digest)&field=Link:\(link)"
             )
@@ -53,11 +53,11 @@ struct TransferOptionTests {
     }
 
     @Test(
-        "What paid at a server is begun with, unless nothing is to be remembered",
+        "A download starts with the stored number of connections, unless --no-remember is given",
         arguments: [("--remember", 4), ("--no-remember", 1)])
     func memory(option: String, connections: Int) async throws {
         try await withOptionScene { origin, command in
-            // A name, for addresses of this machine are not remembered.
+            // A name, because addresses of this machine are not stored.
             let server = "server.test:\(origin.port)"
             try FileManager.default.createDirectory(
                 atPath: command.path("cache/segdl"), withIntermediateDirectories: true)
@@ -70,14 +70,14 @@ struct TransferOptionTests {
                     "http://\(server)/16M/f.bin?rate=16M",
                 ], environment: ["XDG_CACHE_HOME": command.path("cache")])
             #expect(outcome.status == 0 && command.holds("f.bin", 16 << 20), "\(outcome)")
-            // The first request is for what is left to it of the file.
+            // The first request is for its share of the file.
             let first = try #require(outcome.events.first { $0["event"] as? String == "segment" })
             #expect(first["end"] as? Int == (16 << 20) / connections, "\(first)")
         }
     }
 
     @Test(
-        "Space is reserved before it is written to, or not",
+        "Space is reserved before bytes are written, or not, as the option says",
         arguments: [("auto", true), ("falloc", true), ("trunc", false), ("none", false)])
     func allocation(how: String, isReserved: Bool) async throws {
         try await withOptionScene { origin, command in
@@ -86,13 +86,13 @@ struct TransferOptionTests {
             #expect(outcome.status == 130, "\(outcome)")
             var status = stat()
             #expect(stat(command.path("f.bin.segdl-part"), &status) == 0 && status.st_size == 64 << 20)
-            // Blocks of 512 bytes, whatever the file system's are.
+            // In units of 512 bytes on every file system.
             let reserved = Int64(status.st_blocks) * 512
             #expect((reserved >= 64 << 20) == isReserved && (isReserved || reserved < 8 << 20), "\(reserved)")
         }
     }
 
-    /// Of the origin's first 64 KiB, by the tools of coreutils and by zlib.
+    /// The digests of the origin's first 64 KiB, computed by coreutils and zlib.
     private static let digests = [
         "crc32=7173879a", "md5=3aec546183c05a6628f80468d62e27ac", "sha1=c8f0f5a1558da90d0f3a49811d798780546ec7e6",
         "sha256=1ebd584fa2a31942b2dfbbda3f53aa00f0e7abe48e88e96c200f0d57845e61a7",
@@ -100,7 +100,7 @@ struct TransferOptionTests {
             + "acc25c589ae122334fffad8ea2907433",
     ]
 
-    @Test("A file has every digest that is given, or does not get its name", arguments: Self.digests)
+    @Test("A file matches every given digest, or its final name does not appear", arguments: Self.digests)
     func checksum(digest: String) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/64k/f.bin")
@@ -115,7 +115,7 @@ struct TransferOptionTests {
         }
     }
 
-    @Test("No file longer than is allowed is begun, and one that is just as long is fetched")
+    @Test("A file longer than the limit is refused, and one of exactly that length is fetched")
     func filesize() async throws {
         try await withOptionScene { origin, command in
             let long = try await command.run("-q", "--max-filesize", "65535", origin.url("/64k/f.bin"))
@@ -127,7 +127,7 @@ struct TransferOptionTests {
     }
 
     @Test(
-        "A file has the server's date if it is to have it, and today's otherwise", arguments: ["-R", "--remote-time"])
+        "A file has the server's date with --remote-time, and today's otherwise", arguments: ["-R", "--remote-time"])
     func remoteTime(option: String) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/64k/f.bin?last-modified=1600000000")
@@ -143,7 +143,7 @@ struct TransferOptionTests {
     }
 
     @Test(
-        "Another file than before is a failure, or a reason to begin anew", arguments: [("fail", 10), ("restart", 0)])
+        "A changed remote file is an error or makes the download start over", arguments: [("fail", 10), ("restart", 0)])
     func change(how: String, status: Int32) async throws {
         try await withOptionScene { origin, command in
             let interrupted = try await command.interrupted(

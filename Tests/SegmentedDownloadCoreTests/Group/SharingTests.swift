@@ -50,7 +50,7 @@ struct SharingTests {
         #expect(world.violations == [])
     }
 
-    @Test("Whatever the weights, all have what is due to them two seconds after a change", arguments: UInt64(0)..<20)
+    @Test("With any weights, every download has its share two seconds after a change", arguments: UInt64(0)..<20)
     func anyWeights(seed: UInt64) {
         var trial = SharingTrial(seed: seed)
         let violations = trial.run()

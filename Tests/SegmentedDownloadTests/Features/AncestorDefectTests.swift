@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("A finished download that nobody holds is not kept for ever")
+    @Test("A finished download is not listed if the policy says so")
     func finishedAreRemoved() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()

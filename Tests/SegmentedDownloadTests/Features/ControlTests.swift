@@ -269,7 +269,7 @@ import Testing
         }
     }
 
-    @Test("A download told to begin anew does so once: resumed, it goes on with what it has fetched itself")
+    @Test("A download that must start over does so once: resumed, it keeps the bytes it has fetched itself")
     func beginsAnewOnce() async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Harness.stuck, after: 1.mebibytes) { $0.stallTimeout = .seconds(3600) }

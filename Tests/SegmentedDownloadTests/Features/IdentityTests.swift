@@ -4,7 +4,7 @@ import Testing
 
 /// The names of a group's downloads, and how they are found.
 @Suite struct IdentityTests {
-    @Test("A download has the caller's name, or a number that is nobody's name, and is found by it")
+    @Test("A download is found by the id that the caller gave, or by an unused number")
     func names() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test("Nothing can be added to a group that has ended, and nobody waits for it")
+    @Test("Nothing can be added to a group that has ended, and no call waits for it")
     func ended() async throws {
         try await Harness.run { harness in
             let (group, paused) = try await harness.withGroup { group in

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "The MD5 of the URL and the extension name a file as they did in its ancestor, and it is gone on with by that name"
+        "The MD5 of the URL and the extension name a file as in the earlier library, also when it is resumed"
     )
     func digest() async throws {
         try await Harness.run { harness in
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("Whatever a template is filled with, the file stays in its directory and does not hide")
+    @Test("With every value in a template, the file stays in its directory and is not hidden")
     func safe() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in

@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test("Whoever says the file's digest, the file is held to it", arguments: Way.allCases)
+    @Test("The file is verified against its digest in every field that states one", arguments: Way.allCases)
     func isHeld(way: Way) async throws {
         try await Harness.run { harness in
             let wrong = await harness.fetch(way.resource(saying: 2, of: harness.origin))
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test(
-        "The file's digest that the server names is checked, with whatever else it says",
+        "The file is verified against the Repr-Digest of the server, also beside other digests",
         arguments: ["", "md5=:AAAA:, ", "sha-512=\"no bytes\";q=1, "])
     func agrees(before: String) async throws {
         try await Harness.run { harness in

@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(
-        "Sources that have the same bytes are used at once, whatever their tags say",
+        "Sources that have the same bytes are used in parallel, even if their entity tags differ",
         arguments: ["", "&etag=none", "&etag=other"])
     func inParallel(tag: String) async throws {
         try await Harness.run { harness in

@@ -108,8 +108,8 @@ struct AnnouncedDigestHeadTests {
     }
 
     @Test(
-        "Content-MD5 is of the file where all of it comes, and otherwise nobody knows of what", arguments: Body.allCases
-    )
+        "Content-MD5 is the file's digest if the response is the whole file, and otherwise ignored",
+        arguments: Body.allCases)
     func contentMD5(body: Body) throws {
         // The example of RFC 1864, section 2.
         let value = try Self.representation([("Content-MD5", "Q2hlY2sgSW50ZWdyaXR5IQ==")], body)
