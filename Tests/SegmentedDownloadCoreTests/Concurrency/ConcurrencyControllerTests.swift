@@ -296,6 +296,8 @@ struct ConcurrencyControllerTests {
         path.controller.reopen()
         path.run(3) { Double($0) * 1e6 }
         #expect(path.controller.target > 1 && path.controller.limitObserved != nil)
+        path.controller.reopen()
+        #expect(path.controller.limitObserved == nil)
     }
 
     @Test("How many are tried first depends on how long a request takes")
@@ -305,6 +307,16 @@ struct ConcurrencyControllerTests {
         for (cost, target) in [(0.0899, 1), (0.09, 16)] {
             var controller = ConcurrencyController(.automatic)
             controller.begin(requestCost: cost, now: .zero)
+            #expect(controller.target == target)
+        }
+    }
+
+    @Test("Half a tick is enough to see that a file takes a while, and anything shorter is not")
+    func shortestSpan() {
+        for (span, target) in [(49_999, 1), (50_000, 4)] {
+            var controller = ConcurrencyController(.automatic)
+            controller.begin(requestCost: 0.01, now: .zero)
+            controller.observe(.init(bytes: 100_000, receiving: 1), now: .microseconds(span))
             #expect(controller.target == target)
         }
     }

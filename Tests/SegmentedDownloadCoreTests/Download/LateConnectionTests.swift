@@ -216,4 +216,48 @@ struct LateConnectionTests {
         fetching.leases[2].meter.record(sample.writesFrom + 9000, at: .milliseconds(1100))
         #expect(fetching.observation.newcomer == 2000)
     }
+
+    @Test("One that was not measured yet is not replaced for being slow")
+    func unmeasured() {
+        var fetching = Self.asked(answered: 7)
+        fetching.accept(LeaseID(7), at: .seconds(1))
+        for lease in 0..<7 {
+            let start = Int64(lease) * (Self.length / 8)
+            fetching.bring(LeaseID(lease), to: start + 1_000_000, at: .milliseconds(1100))
+        }
+        #expect(fetching.tick(now: .milliseconds(1100)).isEmpty)
+    }
+
+    /// One connection with 600 KB left that has brought 100 KB a second, where two may be open and pieces of 1 MiB are usual.
+    private static func slow() throws -> Fetching {
+        var fetching = Fetching.sample(
+            length: Self.length, missing: [Self.length - 800_000..<Self.length], connections: 2)
+        let order = try fetching.asked()
+        fetching.accept(order.lease, at: .zero)
+        fetching.bring(order.lease, to: Self.length - 600_000, at: .seconds(2))
+        return fetching
+    }
+
+    @Test("Where connections are slow pieces are cut smaller than usual, as small as is worth a second of one")
+    func smallPieces() throws {
+        let fetching = try Self.slow()
+        var slow = fetching
+        let actions = slow.steal(now: .seconds(2))
+        #expect(actions.count == 1 && slow.narrowing != nil)
+        // What a sample brings says nothing about that, nor one that has just begun.
+        for startedAt in [Duration.zero, .milliseconds(1900)] {
+            var other = fetching
+            other.controller.update(.exactly(3))
+            let sample = other.sample(0..<10, from: .first, now: startedAt)
+            let index = try #require(other.leases.firstIndex { $0.id == sample.lease })
+            other.leases[index].phase = .receiving
+            for step in 0...4 {
+                other.leases[index].meter.record(Int64(step) << 28, at: startedAt + .milliseconds(100 * step))
+            }
+            #expect(!other.steal(now: .seconds(2)).isEmpty)
+        }
+        var usual = fetching
+        usual.settings.stealLengthMinimum = usual.settings.splitLengthMinimum
+        #expect(usual.steal(now: .seconds(2)).isEmpty)
+    }
 }

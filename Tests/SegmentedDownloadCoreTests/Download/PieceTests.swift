@@ -107,4 +107,22 @@ struct PieceTests {
         #expect(piece(false, cost: 0.02, rate: 1e7, length: 24 * mebibyte + 1) == 6_400_000)
         #expect(piece(false, cost: 0.02, rate: 1e7, length: 24 * mebibyte) == mebibyte)
     }
+
+    @Test(
+        "A piece that is done goes on into the next one where there is room and nobody is at it, and not behind the end"
+    )
+    func absorbs() throws {
+        let mebibyte: Int64 = 1 << 20
+        var fetching = Self.reading(16 * mebibyte, window: 12 * mebibyte)
+        fetching.cutPiece(try #require(fetching.plan.segments.first).id)
+        #expect(fetching.plan.segments.map(\.upperBound) == [8 * mebibyte, 16 * mebibyte])
+        let (first, second) = (fetching.plan.segments[0].id, fetching.plan.segments[1].id)
+        #expect(fetching.absorbPiece(behind: second) == nil)
+        #expect(fetching.absorbPiece(behind: first) == nil, "there is no room for all of it")
+        fetching.window?.advance(to: 4 * mebibyte, of: 1)
+        var taken = fetching
+        taken.plan.assign(second, to: LeaseID(1))
+        #expect(taken.absorbPiece(behind: first) == nil)
+        #expect(fetching.absorbPiece(behind: first) == 16 * mebibyte && fetching.plan.segments.count == 1)
+    }
 }

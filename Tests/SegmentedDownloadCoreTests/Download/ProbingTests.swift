@@ -477,4 +477,30 @@ struct ProbingTests {
         script.end(0, .stopped)
         #expect(script.orders.last?.request.lowerBound == 7)
     }
+
+    @Test("An answer to a request that is none of this download's is told to stop, and changes nothing")
+    func foreignAnswer() {
+        var script = Script()
+        script.tell(.surveyed(.nothing))
+        _ = script.take()
+        script.tell(
+            .responded(LeaseID(7), .partial(ByteRange(0..<10), .tagged("\"a\"", length: 10)), suggestedName: nil))
+        #expect(script.take() == [.answer(LeaseID(7), .stop)] && script.plan == nil)
+        script.accept(0, .tagged("\"a\"", length: 10))
+        #expect(script.take().contains { $0.isPrepare })
+    }
+
+    @Test("Where one source cannot be reached the next is asked at once, whatever the time")
+    func nextSource() {
+        var machine = GroupStateMachine(limits: .init())
+        var settings = DownloadSettings()
+        settings.hosts = ["one", "two"]
+        let id = DownloadID(0)
+        _ = machine.handle(.added(id, settings, seed: 1), now: .seconds(5))
+        _ = machine.handle(.download(id, .surveyed(.nothing)), now: .seconds(5))
+        let failure = Failure(.network, "no route", isTransient: true)
+        let actions = machine.handle(.download(id, .ended(LeaseID(0), .failed(failure))), now: .seconds(6))
+        #expect(actions.contains(.download(id, .report(.retrying(failure, attempt: 1, delay: .zero)))))
+        #expect(actions.contains { if case .fetch(_, let order) = $0 { order.source == SourceID(1) } else { false } })
+    }
 }

@@ -234,6 +234,8 @@ struct SettlingTests {
         let sample = sampling.sample(0..<1000, from: Self.two, now: .zero)
         _ = sampling.responded(sample.lease, .changed("x"), now: .seconds(5))
         #expect(sampling.sources[Self.two].retryAt == .seconds(5) && sampling.sources[Self.two].disagreement.isNew)
+        let again = sampling.sample(0..<1000, from: Self.two, now: .zero)
+        #expect(again.request.closesConnection && !sample.request.closesConnection)
     }
 
     @Test("A failure where others were served within the last second is a matter of how many, and is not counted")
@@ -313,5 +315,55 @@ struct SettlingTests {
         #expect(fetching.differs(5, at: Self.two).isEmpty && fetching.disputes.map(\.offset) == [5])
         var alone = Fetching.sample(missing: [1 << 20..<64 << 20])
         #expect(alone.differs(5, at: .first).isEmpty && alone.outcome != nil)
+    }
+
+    @Test("While the reference is being replaced nothing is decided for it")
+    func notForTheGone() {
+        var fetching = Self.disputed(2)
+        fetching.sources[Self.two].resource = .tagged("\"b\"", length: Self.length)
+        fetching.sources[.first].standing = .failed
+        #expect(fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.disputes.count == 1)
+    }
+
+    @Test("A stream that no longer says its length is asked for again: the one before said it")
+    func lengthLost() throws {
+        var fetching = Fetching.sample(length: 1000, isSegmented: false)
+        fetching.plan = SegmentPlan(completeLength: nil)
+        let order = try fetching.asked()
+        let answer = RangeResponse.whole(RemoteResource(completeLength: nil, endsWithConnection: true))
+        _ = fetching.responded(order.lease, answer, now: .zero)
+        #expect(fetching.outcome == nil && fetching.plan[order.segment]?.failures == 1)
+    }
+
+    @Test("Where there is one source and nothing earlier, nobody counts who brought what")
+    func contributions() {
+        var alone = SourceTable(hosts: ["one"])
+        alone.contribute(0..<10, by: .first)
+        #expect(alone[.first].contributed.isEmpty)
+        alone.earlier = [[20..<30]]
+        alone.contribute(0..<10, by: .first)
+        #expect(alone[.first].contributed == [0..<10])
+        var book = SourceTable(hosts: ["one", "two"])
+        book.contribute(5..<5, by: .first)
+        book.contribute(0..<10, by: .first)
+        book.contribute(10..<20, by: .first)
+        #expect(book[.first].contributed == [0..<20])
+    }
+
+    @Test("Another reference takes over what the old one and those before it brought as bytes of others")
+    func newReference() {
+        var book = SourceTable(hosts: ["one", "two", "three", "four"])
+        book.define(.tagged("\"a\"", length: 100), by: .first, .init(ranges: [0..<10]))
+        let (two, three, four) = (SourceID(1), SourceID(2), SourceID(3))
+        for id in [two, four] { book[id].standing = .proven }
+        book[three].standing = .sampled
+        book.contribute(10..<20, by: .first)
+        book.contribute(20..<30, by: two)
+        book.contribute(30..<40, by: three)
+        book[two].samples = [1]
+        book.replaceReference(by: three)
+        #expect(book.reference == three && book.kept.isEmpty && book.earlier == [[0..<20], [20..<30]])
+        #expect(book.ids.map { book[$0].contributed } == [[], [], [30..<40], []])
+        #expect(book[two].standing == .unproven && book[four].standing == .unproven && book[two].samples.isEmpty)
     }
 }

@@ -113,4 +113,27 @@ struct GroupOrderTests {
         }
         #expect(machine.isIdle)
     }
+
+    @Test("A download that waits gets its turn before those of less weight, once it has more")
+    func priority() {
+        var machine = Self.group(of: 4)
+        _ = machine.handle(.priority(DownloadID(3), 1), now: .zero)
+        #expect(Self.turns(machine).prefix(2) == [0, 3])
+        #expect(machine.weight(DownloadID(3)) == 1 && machine.weight(DownloadID(2)) == 0.5)
+        #expect(machine.weight(DownloadID(9)) == 0.5)
+    }
+
+    @Test("As many downloads are begun at once as may be, and the next one with the end of one of them")
+    func atOnce() {
+        var limits = GroupStateMachine.Limits()
+        limits.downloads = 2
+        var machine = GroupStateMachine(limits: limits)
+        for number in 0..<4 { _ = machine.handle(.added(DownloadID(number), DownloadSettings(), seed: 1), now: .zero) }
+        let begun = { (machine: GroupStateMachine) in
+            (0..<4).filter { machine.machine(DownloadID($0))?.isSurveying == true }
+        }
+        #expect(begun(machine) == [0, 1])
+        _ = machine.handle(.download(DownloadID(0), .storageFailed(Failure(.file, "enough"))), now: .zero)
+        #expect(begun(machine) == [1, 2])
+    }
 }

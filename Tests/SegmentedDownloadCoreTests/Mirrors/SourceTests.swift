@@ -242,4 +242,43 @@ struct SourceTests {
         script.wait(.milliseconds(100))
         #expect(Self.sample(script)?.source == SourceID(1))
     }
+
+    /// Has every connection bring all that it is asked for, until nothing is asked for any more.
+    private static func bringAll(_ script: inout Script) {
+        for _ in 0..<20 {
+            for order in script.orders {
+                let tag = order.source == .first ? "\"a\"" : "\"b\""
+                if order.lease != LeaseID(0) { script.accept(order.lease.rawValue, .tagged(tag, length: Self.length)) }
+                script.complete(order.lease.rawValue)
+            }
+            script.wait(.milliseconds(100))
+        }
+    }
+
+    @Test("Where the digest does not match one source after the other is trusted with the whole file")
+    func trustedAlone() throws {
+        var script = Script.fetching(.exactly(2), length: Self.length) { settings in
+            settings.hosts = ["host0", "host1"]
+            settings.hasDigests = true
+        }
+        script.progress(0, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        Self.answerSamples(&script)
+        #expect(script.orders.contains { $0.source == SourceID(1) })
+        Self.bringAll(&script)
+        #expect(script.take().contains { $0.isPlace })
+        for source in [SourceID.first, SourceID(1)] {
+            script.tell(.storageFailed(Failure(.integrity, "another digest")))
+            let revisions = script.take().compactMap { if case .revise(let revision) = $0 { revision } else { nil } }
+            let revision = try #require(revisions.first)
+            #expect(revision.reference == source && !revision.withdrawn.isEmpty && script.plan != nil)
+            script.tell(.revised)
+            #expect(!script.orders.isEmpty && script.orders.allSatisfy { $0.source == source })
+            Self.bringAll(&script)
+            #expect(script.take().contains { $0.isPlace })
+        }
+        script.tell(.storageFailed(Failure(.integrity, "another digest")))
+        script.answerCheckpoints()
+        #expect(script.failure?.code == .integrity)
+    }
 }

@@ -84,7 +84,7 @@ struct DownloadJobTests {
         try await Self.run { disk, directory in
             let job = try Self.job(disk, directory)
             let finding = try await job.survey()
-            #expect(finding.survey == .nothing && finding.part == nil && job.hasName)
+            #expect(finding.survey == .nothing && finding.part == nil && !finding.isUnlocked && job.hasName)
             let found = try await job.prepare(Self.preparation(), id: 7)
             #expect(found == nil && job.part?.header.id == 7)
             #expect(job.part?.header.sources == ["http://host/file.bin"])
@@ -172,8 +172,13 @@ struct DownloadJobTests {
             _ = try await job.survey()
             let reserved = try #require(job.part).file.status().allocated
             disk.setFreeSpace(50)
-            #expect(
-                await failureCode { try await job.prepare(Self.preparation(length: 51 + reserved), id: 8) } == .space)
+            do {
+                _ = try await job.prepare(Self.preparation(length: 51 + reserved), id: 8)
+                Issue.record("a file was begun that does not fit")
+            } catch let failure as Failure {
+                #expect(failure.code == .space)
+                #expect(failure.message.contains("needs \(51 + reserved) bytes, and \(50 + reserved) are free"))
+            }
             #expect(
                 await failureCode { try await job.prepare(Self.preparation(length: 50 + reserved), id: 8) } == nil)
             job.close()
@@ -276,6 +281,21 @@ struct DownloadJobTests {
         }
     }
 
+    @Test("Where another part was set aside before, that one stays and this one is given up")
+    func setsAsideOne() async throws {
+        try await Self.run { disk, directory in
+            try await Self.interrupt(disk, directory)
+            let aside = DestinationPaths(path: directory + "/file.bin").setAside
+            try Data("older".utf8).write(to: URL(fileURLWithPath: aside.part))
+            let job = try Self.job(disk, directory)
+            _ = try await job.survey()
+            _ = try await job.prepare(Self.preparation(tag: "\"b\"", setsAside: true), id: 8)
+            let older = try Self.contents(aside.part)
+            #expect(older == Array("older".utf8) && job.part?.claimedLength == 0 && job.part?.header.id == 8)
+            job.close()
+        }
+    }
+
     @Test("If the new part cannot be begun the old one comes back")
     func bringsBack() async throws {
         try await Self.run { disk, directory in
@@ -375,6 +395,25 @@ struct DownloadJobTests {
         }
     }
 
+    @Test("What has come to the destination while a file was fetched is replaced only where that was asked for")
+    func cameMeanwhile() async throws {
+        for (policy, code) in [(.verify, .exists), (.fail, .exists), (.overwrite, nil)]
+            as [(DownloadRequest.ExistingFilePolicy, Failure.Code?)]
+        {
+            try await Self.run { disk, directory in
+                let job = try Self.job(disk, directory) { $0.ifExists = policy }
+                _ = try await job.survey()
+                _ = try await job.prepare(Self.preparation(), id: 7)
+                try Self.fill(job, 0..<100)
+                try Data("mine".utf8).write(to: URL(fileURLWithPath: directory + "/file.bin"))
+                #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == code)
+                let bytes = try Self.contents(directory + "/file.bin")
+                #expect(bytes == (code == nil ? WatchedPart.bytes(0..<100) : Array("mine".utf8)))
+                job.close()
+            }
+        }
+    }
+
     // MARK: Names
 
     @Test("Where files are renamed the first free name is taken, none that another process fetches for")
@@ -429,7 +468,18 @@ struct DownloadJobTests {
         }
     }
 
-    @Test("A file is as long as the record of it, and one without a suggested name keeps the URL's")
+    @Test("Remains of an earlier run settle the name before any response")
+    func settledName() async throws {
+        try await Self.run { disk, directory in
+            try await Self.interrupt(disk, directory)
+            let job = try Self.job(disk, directory) { $0.destination = .directory(directory) }
+            _ = try await job.survey()
+            #expect(job.hasName && job.path == directory + "/file.bin")
+            job.close()
+        }
+    }
+
+    @Test("A file for which no name is suggested keeps the URL's")
     func unnamed() async throws {
         try await Self.run { disk, directory in
             let job = try Self.job(disk, directory) { $0.destination = .directory(directory) }

@@ -111,4 +111,21 @@ import Testing
             await group.waitForAll()
         }
     }
+
+    @Test("A writer waits until there is room for all it has, however often some is made, and not where there is")
+    func room() async throws {
+        let buffer = InOrderBuffer(length: 16, from: 0, claimed: [], alignment: 1)
+        try await buffer.room(upTo: 16)
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await buffer.room(upTo: 40) }
+            for offset in stride(from: Int64(0), to: 24, by: 8) {
+                for _ in 0..<50 { await Task.yield() }
+                Self.put(buffer, offset..<offset + 8)
+                buffer.claim(offset..<offset + 8)
+                #expect(await Self.take(buffer, upTo: offset + 8) == (true, 8))
+            }
+            try await group.waitForAll()
+        }
+        #expect(buffer.position == 24)
+    }
 }

@@ -262,7 +262,8 @@ struct PartialFileTests {
             try subject.fill(0..<10, 10..<20)
             _ = try await subject.part.checkpoint(isPause: false)
             try subject.fill(20..<30)
-            try subject.part.forget(from: 15)
+            // One byte of it is enough for a claim to go.
+            try subject.part.forget(from: 19)
             #expect(subject.part.settledClaims.map(\.range) == [0..<10])
             let manifest = try #require(try subject.manifest())
             #expect(manifest.durable == [WatchedPart.claim(0..<10)] && manifest.pending.isEmpty)

@@ -1,0 +1,434 @@
+import HTTPTypes
+import Synchronization
+import Testing
+
+@testable import SegmentedDownload
+@testable import SegmentedDownloadCore
+
+/// What observers are told of what happens, and in which order, without network or disk.
+@Suite("The engine's desk")
+struct EngineStateTests {
+    /// A transport that nobody uses.
+    private struct NoTransport: HTTPTransport {
+        func withResponse<Answer: Sendable>(
+            to request: TransportRequest, _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
+        ) async throws -> Answer {
+            throw Failure(.internal, "no request is made here")
+        }
+
+        func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {}
+    }
+
+    /// What observers of one download were sent.
+    private final class Log: Sendable {
+        private let events = Mutex<[DownloadEvent]>([])
+
+        init(_ job: DownloadJob) {
+            job.broadcaster.relay { signal in
+                guard case .happened(let event) = signal else { return }
+                self.events.withLock { $0.append(event) }
+            }
+        }
+
+        func take() -> [DownloadEvent] {
+            self.events.withLock { events in
+                defer { events = [] }
+                return events
+            }
+        }
+
+        /// The states since the last look.
+        func states() -> [DownloadState] {
+            self.take().compactMap { if case .state(let state) = $0 { state } else { nil } }
+        }
+    }
+
+    /// A desk, what was ordered of it, and one file of 64 MiB.
+    private struct Office {
+        static let length: Int64 = 64 << 20
+
+        var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)
+        var now: Duration = .zero
+        var orders: [FetchOrder] = []
+        var leases: [LeaseID: SegmentLease] = [:]
+        var actions: [DownloadAction] = []
+        let job: DownloadJob
+        let log: Log
+
+        init(segments: Int = 4, _ change: (inout DownloadRequest) -> Void = { _ in }) throws {
+            self.job = try Self.job(0, segments: segments, change)
+            self.log = Log(self.job)
+            self.tell(.add(self.job))
+        }
+
+        static func job(
+            _ number: Int, segments: Int = 4, _ change: (inout DownloadRequest) -> Void = { _ in }
+        ) throws -> DownloadJob {
+            var request = DownloadRequest(
+                try SourceURL("http://user:word@host/file\(number)"), to: .file("file\(number)"))
+            request.segments = .exactly(segments)
+            change(&request)
+            let followers = request.sources.map {
+                RedirectFollower(source: $0, fields: [:], access: Access(), transport: NoTransport())
+            }
+            return DownloadJob(
+                id: DownloadID(number), request: request, followers: followers, storage: StreamStorage(),
+                placed: PlacedFiles())
+        }
+
+        /// Has the desk take a message, and does what the engine would do about it.
+        mutating func tell(_ message: DownloadEngine.Message) {
+            for action in self.desk.take(message, now: self.now) {
+                switch action {
+                case .fetch(let id, let order):
+                    self.orders.append(order)
+                    self.leases[order.lease] = self.desk.open(order, of: id)
+                case .download(let id, .report(let report)):
+                    if let job = self.desk.job(id) { self.desk.tell(report, job) }
+                case .download(let id, .conclude(let conclusion)):
+                    if let job = self.desk.job(id) { self.desk.conclude(job, conclusion, now: self.now) }
+                case .download(let id, .survey):
+                    if let job = self.desk.job(id) { self.desk.noteStart(of: job, now: self.now) }
+                case .download(_, .answer(let lease, let decision)): self.leases[lease]?.answer(decision)
+                case .download(_, let action): self.actions.append(action)
+                }
+            }
+        }
+
+        mutating func tell(_ event: MachineEvent) { self.tell(.event(self.job.id, event)) }
+
+        /// A request is answered with what it asks for.
+        mutating func accept(_ lease: Int, resource: RemoteResource = WatchedPart.resource(Self.length)) {
+            guard let order = self.orders.first(where: { $0.lease == LeaseID(lease) }) else { return }
+            let range = ByteRange(order.request.lowerBound..<(order.request.upperBound ?? Self.length))
+            self.tell(.responded(order.lease, .partial(range, resource), suggestedName: nil))
+        }
+
+        /// Brings it to where its first connections run.
+        mutating func start() {
+            self.tell(.surveyed(.nothing))
+            self.accept(0)
+            self.tell(.prepared())
+        }
+
+        /// A connection receives and writes so many bytes.
+        func bring(_ lease: Int, _ count: Int) {
+            guard let lease = self.leases[LeaseID(lease)] else { return }
+            lease.received(count)
+            #expect(lease.reserve(count) == count)
+            lease.commit()
+        }
+    }
+
+    private static let reset = LeaseEnd.failed(Failure(.network, "reset", isTransient: true))
+
+    // MARK: States
+
+    @Test("A download is looked up, begun and running, and says from where to where")
+    func begins() throws {
+        var office = try Office()
+        #expect(office.log.states() == [.probing])
+        office.start()
+        let events = office.log.take()
+        #expect(events.first == .state(.running) && office.job.state == .running)
+        guard case .started(let started)? = events.dropFirst().first else {
+            Issue.record("nothing is said of the beginning: \(events)")
+            return
+        }
+        #expect(started.url == "http://host/file0" && started.path == "file0" && started.validator == "ETag \"a\"")
+        #expect(started.bytesTotal == Office.length && started.resumedFrom == 0 && started.isSegmented)
+        guard case .segment(let change)? = events.last else {
+            Issue.record("no segment is opened: \(events)")
+            return
+        }
+        #expect(change.state == .opened && change.start == 0 && change.end == Office.length / 4)
+        #expect(office.orders.count == 4 && office.job.progress.bytesTotal == Office.length)
+    }
+
+    @Test("What is odd about a file is noted")
+    func notes() throws {
+        for (change, isNoted) in [
+            ({ $0.endsWithConnection = true }, true), ({ $0.contentEncoding = "gzip" }, true), ({ _ in }, false),
+        ] as [((inout RemoteResource) -> Void, Bool)] {
+            var office = try Office()
+            office.tell(.surveyed(.nothing))
+            var resource = WatchedPart.resource(Office.length)
+            change(&resource)
+            office.accept(0, resource: resource)
+            _ = office.log.take()
+            office.tell(.prepared())
+            let notes = office.log.take().filter { if case .note = $0 { true } else { false } }
+            #expect(notes.count == (isNoted ? 1 : 0))
+        }
+    }
+
+    @Test("A download without a connection that waits for its next attempt is retrying, until that begins")
+    func retries() throws {
+        var office = try Office(segments: 2)
+        office.start()
+        office.accept(1)
+        _ = office.log.take()
+        office.now = .seconds(2)
+        office.tell(.ended(LeaseID(1), Self.reset))
+        #expect(office.log.states().isEmpty, "another goes on")
+        office.tell(.ended(LeaseID(0), Self.reset))
+        #expect(office.job.state == .retrying && office.log.states() == [.retrying])
+        office.now += .seconds(60)
+        office.tell(.tick)
+        #expect(office.log.states() == [.running] && office.orders.count > 2)
+    }
+
+    @Test("One that has no answer yet is retrying, and then looked up again")
+    func retriesProbing() throws {
+        var office = try Office()
+        office.tell(.surveyed(.nothing))
+        _ = office.log.take()
+        office.tell(.ended(LeaseID(0), Self.reset))
+        #expect(office.job.state == .retrying)
+        office.now += .seconds(60)
+        office.tell(.tick)
+        #expect(office.log.states() == [.retrying, .probing])
+    }
+
+    @Test("Paused and resumed it is queued or looked up again, and pauses that were asked for are taken back")
+    func resumes() throws {
+        var office = try Office()
+        office.start()
+        office.tell(.pause)
+        for lease in 0..<4 { office.tell(.ended(LeaseID(lease), .revoked)) }
+        office.tell(.checkpointed(bytes: 0))
+        #expect(office.job.state == .paused && office.job.broadcaster.isAtRest)
+        #expect(office.log.take().last == .paused(office.job.progress))
+        office.tell(.resume)
+        #expect(!office.job.broadcaster.isAtRest)
+        #expect(office.log.states().last == .probing)
+    }
+
+    // MARK: Progress
+
+    @Test("Every second tick tells how much is there, over how many connections")
+    func progress() throws {
+        var office = try Office()
+        office.start()
+        office.accept(1)
+        office.bring(0, 1000)
+        office.bring(1, 500)
+        _ = office.log.take()
+        for tick in 1...6 {
+            office.now = .milliseconds(100 * tick)
+            office.tell(.tick)
+            let events = office.log.take()
+            guard tick % 2 == 0 else {
+                #expect(events.isEmpty)
+                continue
+            }
+            guard case .progress(let progress)? = events.first, events.count == 1 else {
+                Issue.record("tick \(tick) says \(events)")
+                continue
+            }
+            #expect(progress.bytesDone == 1500 && progress.bytesTotal == Office.length && progress.connections == 4)
+            #expect(progress == office.job.progress)
+        }
+        #expect(office.job.progress.rate != nil)
+    }
+
+    @Test("Before the origin has answered there is no progress to tell")
+    func noProgress() throws {
+        var office = try Office()
+        office.tell(.surveyed(.nothing))
+        _ = office.log.take()
+        for _ in 0..<4 { office.tell(.tick) }
+        #expect(office.log.take().isEmpty)
+    }
+
+    @Test("What connections received is counted once they are over, and so are requests and the most at once")
+    func counts() throws {
+        var office = try Office()
+        office.start()
+        office.accept(1)
+        office.bring(0, 1000)
+        office.bring(1, 500)
+        #expect(office.job.bytesFetched == 0)
+        office.now = .seconds(2)
+        office.tell(.ended(LeaseID(1), Self.reset))
+        #expect(office.job.bytesFetched == 500)
+        let result = office.job.result(duration: .zero, wasAlreadyComplete: false)
+        #expect(result.connectionsPeak == 4 && result.requests == office.orders.count)
+    }
+
+    @Test("Each segment says where it stands, from which source, and what becomes of it")
+    func segments() throws {
+        var office = try Office()
+        #expect(office.desk.segments(of: office.job, now: .zero).isEmpty)
+        office.start()
+        office.accept(1)
+        office.bring(0, 1000)
+        office.tell(.tick)
+        let quarter = Office.length / 4
+        office.tell(.ended(LeaseID(3), .failed(Failure(.server, "refused", isTransient: true))))
+        let segments = office.desk.segments(of: office.job, now: .zero)
+        #expect(segments.map(\.start) == (0..<4).map { $0 * quarter })
+        #expect(segments.map(\.end) == (1...4).map { $0 * quarter })
+        #expect(segments.map(\.position) == [1000, quarter, 2 * quarter, 3 * quarter])
+        // The last request is for what the first response would reach by itself.
+        #expect(segments.map(\.state) == [.fetching, .retrying, .fetching, .fetching])
+        #expect(segments.map(\.source) == [0, nil, 0, 0])
+        let later = office.desk.segments(of: office.job, now: .seconds(600))
+        #expect(later.map(\.state) == [.fetching, .waiting, .fetching, .fetching])
+    }
+
+    // MARK: Ends
+
+    @Test("How it ends is a state, and then the event that says so")
+    func ends() throws {
+        let failure = Failure(.server, "gone")
+        for (conclusion, state) in [
+            (.completed, .completed), (.alreadyComplete, .completed), (.failed(failure), .failed), (.paused, .paused),
+            (.cancelled, .cancelled),
+        ] as [(DownloadConclusion, DownloadState)] {
+            var office = try Office()
+            office.start()
+            office.now = .seconds(5)
+            _ = office.log.take()
+            office.desk.conclude(office.job, conclusion, now: office.now)
+            #expect(office.job.state == state)
+            let events = office.log.take()
+            #expect(events.first == .state(state) && events.count == 2)
+            switch events.last {
+            case .completed(let result)?:
+                #expect(result.duration == .seconds(5))
+                #expect(result.wasAlreadyComplete == (conclusion == .alreadyComplete))
+            case .failed(let error, let progress)?:
+                #expect(error.message == failure.message && progress.connections == 0)
+            case .paused(let progress)?: #expect(progress == office.job.progress && progress.connections == 0)
+            case .cancelled?: #expect(conclusion == .cancelled)
+            default: Issue.record("\(conclusion) is told as \(events)")
+            }
+            // Nothing more is told of it.
+            office.tell(.tick)
+            office.tell(.tick)
+            #expect(office.log.take().isEmpty)
+        }
+    }
+
+    @Test("A restart forgets what was done, and what is retried, checkpointed, learnt or set aside is told")
+    func reports() throws {
+        var office = try Office()
+        office.start()
+        _ = office.log.take()
+        let failure = Failure(.server, "busy")
+        office.desk.tell(.retrying(failure, attempt: 2, delay: .seconds(3)), office.job)
+        office.desk.tell(.checkpointed(bytes: 77), office.job)
+        office.desk.tell(.note("a note"), office.job)
+        office.desk.tell(.learned(connections: 6), office.job)
+        #expect(
+            office.log.take() == [
+                .retrying(DownloadError(failure), attempt: 2, delay: .seconds(3)), .checkpoint(bytesDurable: 77),
+                .note("a note"),
+            ])
+        #expect(office.job.connectionsLearned == 6)
+        for report in [DownloadReport.restarted("another tag"), .setAside("another tag")] {
+            office.desk.tell(report, office.job)
+            guard case .note(let text)? = office.log.take().first else {
+                Issue.record("\(report) is not told")
+                continue
+            }
+            #expect(text.contains("another tag"))
+        }
+        #expect(office.job.progress.bytesDone == 0 && office.job.progress.bytesTotal == nil)
+    }
+
+    @Test("Segments that are split, done or fetched again are told as such, with their source where one is concerned")
+    func segmentReports() throws {
+        let office = try Office()
+        var desk = office.desk
+        let id = Segment.ID(3)
+        for (report, state, hasSource) in [
+            (.segmentSplit(id, 5..<10), .split, false), (.segmentDone(id, 5..<10, .first), .done, true),
+            (.segmentRetry(id, 5..<10, .first), .retry, true), (.segmentOpened(id, 5..<10, .first), .opened, true),
+        ] as [(DownloadReport, DownloadEvent.SegmentChange.State, Bool)] {
+            _ = office.log.take()
+            desk.tell(report, office.job)
+            #expect(
+                office.log.take() == [
+                    .segment(
+                        .init(
+                            segment: 3, start: 5, end: 10, state: state,
+                            source: hasSource ? "http://host/file0" : nil))
+                ])
+        }
+        desk.tell(.segmentSplit(id, 5..<Int64.max), office.job)
+        guard case .segment(let change)? = office.log.take().first else {
+            Issue.record("nothing is told")
+            return
+        }
+        #expect(change.end == nil)
+    }
+
+    // MARK: Many downloads
+
+    @Test("A download that is forgotten takes no other's place with it")
+    func forgets() throws {
+        var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)
+        let jobs = try (0..<5).map { try Office.job($0) }
+        for job in jobs {
+            for case .download(let id, .survey) in desk.take(.add(job), now: .zero) {
+                if let job = desk.job(id) { desk.noteStart(of: job, now: .zero) }
+            }
+        }
+        for gone in [1, 0, 4] {
+            for case .download(let id, .conclude(let conclusion)) in desk.take(
+                .event(DownloadID(gone), .storageFailed(Failure(.file, "enough"))), now: .zero)
+            {
+                if let job = desk.job(id) { desk.conclude(job, conclusion, now: .zero) }
+            }
+            _ = desk.take(.remove(DownloadID(gone)), now: .zero)
+            #expect(desk.job(DownloadID(gone)) == nil)
+        }
+        #expect((0..<5).map { desk.job(DownloadID($0))?.id.rawValue } == [nil, nil, 2, 3, nil])
+        // One that has not come to rest is kept.
+        _ = desk.take(.remove(DownloadID(2)), now: .zero)
+        #expect(desk.job(DownloadID(2)) === jobs[2])
+        for number in [2, 3] {
+            for case .fetch(let id, let order) in desk.take(
+                .event(DownloadID(number), .surveyed(.nothing)), now: .zero)
+            {
+                _ = desk.open(order, of: id)
+                #expect(id == DownloadID(number) && desk.lease(order.lease, of: id) != nil)
+            }
+        }
+        #expect(desk.lease(LeaseID(0), of: DownloadID(1)) == nil)
+        _ = desk.take(.close, now: .zero)
+        #expect(!desk.isFinished)
+        desk.closeAll()
+        #expect(jobs[2].broadcaster.isAtRest && jobs[3].broadcaster.isAtRest)
+    }
+
+    @Test("A desk that is closed is finished once all rest, and not before it is closed")
+    func finished() throws {
+        var office = try Office()
+        #expect(!office.desk.isFinished)
+        office.tell(.storageFailed(Failure(.file, "enough")))
+        #expect(!office.desk.isFinished)
+        office.tell(.close)
+        #expect(office.desk.isFinished)
+    }
+
+    @Test("Steps on one manifest follow each other in the order they were asked for")
+    func steps() throws {
+        var desk = try Office().desk
+        let id = DownloadID(0)
+        let (first, second) = (
+            EngineState.ManifestStep.checkpoint(isPause: false), EngineState.ManifestStep.checkpoint(isPause: true)
+        )
+        let begins = [desk.begin(first, of: id), desk.begin(second, of: id), desk.begin(first, of: id)]
+        #expect(begins == [true, false, false])
+        let next = [desk.endStep(of: id), desk.endStep(of: id), desk.endStep(of: id), desk.endStep(of: id)]
+        #expect(next == [second, first, nil, nil])
+        let isFree = desk.begin(second, of: id)
+        #expect(isFree)
+        let isNobodys = desk.begin(first, of: DownloadID(9))
+        let none = desk.endStep(of: DownloadID(9))
+        #expect(!isNobodys && none == nil)
+    }
+}
