@@ -257,7 +257,7 @@ struct LateConnectionTests {
             #expect(!other.steal(now: .seconds(2)).isEmpty)
         }
         var usual = fetching
-        usual.settings.stealLengthMinimum = usual.settings.splitLengthMinimum
+        usual.settings.stealLengthMinimum = usual.settings.planLengthMinimum
         #expect(usual.steal(now: .seconds(2)).isEmpty)
     }
 }

@@ -259,7 +259,7 @@ struct SourceTests {
     func trustedAlone() throws {
         var script = Script.fetching(.exactly(2), length: Self.length) { settings in
             settings.hosts = ["host0", "host1"]
-            settings.hasDigests = true
+            settings.digests = [ExpectedDigest("crc32=00000000")!]
         }
         script.progress(0, to: 1 << 20)
         script.wait(.milliseconds(100))

@@ -398,7 +398,7 @@ struct DownloadJobTests {
     @Test("What has come to the destination while a file was fetched is replaced only where that was asked for")
     func cameMeanwhile() async throws {
         for (policy, code) in [(.verify, .exists), (.fail, .exists), (.overwrite, nil)]
-            as [(DownloadRequest.ExistingFilePolicy, Failure.Code?)]
+            as [(DownloadOptions.ExistingFilePolicy, Failure.Code?)]
         {
             try await Self.run { disk, directory in
                 let job = try Self.job(disk, directory) { $0.ifExists = policy }
