@@ -2,7 +2,7 @@ import Testing
 
 @testable import SegmentedDownloadCore
 
-/// Into what pieces a file is cut where somebody reads along.
+/// How a file is cut into pieces if a reader takes them in order.
 @Suite("Pieces in the order of reading")
 struct PieceTests {
     private static func reading(
@@ -109,7 +109,7 @@ struct PieceTests {
     }
 
     @Test(
-        "A piece that is done goes on into the next one where there is room and nobody is at it, and not behind the end"
+        "A finished piece continues into the next one if there is room, no lease holds it, and the end is not reached"
     )
     func absorbs() throws {
         let mebibyte: Int64 = 1 << 20

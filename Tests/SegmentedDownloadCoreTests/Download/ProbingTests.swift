@@ -490,7 +490,7 @@ struct ProbingTests {
         #expect(script.take().contains { $0.isPrepare })
     }
 
-    @Test("Where one source cannot be reached the next is asked at once, whatever the time")
+    @Test("If a source cannot be reached, the next one is asked at once")
     func nextSource() {
         var machine = GroupStateMachine(limits: .init())
         var settings = DownloadSettings()

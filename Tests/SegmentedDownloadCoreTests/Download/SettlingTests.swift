@@ -298,7 +298,7 @@ struct SettlingTests {
         #expect(fetching.plan.bytesDone == 0 && fetching.revision == nil)
     }
 
-    @Test("A byte that is not there, or about to go, contradicts nobody")
+    @Test("A byte that is missing, or about to be withdrawn, contradicts no source")
     func unbelieved() {
         for change in [
             { $0.plan.reopen(0..<10) }, { $0.withdrawals = [0..<10] },
@@ -335,7 +335,7 @@ struct SettlingTests {
         #expect(fetching.outcome == nil && fetching.plan[order.segment]?.failures == 1)
     }
 
-    @Test("Where there is one source and nothing earlier, nobody counts who brought what")
+    @Test("With one source and no earlier bytes, contributions are not counted")
     func contributions() {
         var alone = SourceTable(hosts: ["one"])
         alone.contribute(0..<10, by: .first)

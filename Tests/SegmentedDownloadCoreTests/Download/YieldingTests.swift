@@ -29,7 +29,7 @@ struct YieldingTests {
         let (lease, actions) = try fetching.yielded(among: Self.all, now: .seconds(2))
         #expect(lease == LeaseID(2) && actions == [.revoke(LeaseID(2))])
         #expect(fetching.lease(lease)?.revocation == .yielding)
-        // It is not given up twice, and nobody else's is.
+        // It is not given up twice, and no other one is.
         #expect(fetching.yield(among: [lease], now: .seconds(2)) == nil)
         #expect(fetching.yield(among: [], now: .seconds(2)) == nil)
     }

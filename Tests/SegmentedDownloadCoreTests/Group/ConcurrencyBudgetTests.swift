@@ -139,7 +139,7 @@ struct ConcurrencyBudgetTests {
         #expect(budget.shortage("b", now: .zero) == .total && budget.free == 0)
     }
 
-    @Test("A host that asks to wait is closed until then, whatever is free")
+    @Test("A host that asks to wait gets no connection until then, even if some are free")
     func closed() {
         var budget = Self.budget(open: 1)
         _ = budget.refused("a", retryAfter: .seconds(20), now: .zero)

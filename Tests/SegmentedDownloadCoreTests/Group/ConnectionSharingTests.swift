@@ -88,7 +88,7 @@ struct ConnectionSharingTests {
         #expect(group.tick(after: .milliseconds(100)).isEmpty)
     }
 
-    @Test("Fewer connections to a host are given up by those who have some there, and by nobody else")
+    @Test("Only downloads with connections to a host give some up when its limit is lowered")
     func fewerPerHost() {
         var group = Group(connections: 20, perHost: 8)
         group.add(0, wants: 4, host: "a")

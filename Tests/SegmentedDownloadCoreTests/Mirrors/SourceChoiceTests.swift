@@ -77,7 +77,7 @@ struct SourceChoiceTests {
     func unknown() {
         var fetching = Fetching.sample(hosts: ["one", "two"])
         fetching.sources[.first].standing = .failed
-        #expect(Self.best(fetching) == Self.two, "nobody has brought anything")
+        #expect(Self.best(fetching) == Self.two, "no source has delivered bytes")
         var done = Fetching.sample(missing: [10..<64 << 20], hosts: ["one", "two"])
         done.sources[.first].standing = .failed
         #expect(Self.best(done) == nil)
@@ -105,7 +105,7 @@ struct SourceChoiceTests {
         #expect(mirrored.outcome == nil && mirrored.sources[Self.two].standing == .failed)
     }
 
-    @Test("A change is the file's where nobody else can go on, and else the source's")
+    @Test("A change applies to the file if no other source is left, and otherwise to the source")
     func changed() {
         var alone = Fetching.sample()
         #expect(alone.changed("x", at: .first).isEmpty && alone.outcome == .changed("x"))
@@ -150,7 +150,7 @@ struct SourceChoiceTests {
         #expect(fetching.replaceReference().isEmpty, "one revision at a time")
     }
 
-    @Test("Who has contradicted another takes the reference's place only if nobody else can")
+    @Test("A source that has contradicted another becomes the reference only if no other one can")
     func impartial() {
         var fetching = Self.known()
         fetching.sources[.first].standing = .failed
@@ -182,7 +182,7 @@ struct SourceChoiceTests {
         #expect(fetching.sources.reference == Self.two && fetching.revision != nil)
     }
 
-    @Test("What is withdrawn is missing again, is nobody's contradiction, and is compared at the end once more")
+    @Test("Withdrawn bytes are missing again, contradict no source, and are compared again at the end")
     func revised() {
         var fetching = Self.known(2)
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
@@ -235,13 +235,13 @@ struct SourceChoiceTests {
         _ = fetching.quarantine(Self.two)
         _ = fetching.quarantine(.first)
         guard case .failed(let failure)? = fetching.outcome else {
-            Issue.record("it goes on with nobody")
+            Issue.record("it continues without a source")
             return
         }
         #expect(failure.code == .integrity)
     }
 
-    @Test("To trust one source alone withdraws what the others brought, and asks nobody else any more")
+    @Test("Trusting one source alone withdraws the bytes of the others, and asks no other source")
     func trusted() throws {
         var fetching = Self.known()
         fetching.sources.contribute(0..<100, by: Self.two)

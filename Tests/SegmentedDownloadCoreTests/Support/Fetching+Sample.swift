@@ -28,7 +28,7 @@ extension Fetching {
             leaseNext: 0, generator: SplitMix64(seed: seed), window: window, now: .zero)
     }
 
-    /// Asks for the next piece, whatever the host.
+    /// Asks for the next piece, from any host.
     mutating func ask(at now: Duration = .zero) -> FetchOrder? { self.nextFetch(now: now) { _ in true } }
 
     /// The next piece, which must be to be had.

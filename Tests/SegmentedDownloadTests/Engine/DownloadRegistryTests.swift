@@ -82,13 +82,13 @@ struct DownloadRegistryTests {
         let replaced = registry.add(jobs[3])
         #expect(Self.numbers(replaced) == [0, 1])
         #expect(Self.numbers(registry.jobs) == [2, 3])
-        // What was replaced is forgotten, and takes nobody's name along.
+        // The replaced entry is removed, and no other entry loses its name.
         registry.remove(jobs[0])
         #expect(registry.job(Download.ID(rawValue: "name")) === jobs[3])
         #expect(registry.job(jobs[1].request) === jobs[3])
     }
 
-    @Test("A number that is somebody's name is not given to another")
+    @Test("A number that is the name of a download is not given to another one")
     func numbers() throws {
         var registry = DownloadRegistry()
         _ = registry.add(try Self.job(0, id: "1"))

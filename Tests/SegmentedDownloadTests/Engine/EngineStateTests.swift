@@ -8,7 +8,7 @@ import Testing
 /// What observers are told of what happens, and in which order, without network or disk.
 @Suite("The engine's desk")
 struct EngineStateTests {
-    /// A transport that nobody uses.
+    /// A transport that is not used.
     private struct NoTransport: HTTPTransport {
         func withResponse<Answer: Sendable>(
             to request: TransportRequest, _ consume: (ResponseHead, any ResponseBody) async throws -> Answer

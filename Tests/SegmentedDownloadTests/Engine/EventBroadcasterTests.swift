@@ -140,7 +140,7 @@ struct EventBroadcasterTests {
         broadcaster.handle(second.ticket, isDone: true)
         await second.wait()
         #expect(await first.isWaiting)
-        // A ticket that nobody holds any more is no trouble.
+        // An unknown ticket is ignored.
         broadcaster.handle(second.ticket, isDone: true)
         broadcaster.handle(first.ticket, isDone: true)
         await first.wait()

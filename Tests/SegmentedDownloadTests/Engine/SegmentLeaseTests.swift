@@ -13,7 +13,7 @@ struct SegmentLeaseTests {
                 writesFrom: offset, limit: 500))
     }
 
-    /// Waits for the lease to have an end, with somebody else who ends it meanwhile.
+    /// Waits for the end of the lease while another task ends it.
     private static func answer(of lease: SegmentLease, while act: @escaping @Sendable () -> Void) async -> LeaseDecision
     {
         async let decision = lease.awaitAnswer()
@@ -121,7 +121,7 @@ struct SegmentLeaseTests {
         await lease.awaitRevocation()
     }
 
-    @Test("Who waits for the revocation goes on with it, or with the task's cancellation")
+    @Test("A wait for the revocation ends with it, or with the cancellation of the task")
     func awaitsRevocation() async {
         let lease = Self.lease()
         await withTaskGroup { group in

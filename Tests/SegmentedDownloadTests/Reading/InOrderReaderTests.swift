@@ -71,7 +71,7 @@ struct InOrderReaderTests {
         }
     }
 
-    @Test("What is still in memory is not read from the disk again, in whatever order it came")
+    @Test("Bytes still in memory are not read from the disk again, in any order of arrival")
     func fromMemory() async throws {
         try await Self.reading { subject, reader in
             subject.disk.fail("read " + WatchedPart.partName, .other)
@@ -110,7 +110,7 @@ struct InOrderReaderTests {
         }
     }
 
-    @Test("Closed with its part, a reader keeps nobody waiting")
+    @Test("A reader that is closed with its part resumes all waiting calls")
     func closed() async throws {
         try await Self.reading { subject, reader in
             try subject.fill(0..<8 << 10)

@@ -244,7 +244,7 @@ struct FinisherTests {
         }
     }
 
-    @Test("A file whose zeros are its own content is finished, whatever holes it has")
+    @Test("A file whose content is zeros is finished, even if it has holes")
     func rightHoles() async throws {
         try await WatchedPart.run { subject in
             let length: Int64 = 256 << 10

@@ -335,7 +335,7 @@ struct PartialFileTests {
 
     // MARK: Permissions
 
-    @Test("Only the owner may write to a part, whatever the umask")
+    @Test("Only the owner may write to a part, under any umask")
     func permissions() async throws {
         for (before, calls) in [(0o666, ["permit 644"]), (0o620, ["permit 600"]), (0o604, [])] as [(UInt32, [String])] {
             try await WatchedPart.run { subject in

@@ -102,7 +102,7 @@ struct SetAsideTests {
     @Test("Names that cannot be synced after the move are taken back")
     func unsyncedNames() async throws {
         try await Self.run { subject in
-            // The second sync, and whatever comes after.
+            // The second sync, and all later calls.
             subject.disk.before("rename " + WatchedPart.partName + " to " + Self.oldPart) {
                 subject.disk.fail("sync names", .other)
             }

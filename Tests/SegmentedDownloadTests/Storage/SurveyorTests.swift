@@ -189,7 +189,7 @@ struct SurveyorTests {
         }
     }
 
-    @Test("A manifest alone is nothing to go on with, and a file of that name that is none is not replaced")
+    @Test("A manifest without a part cannot be resumed, and another file of that name is not replaced")
     func manifestAlone() async throws {
         for (text, code) in [("SEGDLMAN", nil), ("", nil), ("my own notes", .exists)] as [(String, Failure.Code?)] {
             try await WatchedPart.run { subject in
