@@ -146,13 +146,15 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "A date with another separator in any place is none",
+        "A date with another separator in any place, or without its weekday, is none",
         arguments: [
             "Sunday, 06 Nov-94 08:49:37 GMT", "Sunday, 06-Nov 94 08:49:37 GMT", "Sunday 06-Nov-94 08:49:37 GMT",
             "Sunday, 06-Nov-94-08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37", "Sunday, 06-Nov-94 08:49:37 GMT ",
             "Sun, 06-Nov 1994 08:49:37 GMT", "Sun, 06 Nov-1994 08:49:37 GMT", "Sun 06 Nov 1994 08:49:37 GMT",
             "Sun, 06 Nov 1994 08.49:37 GMT", "Sun, 06 Nov 1994 08:49.37 GMT", "Sun Nov  6 08:49:37-1994",
-            "Sun-Nov  6 08:49:37 1994", "Sun Nov-06 08:49:37 1994",
+            "Sun-Nov  6 08:49:37 1994", "Sun Nov-06 08:49:37 1994", ", 06-Nov-94 08:49:37 GMT",
+            ", 06 Nov 1994 08:49:37 GMT",
+            " Nov  6 08:49:37 1994",
         ])
     func separators(text: String) {
         #expect(HTTPDate(fieldValue: text) == nil)

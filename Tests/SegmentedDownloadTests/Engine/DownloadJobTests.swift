@@ -141,11 +141,14 @@ struct DownloadJobTests {
     @Test("A part is created for its owner alone to write to")
     func protected() async throws {
         try await Self.run { disk, directory in
-            let mask = umask(0)
+            // As with a mask that takes nothing from others.
+            let path = directory + "/file.bin.segdl-part"
+            disk.before("lock file.bin.segdl-part") {
+                try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+            }
             let job = try Self.job(disk, directory)
             _ = try await job.survey()
             _ = try await job.prepare(Self.preparation(), id: 7)
-            umask(mask)
             #expect(try #require(job.part).file.status().ownership.permissions & Ownership.foreignWrite == 0)
             job.close()
         }
