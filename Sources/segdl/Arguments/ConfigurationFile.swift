@@ -115,8 +115,7 @@ struct ConfigurationFile {
     private static func isAccepted(_ edit: FileEdit) -> Bool {
         // A cookie file would apply to all hosts.
         if edit.option.name == "cookie", !edit.text.contains("=") { return false }
-        guard let source = try? SourceURL("http://localhost/") else { return false }
-        var draft = RequestDraft(request: DownloadRequest(source))
+        guard var draft = try? RequestDraft.sample() else { return false }
         edit.action(&draft)
         return (try? draft.request.validate()) != nil
     }

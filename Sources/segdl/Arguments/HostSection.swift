@@ -28,9 +28,8 @@ struct HostSection {
     /// A missing password is an error: a password entered at the terminal would be sent to every host with that user
     /// name.
     var problem: String? {
-        guard let source = try? SourceURL("http://localhost/") else { return nil }
-        var draft = RequestDraft(request: DownloadRequest(source))
         do throws(DownloadError) {
+            var draft = try RequestDraft.sample()
             try draft.apply(self.edits)
             return nil
         } catch {

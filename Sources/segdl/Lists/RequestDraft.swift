@@ -27,6 +27,11 @@ struct RequestDraft {
         return request
     }
 
+    /// A draft for no file in particular, to check options with.
+    static func sample() throws(DownloadError) -> RequestDraft {
+        RequestDraft(request: DownloadRequest(try SourceURL("http://localhost/")))
+    }
+
     // MARK: Layers
 
     /// Applies a layer of options. They take precedence over those of earlier layers.

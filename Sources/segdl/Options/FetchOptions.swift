@@ -109,7 +109,7 @@ struct FetchOptions: ParsableArguments {
     /// Checks the command line's options before any list is read, so that an error in them does not name a line of the
     /// list.
     private func checkArguments() throws(DownloadError) {
-        var draft = RequestDraft(request: DownloadRequest(try SourceURL("http://localhost/")))
+        var draft = try RequestDraft.sample()
         try self.layers.applyLine(to: &draft)
         try draft.request.validate()
     }

@@ -112,7 +112,7 @@ extension FileOption {
         (try? Credentials.bearer(token: text).validate()) != nil
     }
 
-    // MARK: What it is called
+    // MARK: Labels
 
     private static let labels = [
         FileOption(

@@ -14,8 +14,6 @@ struct ValueForm<Value: Sendable>: Sendable {
         self.expectation = expectation
         self.read = read
     }
-
-    func named(_ name: String) -> Self { Self(name, self.expectation, read: self.read) }
 }
 
 extension ValueForm where Value == String {
