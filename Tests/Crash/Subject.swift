@@ -73,6 +73,14 @@ struct Subject: Sendable {
         }
     }
 
+    /// Does what a failure's hint says if it tells the user to delete the part and the manifest, as for one of a later version.
+    func deleteFiles(namedBy errors: String) throws {
+        let (part, manifest) = (self.bench.path(.part), self.bench.path(.manifest))
+        guard errors.contains("delete \(manifest) and \(part)") else { return }
+        rename(part, self.aside)
+        try FileManager.default.removeItem(atPath: manifest)
+    }
+
     static func flip(byte: Int, bit: Int, of path: String) throws {
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         try file.seek(toOffset: UInt64(byte))

@@ -56,26 +56,29 @@ struct Tampering: AsyncParsableCommand {
     }
 
     private func `try`(_ damage: Damage, on subject: Subject, _ report: Report) async throws {
-        let (bench, scenario) = (subject.bench, subject.scenario)
         try await subject.restore()
         try subject.inflict(damage)
         report.count("states")
-        for violation in try await Self.violationsAfter(bench, scenario, report) {
+        for violation in try await Self.violationsAfter(subject, report) {
             report.violation(
-                "\(scenario): \(damage): \(violation)",
+                "\(subject.scenario): \(damage): \(violation)",
                 replay: "segdl-crash tampering --seed \(self.options.seed) --only '\(damage)'")
         }
     }
 
-    /// Runs the command twice, then with the options that the failure's message names.
+    /// Runs the command twice, then as the failure's message says: with other options, or after deletion of named files.
     private static func violationsAfter(
-        _ bench: Bench, _ scenario: Scenario, _ report: Report
+        _ subject: Subject, _ report: Report
     ) async throws -> [String] {
-        let outcomes = ["repaired at once", "repaired by a second run", "repaired with the option in the message"]
+        let (bench, scenario) = (subject.bench, subject.scenario)
+        let outcomes = ["repaired at once", "repaired by a second run", "repaired as the message says"]
         var more: [String] = []
         var last: Child.Outcome?
         for name in outcomes {
-            if name == outcomes.last { more = Self.hint(in: last?.errors ?? "") }
+            if name == outcomes.last, let errors = last?.errors {
+                more = Self.hint(in: errors)
+                try subject.deleteFiles(namedBy: errors)
+            }
             let outcome = try await bench.run(bench.command(scenario, more: more))
             let destination = bench.destination(scenario)
             last = outcome
@@ -127,7 +130,7 @@ struct Tampering: AsyncParsableCommand {
                 guard third.status == 0, bench.destination(scenario) == .right else {
                     return report.violation("with --if-exists overwrite: \(third)", replay: replay)
                 }
-                report.count("repaired with the option in the message")
+                report.count("repaired as the message says")
             }
         }
     }
