@@ -246,18 +246,10 @@ final class Checker: @unchecked Sendable {
         if endings.contains("internal") { self.violate("a run ends with an internal error") }
         guard isCalm else { return }
         // `exists`: the file was completed before the remote file changed, and is not overwritten.
-        // `integrity`: its origins have different files, and no two of them agree.
         let words = ["completed", "already", "changed", "exists"]
-        for (file, ending) in endings.enumerated() where !words.contains(ending) {
-            if ending == "integrity", !self.haveTwoTheSame(file) { continue }
+        for ending in endings where !words.contains(ending) {
             self.violate("without faults a run ends with \(ending)")
         }
-    }
-
-    private func haveTwoTheSame(_ file: Int) -> Bool {
-        guard !self.network.others.isEmpty else { return true }
-        let files = ([self.network.origins[file]] + self.network.others[file]).map(\.current.bytes)
-        return files.indices.contains { files[..<$0].contains(files[$0]) }
     }
 
     /// Checks the digests that a completed download reports.

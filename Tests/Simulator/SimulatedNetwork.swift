@@ -8,6 +8,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package var origins: [SimulatedOrigin]
     /// Further origins of each file, reached as `http://other0/file0` and so on; not all have the same file.
     package var others: [[SimulatedOrigin]] = []
+    /// The versions of each file's twin, made once.
+    private var twinVersions: [Int: [SimulatedOrigin.Version]] = [:]
     /// The files whose twin is requested at times, under a URL of its own and for the same destination.
     package var twins: Set<Int> = []
     package var faults: Faults = []
@@ -170,7 +172,13 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
 
     /// Every version of a URL, past and present.
     package func versions(of file: Int, isTwin: Bool) -> [SimulatedOrigin.Version] {
-        if isTwin { return self.origins[file].versions.map { self.origins[file].twin(of: $0) } }
+        if isTwin {
+            let originals = self.origins[file].versions
+            let known = self.twinVersions[file, default: []]
+            let all = known + originals[known.count...].map { self.origins[file].twin(of: $0) }
+            self.twinVersions[file] = all
+            return all
+        }
         return self.origins[file].versions + (self.others.isEmpty ? [] : self.others[file].flatMap(\.versions))
     }
 

@@ -159,10 +159,12 @@ package struct Simulation {
             // The tag differs or is the same: servers make tags of date and length, independent of the bytes.
             let tag = kind > 0 && Bool.random(using: &generator) ? 10 + number : origin.current.number
             let version: SimulatedOrigin.Version
+            // Two mirrors that differ from the origin also differ from each other.
+            let change: (UInt8) -> UInt8 = number == 1 ? { ~$0 } : { $0 ^ 0x0F }
             switch kind {
             case 0, 1: version = .init(number: tag, bytes: bytes)
-            case 2: version = .init(number: tag, bytes: bytes.map { ~$0 })
-            case 3: version = .init(number: tag, bytes: bytes[..<offset] + bytes[offset...].map { ~$0 })
+            case 2: version = .init(number: tag, bytes: bytes.map(change))
+            case 3: version = .init(number: tag, bytes: bytes[..<offset] + bytes[offset...].map(change))
             default: version = .init(number: tag, bytes: bytes + [0])
             }
             other.versions = [version]

@@ -107,10 +107,10 @@ package struct SegmentFetcher: Sendable {
                 taken = Int(min(Int64(chunk.count), writer.position - offset))
                 let compared = compares ? Int(min(Int64(taken), max(self.lease.order.writesFrom - offset, 0))) : 0
                 let difference = try chunk.withBytes {
-                    guard compared > 0 else { return Int64?.none }
+                    guard compared > 0 else { return SegmentWriter.Difference?.none }
                     return try writer.firstDifference(UnsafeRawBufferPointer(rebasing: $0[..<compared]), at: offset)
                 }
-                if let difference { return .differs(at: difference) }
+                if let difference { return .differs(at: difference.offset, byte: difference.byte) }
             }
             if taken > 0 { try await self.pass(all: taken, of: self.lease) }
             // Bytes that may pass without asking the gate again.

@@ -69,13 +69,21 @@ package struct SegmentWriter {
         self.held = nil
     }
 
-    /// The offset of the first byte that differs from the disk; `nil` if all agree.
-    package func firstDifference(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int64? {
+    /// A received byte that differs from the one on disk.
+    package struct Difference: Hashable, Sendable {
+        package let offset: Int64
+        package let byte: UInt8
+    }
+
+    /// The first of the received bytes that differs from the disk; `nil` if all agree.
+    package func firstDifference(
+        _ bytes: UnsafeRawBufferPointer, at offset: Int64
+    ) throws(StorageError) -> Difference? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
         defer { buffer.deallocate() }
         let count = try self.part.file.readFully(into: buffer, at: offset)
         for index in 0..<bytes.count where index >= count || buffer[index] != bytes[index] {
-            return offset + Int64(index)
+            return Difference(offset: offset + Int64(index), byte: bytes[index])
         }
         return nil
     }

@@ -123,8 +123,9 @@ package final class RedirectFollower: Sendable {
         }
     }
 
-    /// Remembers the target that a response came from.
+    /// Remembers the target that a response came from, unless it is another resource than the requested one.
     private func arrive(at target: Target, with response: RangeResponse) {
+        if case .moved = response { return }
         self.route.withLock { route in
             route.pinned = target.url == self.source ? nil : target
             route.hasWorked = route.hasWorked || response.hasBytes

@@ -210,6 +210,7 @@ extension DownloadStateMachine {
 
     mutating func stop(forChange difference: String) -> Stop {
         self.restarts += 1
+        self.bytesAtRelocation = 0
         guard self.settings.onChange == .restart, self.restarts <= Self.restartsMax else {
             return .fail(
                 Failure(

@@ -94,6 +94,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// How often the URL led to another resource without new bytes in between.
     var relocations = 0
     var hasRelocated = false
+    /// The most bytes that were on disk when the URL led to another resource.
     var bytesAtRelocation: Int64 = 0
     /// Whether a digest, and not the URL, identifies the surveyed part.
     var isPinned = false
@@ -327,7 +328,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
             return self.leave(fetching, self.stop(forChange: difference), hasPart: true)
         case .moved:
             if fetching.plan.bytesDone > self.bytesAtRelocation { self.relocations = 0 }
-            self.bytesAtRelocation = fetching.plan.bytesDone
+            self.bytesAtRelocation = max(self.bytesAtRelocation, fetching.plan.bytesDone)
             self.relocations += 1
             self.hasRelocated = true
             let stop =

@@ -41,7 +41,7 @@ extension Fetching {
         case .changed(let difference):
             return self.disagrees(difference, lease, now: now) + self.end(index)
         case .moved(let difference):
-            return self.moved(difference, at: lease.order.source) + self.end(index)
+            return self.moved(difference, lease, now: now) + self.end(index)
         case .notModified:
             return self.refuse(
                 index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
@@ -218,8 +218,8 @@ extension Fetching {
             } else {
                 self.outcome = .failed(failure)
             }
-        case .differs(let offset):
-            actions += self.differs(offset, at: lease.order.source)
+        case .differs(let offset, let byte):
+            actions += self.differs(offset, byte, at: lease.order.source)
         }
         // Corrupt bytes are withdrawn, so the segment is not done.
         let isCorrupt = if case .corrupt = end { true } else { false }
@@ -246,7 +246,7 @@ extension Fetching {
         var actions: [DownloadAction] = []
         switch end {
         case .storageFailed(let failure): self.outcome = .failed(failure)
-        case .differs(let offset): actions += self.differs(offset, at: lease.order.source)
+        case .differs(let offset, let byte): actions += self.differs(offset, byte, at: lease.order.source)
         // A failure that only a hedge has seen is not counted. The next request for unleased bytes shows whether it
         // persists.
         case .failed where self.isWaitingHedge(lease): self.hedgeAt = now + Self.hedgePause

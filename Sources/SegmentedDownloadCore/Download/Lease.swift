@@ -70,8 +70,8 @@ package enum LeaseEnd: Hashable, Sendable {
     case storageFailed(Failure)
     /// The body does not match its own response, such as its `Content-Digest`. None of it is claimed.
     case corrupt(Failure)
-    /// A compared byte differs from the one on disk.
-    case differs(at: Int64)
+    /// A compared byte differs from the one on disk; the source sent this one.
+    case differs(at: Int64, byte: UInt8)
 }
 
 /// The progress of a running lease, sampled by the engine just before an event.

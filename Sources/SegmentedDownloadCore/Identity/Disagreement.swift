@@ -18,6 +18,9 @@ struct Disagreement: Hashable, Sendable {
     /// 8: a finished file usually needs only one request, and a wrong result only refuses to treat the file as current.
     static let attemptsForFinishedFile = 8
 
+    /// 4: bytes of another place can still be compared, which costs about as much as a few requests.
+    static let attemptsForPlace = 4
+
     /// The first attempts follow immediately, later ones at intervals of up to 100 ms.
     private static let delayStep: Duration = .milliseconds(5)
     private static let delayMaximum: Duration = .milliseconds(100)
@@ -37,6 +40,9 @@ struct Disagreement: Hashable, Sendable {
 
     /// Like ``isChange``, for a file that is already complete.
     var isChangeOfFinishedFile: Bool { self.count >= Self.attemptsForFinishedFile }
+
+    /// Like ``isChange``, for a URL that leads to another place.
+    var isMove: Bool { self.count >= Self.attemptsForPlace }
 
     /// The delay before the next attempt.
     var delay: Duration {

@@ -2,6 +2,8 @@
 struct Dispute: Hashable, Sendable {
     let accuser: SourceID
     let offset: Int64
+    /// The byte that the accuser sent.
+    let byte: UInt8
     /// The request that asks a third source.
     var lease: LeaseID?
     /// How many answers of arbiters ended before the byte.
@@ -17,7 +19,7 @@ extension Fetching {
     static let arbitrationsMax = 10
 
     /// Handles a compared byte that differs from the one on disk.
-    mutating func differs(_ offset: Int64, at source: SourceID) -> [DownloadAction] {
+    mutating func differs(_ offset: Int64, _ byte: UInt8, at source: SourceID) -> [DownloadAction] {
         // A byte that is being withdrawn is not evidence.
         guard self.isBelieved(offset) else { return [] }
         let accused = self.contributor(of: offset)
@@ -30,7 +32,7 @@ extension Fetching {
             self.outcome = .otherFile("byte \(offset) differs")
             return []
         }
-        self.disputes.append(Dispute(accuser: source, offset: offset))
+        self.disputes.append(Dispute(accuser: source, offset: offset, byte: byte))
         return self.settleDisputes()
     }
 
@@ -73,11 +75,12 @@ extension Fetching {
     /// The sources that may decide a dispute. Those that were compared themselves come first.
     private func arbiters(of dispute: Dispute) -> [SourceID] {
         let accused = self.contributor(of: dispute.offset)
+        let reference = self.sources[self.sources.reference]
         let candidates = self.sources.ids.filter { id in
             guard id != dispute.accuser, .source(id) != accused, !self.sources[id].isGone else { return false }
             // The contributor of an earlier run's bytes is unknown. Any source but the reference might be arbitrating
             // its own bytes.
-            if case .earlier = accused { return id == self.sources.reference }
+            if case .earlier = accused, !reference.isGone { return id == self.sources.reference }
             return true
         }
         return candidates.filter { self.sources[$0].isUsable } + candidates.filter { !self.sources[$0].isUsable }
@@ -95,18 +98,29 @@ extension Fetching {
         return order
     }
 
+    /// An arbiter's answer: it has the byte on disk, or sent another one.
+    enum Arbitration: Hashable { case agrees, differs(UInt8) }
+
     /// Handles the end of an arbiter's request.
     ///
-    /// - Parameter agrees: Whether the arbiter has the byte on disk, absent if it did not answer.
-    mutating func arbitrated(_ dispute: Dispute, by lease: Lease, agrees: Bool?) -> [DownloadAction] {
+    /// The majority is right. If the arbiter sent a third byte, there is none.
+    ///
+    /// - Parameter answer: Absent if the arbiter did not answer.
+    mutating func arbitrated(_ dispute: Dispute, by lease: Lease, _ answer: Arbitration?) -> [DownloadAction] {
         guard let index = self.disputes.firstIndex(where: { $0.lease == dispute.lease }) else { return [] }
-        guard let agrees else {
+        guard let answer else {
             self.disputes[index].lease = nil
             if lease.bytesReceived > 0 { self.disputes[index].attempts += 1 }
             return self.settleDisputes()
         }
         self.disputes.remove(at: index)
-        return agrees ? self.deny(dispute) : self.discard(self.contributor(of: dispute.offset))
+        switch answer {
+        case .agrees: return self.deny(dispute)
+        case .differs(dispute.byte): return self.discard(self.contributor(of: dispute.offset))
+        case .differs(let byte):
+            let actions = self.decide(dispute)
+            return actions + self.differs(dispute.offset, byte, at: lease.order.source)
+        }
     }
 
     // MARK: Deciding
@@ -130,11 +144,14 @@ extension Fetching {
             && self.contributor(of: dispute.offset) != .source(dispute.accuser)
     }
 
-    /// Decides without an arbiter: the reference is right or, if it is not involved, the source of the byte on disk.
+    /// Decides without a majority: the reference is right or, if it is not involved, the source of the byte on disk.
+    ///
+    /// An earlier run's bytes are wrong if the reference was: only samples of it were compared with them.
     private mutating func decide(_ dispute: Dispute) -> [DownloadAction] {
-        guard dispute.accuser != self.sources.reference else {
-            return self.discard(self.contributor(of: dispute.offset))
-        }
+        let accused = self.contributor(of: dispute.offset)
+        let isUnfounded =
+            if case .earlier = accused { self.sources[self.sources.reference].standing == .quarantined } else { false }
+        guard dispute.accuser != self.sources.reference, !isUnfounded else { return self.discard(accused) }
         return self.deny(dispute)
     }
 

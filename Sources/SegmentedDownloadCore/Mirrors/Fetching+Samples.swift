@@ -116,7 +116,7 @@ extension Fetching {
         case .changed(let difference):
             return self.disagrees(difference, lease, now: now) + self.end(index)
         case .moved(let difference):
-            return self.moved(difference, at: lease.order.source) + self.end(index)
+            return self.moved(difference, lease, now: now) + self.end(index)
         case .whole, .ignoresRanges:
             guard self.audits.contains(where: { $0.lease == lease.id }) else { fallthrough }
             // A reference without ranges cannot be compared. One stream fetches the bytes of other sources again, and
@@ -177,15 +177,16 @@ extension Fetching {
         }
         switch end {
         case .finished where isAnswered:
-            actions += dispute.map { self.arbitrated($0, by: lease, agrees: true) } ?? self.agreed(lease)
+            actions += dispute.map { self.arbitrated($0, by: lease, .agrees) } ?? self.agreed(lease)
         case .finished, .stopped:
             // A refusal was counted with its response.
             if lease.wasAccepted, !self.sources[source].isGone {
                 let failure = Failure(.network, "\(self.sources[source].host): no byte was received", isTransient: true)
                 actions += self.sampleFailed(failure, lease, now: now)
             }
-        case .differs(let offset):
-            actions += dispute.map { self.arbitrated($0, by: lease, agrees: false) } ?? self.differs(offset, at: source)
+        case .differs(let offset, let byte):
+            actions +=
+                dispute.map { self.arbitrated($0, by: lease, .differs(byte)) } ?? self.differs(offset, byte, at: source)
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: source)
         case .failed(let failure), .corrupt(let failure):
@@ -198,7 +199,7 @@ extension Fetching {
         case .storageFailed(let failure):
             self.outcome = .failed(failure)
         }
-        if let dispute, !isAnswered { actions += self.arbitrated(dispute, by: lease, agrees: nil) }
+        if let dispute, !isAnswered { actions += self.arbitrated(dispute, by: lease, nil) }
         actions += self.reviseIfSettled()
         self.finishIfComplete()
         return actions

@@ -79,28 +79,49 @@ extension Fetching {
         let source = lease.order.source
         // A length or coding other than the reference's does not vary between nodes.
         guard lease.order.request.comparesValidator else { return self.changed(difference, at: source) }
-        self.sources[source].disagreement.note(difference)
-        let disagreement = self.sources[source].disagreement
-        let isServed = self.leases.contains { other in
-            other.id != lease.id && other.order.source == source && other.phase == .receiving && !other.order.isSample
-        }
-        guard !disagreement.isChange || isServed else { return self.changed(difference, at: source) }
-        let next = now + disagreement.delay
-        if lease.order.isSample {
-            self.sources[source].retryAt = next
-        } else {
-            self.plan.postpone(lease.order.segment, until: next)
-        }
+        let disagreement = self.noteDisagreement(difference, at: source)
+        guard !disagreement.isChange || self.isServed(besides: lease) else { return self.changed(difference, at: source) }
+        self.askAgain(lease, at: now + disagreement.delay)
         let host = self.sources[source].host
         return disagreement.isNew
             ? [.report(.note("\(host) answers with different validators (\(difference)); asking it again"))] : []
     }
 
+    private mutating func noteDisagreement(_ difference: String, at source: SourceID) -> Disagreement {
+        self.sources[source].disagreement.note(difference)
+        return self.sources[source].disagreement
+    }
+
+    /// Whether another connection still receives what the source sent before.
+    private func isServed(besides lease: Lease) -> Bool {
+        self.leases.contains { other in
+            other.id != lease.id && other.order.source == lease.order.source && other.phase == .receiving
+                && !other.order.isSample
+        }
+    }
+
+    private mutating func askAgain(_ lease: Lease, at time: Duration) {
+        if lease.order.isSample {
+            self.sources[lease.order.source].retryAt = time
+        } else {
+            self.plan.postpone(lease.order.segment, until: time)
+        }
+    }
+
     /// Handles a source whose URL leads to another resource than before. Validators of that one prove nothing.
-    mutating func moved(_ difference: String?, at source: SourceID) -> [DownloadAction] {
+    ///
+    /// A URL may lead to several places in turn, so it is asked again a few times, and as long as a connection still
+    /// receives bytes of the earlier place. Only then the bytes are compared with those of the other place.
+    mutating func moved(_ difference: String?, _ lease: Lease, now: Duration) -> [DownloadAction] {
+        let source = lease.order.source
         let canCompare = self.window?.isStream != true && self.plan.completeLength != nil
         guard difference == nil, canCompare, !self.sources.hasAlternative(to: source) else {
             return self.changed(difference ?? "its URL leads to another place now", at: source)
+        }
+        let disagreement = self.noteDisagreement("its URL leads to another place", at: source)
+        guard disagreement.isMove, !self.isServed(besides: lease) else {
+            self.askAgain(lease, at: now + disagreement.delay)
+            return []
         }
         self.outcome = .moved
         return []
@@ -182,7 +203,7 @@ extension Fetching {
             switch known.verdict(on: resource) {
             case .same, .unproven: break
             case .changed(let difference): return self.disagrees(difference, lease, now: now)
-            case .elsewhere(let difference): return self.moved(difference, at: source)
+            case .elsewhere(let difference): return self.moved(difference, lease, now: now)
             }
         }
         self.sources[source].resource = resource

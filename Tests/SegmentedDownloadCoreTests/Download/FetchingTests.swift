@@ -343,7 +343,7 @@ struct FetchingTests {
     func differs() {
         var script = Self.receiving(2)
         script.progress(0, to: 1 << 20)
-        script.end(1, .differs(at: 7))
+        script.end(1, .differs(at: 7, byte: 1))
         script.end(0, .revoked)
         script.tell(.checkpointed(bytes: 0))
         #expect(script.failure?.code == .changed)

@@ -167,7 +167,7 @@ struct ProofTests {
         fetching.accept(order.lease, at: .zero)
         fetching.observe(
             [LeaseObservation(lease: order.lease, position: 100, bytesReceived: 50, isWriting: false)], now: .zero)
-        _ = fetching.ended(order.lease, .differs(at: 49), now: .zero)
+        _ = fetching.ended(order.lease, .differs(at: 49, byte: 1), now: .zero)
         #expect(fetching.outcome != nil && fetching.outcome != .complete)
     }
 

@@ -147,7 +147,7 @@ struct SettlingTests {
     private static func disputed(_ count: Int = 3) -> Fetching {
         var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: (0..<count).map { "host\($0)" })
         fetching.sources[Self.two].standing = .sampled
-        fetching.disputes = [Dispute(accuser: Self.two, offset: 5)]
+        fetching.disputes = [Dispute(accuser: Self.two, offset: 5, byte: 1)]
         return fetching
     }
 
@@ -307,14 +307,15 @@ struct SettlingTests {
             var fetching = Self.disputed()
             fetching.disputes = []
             change(&fetching)
-            #expect(fetching.differs(5, at: Self.two).isEmpty && fetching.disputes.isEmpty && fetching.outcome == nil)
+            #expect(
+                fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.isEmpty && fetching.outcome == nil)
         }
         var fetching = Self.disputed()
         fetching.disputes = []
         _ = fetching.revise(withdrawing: [6..<7], remarks: false)
-        #expect(fetching.differs(5, at: Self.two).isEmpty && fetching.disputes.map(\.offset) == [5])
+        #expect(fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.map(\.offset) == [5])
         var alone = Fetching.sample(missing: [1 << 20..<64 << 20])
-        #expect(alone.differs(5, at: .first).isEmpty && alone.outcome != nil)
+        #expect(alone.differs(5, 1, at: .first).isEmpty && alone.outcome != nil)
     }
 
     @Test("While the reference is being replaced nothing is decided for it")

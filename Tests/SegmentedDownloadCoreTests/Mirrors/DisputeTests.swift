@@ -12,7 +12,7 @@ struct DisputeTests {
         let count = (order.request.upperBound ?? Self.length) - order.request.lowerBound
         script.accept(order.lease.rawValue, Self.resource)
         script.progress(order.lease.rawValue, to: order.writesFrom, received: count)
-        script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound))
+        script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound, byte: 1))
     }
 
     /// Three mirrors and the first source, which has delivered 1 MiB; a part of it is sampled from each mirror.
@@ -66,6 +66,45 @@ struct DisputeTests {
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["a"])
         #expect(script.conclusion == nil)
         #expect(asked == [SourceID(1), SourceID(2), SourceID(3)])
+    }
+
+    @Test("If an arbiter sends a third byte, the reference is right")
+    func threeOpinions() throws {
+        var script = Script.fetching(.exactly(3), length: Self.length) { $0.hosts = ["a", "b", "c"] }
+        script.progress(0, to: 1 << 20)
+        script.wait(.milliseconds(100))
+        let sample = try #require(Self.samples(script).first)
+        Self.answer(&script, sample, agreeing: false)
+        let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
+        script.accept(arbitration.lease.rawValue, Self.resource)
+        script.progress(arbitration.lease.rawValue, to: arbitration.writesFrom, received: 1)
+        script.end(arbitration.lease.rawValue, .differs(at: arbitration.request.lowerBound, byte: 2))
+        for _ in 0..<4 {
+            Self.revise(&script)
+            script.wait(.milliseconds(100))
+        }
+        #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b", "c"])
+        #expect(script.conclusion == nil && script.orders.allSatisfy { $0.source == .first })
+    }
+
+    @Test("Bytes of an earlier run that only a rejected reference agreed with are fetched again")
+    func unfounded() throws {
+        var fetching = Fetching.sample(
+            length: 100, missing: [50..<100], hosts: ["a", "b", "c"],
+            written: .init(ranges: [0..<50], marked: [MarkedRanges(mark: 9, ranges: [0..<50])]))
+        fetching.audits = []
+        fetching.sources[.first].standing = .quarantined
+        _ = fetching.differs(10, 1, at: SourceID(1))
+        // The third source may arbitrate, as the reference cannot.
+        let order = try fetching.asked()
+        #expect(order.source == SourceID(2) && order.request.lowerBound == 10 && order.request.upperBound == 11)
+        let dispute = try #require(fetching.disputes.first)
+        let lease = try #require(fetching.lease(order.lease))
+        var other = fetching
+        _ = fetching.arbitrated(dispute, by: lease, .differs(2))
+        #expect(fetching.revision?.withdrawn == [0..<50])
+        _ = other.arbitrated(dispute, by: lease, .agrees)
+        #expect(other.sources[SourceID(1)].standing == .quarantined)
     }
 
     @Test("If an arbiter cannot be asked now, another one is asked, and no source is rejected meanwhile")
@@ -132,7 +171,7 @@ struct DisputeTests {
         for number in [1, 2] {
             let order = try #require(Self.order(&script, from: SourceID(number)))
             script.accept(order.lease.rawValue, Self.resource)
-            script.end(order.lease.rawValue, .differs(at: Int64(number)))
+            script.end(order.lease.rawValue, .differs(at: Int64(number), byte: 1))
         }
         for number in [1, 2] {
             let arbitration = try #require(Self.samples(script).first)
@@ -156,13 +195,13 @@ struct DisputeTests {
         script.accept(first.lease.rawValue, Self.resource)
         let second = try #require(Self.order(&script, from: SourceID(2)))
         script.accept(second.lease.rawValue, Self.resource)
-        script.end(first.lease.rawValue, .differs(at: 1))
+        script.end(first.lease.rawValue, .differs(at: 1, byte: 1))
         let arbitration = try #require(Self.samples(script).first)
         Self.answer(&script, arbitration, agreeing: false)
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["a"])
         // A connection that started with the first source's bytes finds the same difference before and after the
         // withdrawal.
-        script.end(second.lease.rawValue, .differs(at: 1))
+        script.end(second.lease.rawValue, .differs(at: 1, byte: 1))
         for lease in script.leases { script.end(lease, .revoked) }
         Self.revise(&script)
         for _ in 0..<8 {
@@ -206,7 +245,7 @@ struct DisputeTests {
         let leases = script.leases
         try #require(leases.count == 2)
         for lease in leases.dropFirst() { script.accept(lease, Self.resource) }
-        for (lease, range) in zip(leases, there) { script.end(lease, .differs(at: range.upperBound - 1)) }
+        for (lease, range) in zip(leases, there) { script.end(lease, .differs(at: range.upperBound - 1, byte: 1)) }
         script.tell(.checkpointed(bytes: 0))
         #expect(script.conclusion == nil)
         let probe = try #require(script.orders.last)
@@ -295,6 +334,9 @@ struct DisputeTests {
         #expect(doubt.source == SourceID(1))
         script.end(probe.lease.rawValue, .failed(Failure(.server, "gone")))
         Self.answer(&script, doubt, agreeing: false)
+        let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
+        #expect(arbitration.source == SourceID(2))
+        Self.answer(&script, arbitration, agreeing: true)
         script.wait(.milliseconds(100))
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b"])
         // The third source continues, and contradicts the end of the earlier run's bytes.

@@ -60,7 +60,7 @@ struct SourceChoiceTests {
             ({ $0.sources[.first].standing = .failed }, Self.two),
             ({ $0.sources[.first].standing = .quarantined }, Self.two),
             ({ $0.sources[.first].standing = .unproven }, Self.two),
-            ({ $0.disputes = [Dispute(accuser: .first, offset: 0)] }, Self.two), ({ _ in }, .first),
+            ({ $0.disputes = [Dispute(accuser: .first, offset: 0, byte: 1)] }, Self.two), ({ _ in }, .first),
         ] as [((inout Fetching) -> Void, SourceID)] {
             var fetching = Self.known()
             change(&fetching)
@@ -87,22 +87,48 @@ struct SourceChoiceTests {
 
     // MARK: Sources that go
 
-    @Test("A URL that leads elsewhere is looked at anew, where that can be done; else the file has changed")
-    func moved() {
-        var alone = Fetching.sample()
-        #expect(alone.moved(nil, at: .first).isEmpty && alone.outcome == .moved)
-        var different = Fetching.sample()
-        #expect(different.moved("another length", at: .first).isEmpty)
-        #expect(different.outcome == .changed("another length"))
-        var stream = Fetching.sample(window: ReadingWindow(id: 1, length: 1 << 20, position: 0, isStream: true))
-        _ = stream.moved(nil, at: .first)
-        #expect(stream.outcome == .changed("its URL leads to another place now"))
-        var read = Fetching.sample(window: ReadingWindow(id: 1, length: 1 << 20, position: 0, isStream: false))
-        _ = read.moved(nil, at: .first)
-        #expect(read.outcome == .moved)
-        var mirrored = Self.known(2)
-        _ = mirrored.moved(nil, at: Self.two)
+    /// The state after a number of answers in a row from another place than before, each of a new request.
+    private static func afterMoves(
+        _ count: Int, of difference: String? = nil, _ start: Fetching, from source: SourceID = .first,
+        at time: Duration = .zero
+    ) throws -> Fetching {
+        var fetching = start
+        for number in 0..<count {
+            let now = time + .seconds(number)
+            fetching.sources[source].retryAt = .zero
+            let host = fetching.sources[source].host
+            let next = fetching.nextFetch(now: now) { $0 == host }
+            let order = try #require(next)
+            #expect(order.source == source)
+            _ = fetching.responded(order.lease, .moved(difference), now: now)
+            _ = fetching.ended(order.lease, .stopped, now: now)
+        }
+        return fetching
+    }
+
+    @Test("A URL that leads elsewhere is asked again; then the bytes are compared, or the file has changed")
+    func moved() throws {
+        let last = Disagreement.attemptsForPlace
+        #expect(try Self.afterMoves(last - 1, Fetching.sample()).outcome == nil)
+        #expect(try Self.afterMoves(last, Fetching.sample()).outcome == .moved)
+        #expect(try Self.afterMoves(1, of: "another length", Fetching.sample()).outcome == .changed("another length"))
+        let window = ReadingWindow(id: 1, length: 1 << 20, position: 0, isStream: true)
+        #expect(
+            try Self.afterMoves(1, Fetching.sample(window: window)).outcome
+                == .changed("its URL leads to another place now"))
+        let read = ReadingWindow(id: 1, length: 1 << 20, position: 0, isStream: false)
+        #expect(try Self.afterMoves(last, Fetching.sample(window: read)).outcome == .moved)
+        let mirrored = try Self.afterMoves(1, Self.known(2), from: Self.two)
         #expect(mirrored.outcome == nil && mirrored.sources[Self.two].standing == .failed)
+    }
+
+    @Test("An answer from the same place as before ends the count")
+    func movedBack() throws {
+        var fetching = try Self.afterMoves(Disagreement.attemptsForPlace - 1, Fetching.sample())
+        let order = try fetching.asked(at: .seconds(10))
+        fetching.accept(order.lease, at: .seconds(10))
+        _ = fetching.ended(order.lease, .failed(Failure(.network, "broken", isTransient: true)), now: .seconds(10))
+        #expect(try Self.afterMoves(Disagreement.attemptsForPlace - 1, fetching, at: .seconds(100)).outcome == nil)
     }
 
     @Test("A change applies to the file if no other source is left, and otherwise to the source")
@@ -154,12 +180,14 @@ struct SourceChoiceTests {
     func impartial() {
         var fetching = Self.known()
         fetching.sources[.first].standing = .failed
-        fetching.disputes = [Dispute(accuser: Self.two, offset: 0)]
+        fetching.disputes = [Dispute(accuser: Self.two, offset: 0, byte: 1)]
         _ = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.three)
         var both = Self.known()
         both.sources[.first].standing = .failed
-        both.disputes = [Dispute(accuser: Self.two, offset: 0), Dispute(accuser: Self.three, offset: 0)]
+        both.disputes = [
+            Dispute(accuser: Self.two, offset: 0, byte: 1), Dispute(accuser: Self.three, offset: 0, byte: 1),
+        ]
         _ = both.replaceReference()
         #expect(both.sources.reference == Self.two)
         var proven = Self.known()
@@ -187,7 +215,9 @@ struct SourceChoiceTests {
         var fetching = Self.known(2)
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
         fetching.hasAudited = true
-        fetching.disputes = [Dispute(accuser: Self.two, offset: 15), Dispute(accuser: Self.two, offset: 20)]
+        fetching.disputes = [
+            Dispute(accuser: Self.two, offset: 15, byte: 1), Dispute(accuser: Self.two, offset: 20, byte: 1),
+        ]
         _ = fetching.revise(withdrawing: [10..<20], remarks: false)
         _ = fetching.revised()
         #expect(fetching.revision == nil && fetching.plan.missing.first == 10..<20)

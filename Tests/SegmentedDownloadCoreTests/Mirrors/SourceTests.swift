@@ -31,7 +31,7 @@ struct SourceTests {
             guard let order = Self.sample(script), let upperBound = order.request.upperBound else { return count }
             script.accept(order.lease.rawValue, resource)
             script.progress(order.lease.rawValue, to: order.writesFrom, received: upperBound - order.request.lowerBound)
-            script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound))
+            script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound, byte: 1))
         }
         return 8
     }
@@ -80,7 +80,7 @@ struct SourceTests {
         let count = (order.request.upperBound ?? Self.length) - order.request.lowerBound
         script.accept(order.lease.rawValue, RemoteResource.tagged("\"a\"", length: Self.length))
         script.progress(order.lease.rawValue, to: order.writesFrom, received: count)
-        script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound))
+        script.end(order.lease.rawValue, agreeing ? .finished : .differs(at: order.request.lowerBound, byte: 1))
     }
 
     @Test("While bytes are being withdrawn no source is compared with them")

@@ -613,7 +613,7 @@ package struct MachineWorld {
         if offset < compared {
             // Two contents differ in every byte, and so does a byte from another offset.
             if self.downloads[id].disk.content(at: offset) != body.content || source != offset {
-                self.end(index, .differs(at: offset))
+                self.end(index, .differs(at: offset, byte: UInt8(truncatingIfNeeded: body.content.file)))
                 return
             }
             offset = compared
