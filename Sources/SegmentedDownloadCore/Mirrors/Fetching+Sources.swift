@@ -80,7 +80,10 @@ extension Fetching {
         // A length or coding other than the reference's does not vary between nodes.
         guard lease.order.request.comparesValidator else { return self.changed(difference, at: source) }
         let disagreement = self.noteDisagreement(difference, at: source)
-        guard !disagreement.isChange || self.isServed(besides: lease) else { return self.changed(difference, at: source) }
+        let isServed = self.leases.contains { other in
+            other.id != lease.id && other.order.source == source && other.phase == .receiving && !other.order.isSample
+        }
+        guard !disagreement.isChange || isServed else { return self.changed(difference, at: source) }
         self.askAgain(lease, at: now + disagreement.delay)
         let host = self.sources[source].host
         return disagreement.isNew
@@ -90,14 +93,6 @@ extension Fetching {
     private mutating func noteDisagreement(_ difference: String, at source: SourceID) -> Disagreement {
         self.sources[source].disagreement.note(difference)
         return self.sources[source].disagreement
-    }
-
-    /// Whether another connection still receives what the source sent before.
-    private func isServed(besides lease: Lease) -> Bool {
-        self.leases.contains { other in
-            other.id != lease.id && other.order.source == lease.order.source && other.phase == .receiving
-                && !other.order.isSample
-        }
     }
 
     private mutating func askAgain(_ lease: Lease, at time: Duration) {
@@ -110,8 +105,8 @@ extension Fetching {
 
     /// Handles a source whose URL leads to another resource than before. Validators of that one prove nothing.
     ///
-    /// A URL may lead to several places in turn, so it is asked again a few times, and as long as a connection still
-    /// receives bytes of the earlier place. Only then the bytes are compared with those of the other place.
+    /// A URL may lead to several places in turn, so it is asked again a few times before the bytes are compared with
+    /// those of the other place.
     mutating func moved(_ difference: String?, _ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
         let canCompare = self.window?.isStream != true && self.plan.completeLength != nil
@@ -119,7 +114,7 @@ extension Fetching {
             return self.changed(difference ?? "its URL leads to another place now", at: source)
         }
         let disagreement = self.noteDisagreement("its URL leads to another place", at: source)
-        guard disagreement.isMove, !self.isServed(besides: lease) else {
+        guard disagreement.isMove else {
             self.askAgain(lease, at: now + disagreement.delay)
             return []
         }
