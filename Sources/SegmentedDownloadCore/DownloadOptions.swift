@@ -80,6 +80,12 @@ public struct DownloadOptions: Hashable, Sendable {
     public var retryTime: Duration?
     /// A connection that receives nothing for this long is replaced. Time spent waiting for the disk does not count.
     public var stallTimeout: Duration = .seconds(30)
+    /// The least bytes per second. A connection that is slower for ``speedTime`` is replaced; if all together are, the download
+    /// fails with code `network`, and its bytes are kept. Time spent waiting for the disk, a rate limit or another attempt does not
+    /// count. Nil for no limit.
+    public var speedMinimum: Int64?
+    /// How long the speed may be below ``speedMinimum``.
+    public var speedTime: Duration = .seconds(30)
     /// The time within which the whole response head must arrive, connecting included.
     public var headTimeout: Duration = .seconds(30)
     /// The time within which the whole file must arrive, counted from the moment its turn comes, each time it is resumed. Then it
@@ -137,6 +143,8 @@ extension DownloadOptions: Codable {
         try read(.retryDelay, \.retryDelay)
         try read(.retryTime, \.retryTime)
         try read(.stallTimeout, \.stallTimeout)
+        try read(.speedMinimum, \.speedMinimum)
+        try read(.speedTime, \.speedTime)
         try read(.headTimeout, \.headTimeout)
         try read(.timeLimit, \.timeLimit)
         try read(.lengthMaximum, \.lengthMaximum)

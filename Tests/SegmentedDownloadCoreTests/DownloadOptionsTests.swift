@@ -20,6 +20,8 @@ struct DownloadOptionsTests {
         options.retryDelay = .milliseconds(4)
         options.retryTime = .seconds(5)
         options.stallTimeout = .seconds(6)
+        options.speedMinimum = 1000
+        options.speedTime = .seconds(9)
         options.headTimeout = .seconds(7)
         options.timeLimit = .seconds(8)
         options.lengthMaximum = 9000

@@ -25,6 +25,10 @@ extension Fetching {
             if !seen.isHeld {
                 self.leases[index].meter.record(lease.writesFrom + seen.bytesReceived, at: now - seen.held)
             }
+            if seen.isHeld || seen.isWriting {
+                self.leases[index].speedWindow = SpeedWindow(at: now, bytes: seen.bytesReceived)
+                self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived)
+            }
             self.plan.advance(lease.order.segment, to: seen.position)
         }
     }
@@ -61,6 +65,8 @@ extension Fetching {
             case .requested, .receiving, .ending: break
             }
         }
+        actions += self.enforceSpeed(now: now)
+        guard self.outcome == nil else { return actions }
         actions += self.endPatience(now: now) + self.replaceLaggard(now: now)
         actions += self.replaceSilent(now: now) + self.endHedges()
         actions += self.reviseIfSettled() + self.replaceReference() + self.settleDisputes()
@@ -70,6 +76,25 @@ extension Fetching {
         }
         self.finishIfComplete()
         return actions
+    }
+
+    /// Replaces connections that are slower than the user allows, and fails if all together are.
+    private mutating func enforceSpeed(now: Duration) -> [DownloadAction] {
+        guard let minimum = self.settings.speedMinimum else { return [] }
+        let time = self.settings.speedTime
+        // Between two attempts nothing can arrive.
+        if self.leases.isEmpty { self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived) }
+        if self.speedWindow.isTooSlow(bytes: self.bytesReceived, minimum: minimum, time: time, now: now) {
+            let what = "fewer than \(minimum) bytes per second arrived for \(time.inSeconds) s"
+            self.outcome = .failed(Failure(.network, "\(self.sources[self.sources.reference].host): \(what)"))
+            return []
+        }
+        let slow = self.leases.indices.filter { index in
+            self.leases[index].phase == .receiving
+                && self.leases[index].speedWindow.isTooSlow(
+                    bytes: self.leases[index].bytesReceived, minimum: minimum, time: time, now: now)
+        }
+        return slow.flatMap { self.revoke(self.leases[$0].id, .tooSlow) }
     }
 
     /// How long a connection may lag before it is replaced, and the first interval between two replacements.

@@ -37,6 +37,7 @@ struct Fetching: Hashable, Sendable {
     var generator: SplitMix64
     var leaseNext: Int
     var bytesReceived: Int64 = 0
+    var speedWindow: SpeedWindow
     var isSingleStream: Bool
     var rangeRefusals = 0
     var malformed = 0
@@ -107,6 +108,7 @@ struct Fetching: Hashable, Sendable {
         self.overlap = overlap
         self.servedAt = now
         self.beganAt = now
+        self.speedWindow = SpeedWindow(at: now, bytes: 0)
         // Without kept bytes there is nothing to compare.
         self.awaitsProof = overlap > 0 && plan.bytesDone > 0
         self.beganWithComparison = self.awaitsProof

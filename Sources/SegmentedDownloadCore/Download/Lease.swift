@@ -42,6 +42,7 @@ struct Lease: Hashable, Sendable {
     /// When it was last seen waiting for a rate limit.
     var heldAt: Duration?
     var meter: ThroughputMeter
+    var speedWindow: SpeedWindow
 
     init(order: FetchOrder, now: Duration) {
         self.order = order
@@ -50,6 +51,7 @@ struct Lease: Hashable, Sendable {
         self.position = order.writesFrom
         self.progressAt = now
         self.meter = ThroughputMeter(start: now, count: order.writesFrom)
+        self.speedWindow = SpeedWindow(at: now, bytes: 0)
     }
 
     var id: LeaseID { self.order.lease }

@@ -59,7 +59,6 @@ enum CompatibilityOptions {
     private static let body = "segdl fetches files with GET only"
     private static let torrent = "segdl does not support BitTorrent"
     private static let head = "Write segdl probe URL to see what a server reports"
-    private static let stall = "segdl replaces a connection that receives nothing; see --stall-timeout TIME"
     private static let name = "Leave it out: segdl keeps the remote name in any case"
     private static let time = "Leave it out: segdl compares an existing file with the server's in any case"
     private static let cookies = "segdl keeps the cookies that servers set until the end of the run only"
@@ -100,10 +99,6 @@ enum CompatibilityOptions {
         "-n": .written("curl's -n is --netrc and axel's -n is the number of connections. Write --netrc, or -s N"),
         "--http2": .written(Self.version),
         "--http3": .written(Self.version),
-        "-y": .written(Self.stall),
-        "-Y": .written(Self.stall),
-        "--speed-limit": .written(Self.stall),
-        "--speed-time": .written(Self.stall),
         "--socks5": .written("Write --proxy socks5://HOST:PORT"),
         "--socks5-hostname": .written("Write --proxy socks5h://HOST:PORT"),
         "--cookie-jar": .written(Self.cookies),
@@ -153,7 +148,6 @@ enum CompatibilityOptions {
         "--disable-ipv6": .written("Write -4"),
         "--save-session": .written("Leave it out: manifests beside the files keep the state. Write segdl resume --all"),
         "--force-sequential": .given, "--summary-interval": .written("Write --progress log"),
-        "--lowest-speed-limit": .written(Self.stall),
         "--select-file": .written(Self.torrent), "--seed-time": .written(Self.torrent),
         "--torrent-file": .written(Self.torrent), "--enable-rpc": .written("segdl has no RPC interface"),
         "-M": .written("Write -i FILE for a metalink"), "--metalink-base-uri": .written("Write --base-url URL"),

@@ -31,7 +31,6 @@ enum ListKey {
         "conditional-get": "write if-exists=verify, which asks the server about a file that exists",
         "connect-timeout": "it applies to the whole run; give --connect-timeout on the command line",
         "gid": "write id=NAME",
-        "lowest-speed-limit": "write stall-timeout=TIME, after which a silent connection is replaced",
         "max-connection-per-server": "it applies to the whole run; give -x on the command line",
         "max-connections": "it applies to the whole run; give --max-connections on the command line",
         "max-tries": "write retry=N, for failures in a row without a byte of progress",

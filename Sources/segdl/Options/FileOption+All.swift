@@ -41,6 +41,13 @@ extension FileOption {
             "stall-timeout", .time, "Replace a connection that receives nothing for this long. (default: 30s)"
         ) { $0.request.stallTimeout = $1 },
         FileOption(
+            "speed-limit", aliases: ["lowest-speed-limit"], letters: "Y", .rate,
+            "Replace a connection slower than this, and fail if all together are. (default: no limit)"
+        ) { $0.request.speedMinimum = $1 },
+        FileOption(
+            "speed-time", letters: "y", .time, "How long the speed may be below --speed-limit. (default: 30s)"
+        ) { $0.request.speedTime = $1 },
+        FileOption(
             "max-time", letters: "m", .time, "The time a file may take; its bytes are kept. (default: no limit)"
         ) { $0.request.timeLimit = $1 },
         FileOption("max-filesize", .size, "The longest file accepted.") { $0.request.lengthMaximum = $1 },

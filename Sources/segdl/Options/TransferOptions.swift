@@ -35,6 +35,8 @@ struct TransferOptions: FileOptionGroup {
     var connectTimeout = Seconds(.seconds(15))
 
     @Option(file: "stall-timeout") var stallTimeout: FileEdit?
+    @Option(file: "speed-limit") var speedLimit: FileEdit?
+    @Option(file: "speed-time") var speedTime: FileEdit?
     @Option(file: "max-time") var maxTime: FileEdit?
     @Option(file: "max-filesize") var maxFilesize: FileEdit?
     @Flag(file: "remote-time") var remoteTime: Bool?

@@ -52,6 +52,18 @@ struct PatienceOptionTests {
         }
     }
 
+    @Test(
+        "A file that arrives more slowly than --speed-limit for --speed-time is kept as a partial download",
+        arguments: [["-Y", "-y"], ["--speed-limit", "--speed-time"], ["--lowest-speed-limit", "--speed-time"]])
+    func tooSlow(options: [String]) async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/1M/f.bin?stall-after=100000:all")
+            let outcome = try await command.run("-s", "1", options[0], "500K", options[1], "500ms", "-o", "f.bin", url)
+            #expect(outcome.status == 4 && outcome.errors.contains("arrived for 0.5 s"), "\(outcome)")
+            #expect(!command.exists("f.bin") && command.exists("f.bin.segdl"))
+        }
+    }
+
     @Test("A stalled connection is replaced by one that fetches the rest")
     func stall() async throws {
         try await withOptionScene { origin, command in
