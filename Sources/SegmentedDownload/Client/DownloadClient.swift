@@ -1,4 +1,7 @@
+public import CoreMetrics
 import HTTPTypes
+public import Logging
+public import NIOCore
 import SegmentedDownloadCore
 
 /// The settings of a client: how it connects, and how much its downloads may use.
@@ -32,6 +35,12 @@ public struct DownloadConfiguration: Sendable {
     public var history = HistoryPolicy()
     /// The file that remembers the best number of connections for each server; `nil`, the default, for none.
     public var memory: ServerMemory?
+    /// The event loops whose threads make the connections; one of them is used. Nil, the default, for a thread of the client's own.
+    public var eventLoopGroup: (any EventLoopGroup)?
+    /// The logger that is told what happens to downloads, in messages with metadata; nil, the default, for none.
+    public var logger: Logger?
+    /// The metrics system that counts downloads, attempts and bytes; nil, the default, for none.
+    public var metrics: (any MetricsFactory)?
 
     public init() {}
 }
@@ -49,6 +58,7 @@ public func withDownloadClient<Answer: Sendable>(
     transport.proxies = configuration.proxies
     transport.addresses = configuration.addresses
     transport.network = configuration.network
+    transport.loops = configuration.eventLoopGroup
     do {
         return try await EngineThreads.withThreads { threads in
             try await AsyncHTTPClientTransport.withTransport(transport) { transport in
@@ -149,6 +159,10 @@ public struct DownloadClient: Sendable {
                 log?.finish()
             }
             if let log { tasks.addTask { await self.threads.run(.stepping) { await log.run() } } }
+            if let telemetry = Telemetry(self.configuration) {
+                let events = group.events
+                tasks.addTask { await telemetry.follow(events) }
+            }
             let answer: Result<Answer, any Error>
             do {
                 answer = .success(try await body(group))

@@ -193,6 +193,11 @@ public final class DownloadGroup: Sendable {
         }
     }
 
+    /// Has the group accept no more downloads.
+    func stopAdding() {
+        self.state.withLock { $0.isClosed = true }
+    }
+
     /// Ends the group after the engine has ended. Downloads added since are cancelled.
     func close() {
         let jobs = self.state.withLock { state in

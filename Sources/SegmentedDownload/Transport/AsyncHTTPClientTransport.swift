@@ -1,6 +1,6 @@
 import AsyncHTTPClient
 import HTTPTypes
-import NIOCore
+package import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
@@ -16,7 +16,7 @@ package import SegmentedDownloadCore
 ///
 /// One event loop with a large receive buffer is as fast as a plain `recv` loop; `Design.md` has the measurements.
 package struct AsyncHTTPClientTransport: HTTPTransport {
-    package struct Configuration: Hashable, Sendable {
+    package struct Configuration: Sendable {
         package var connectTimeout: Duration = .seconds(15)
         /// The trusted authorities and the client certificate.
         package var trust = TrustPolicy()
@@ -28,13 +28,15 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         package var connectionsPerHost = 1 << 16
         /// The network interfaces that connections may use.
         package var network = NetworkPolicy()
+        /// The event loops to use one of; nil for a thread of the transport's own.
+        package var loops: (any EventLoopGroup)?
 
         package init() {}
     }
 
     private let configuration: Configuration
     private let clients: HTTPClients
-    private let loops: MultiThreadedEventLoopGroup
+    private let loop: any EventLoop
     private let buffers: ReceiveBuffers
     private let connections: ConnectionRegister
     private let relay: TLSRelay
@@ -49,8 +51,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let buffers = ReceiveBuffers()
         let connections = ConnectionRegister()
         connections.apply(configuration.network)
-        let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let clients = HTTPClients(on: loops) { way, isIdentified in
+        let own = configuration.loops == nil ? MultiThreadedEventLoopGroup(numberOfThreads: 1) : nil
+        guard let loop = (configuration.loops ?? own)?.next() else { preconditionFailure("there are no event loops") }
+        let clients = HTTPClients(on: loop) { way, isIdentified in
             var own = tls
             // The client certificate is presented to origins, not to proxies.
             if !isIdentified || way.isForwarding {
@@ -75,12 +78,12 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             result = .success(
                 try await body(
                     AsyncHTTPClientTransport(
-                        configuration: configuration, clients: clients, loops: loops, buffers: buffers,
-                        connections: connections, relay: TLSRelay(on: loops.next(), configuration, connections))))
+                        configuration: configuration, clients: clients, loop: loop, buffers: buffers,
+                        connections: connections, relay: TLSRelay(on: loop, configuration, connections))))
         } catch {
             result = .failure(error)
         }
-        await Self.shutDown(clients, loops)
+        await Self.shutDown(clients, loop, own)
         return try result.get()
     }
 
@@ -119,26 +122,31 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     ///
     /// Connections that are still being made are not waited for: the client cannot cancel them, and they may take until
     /// the connect timeout.
-    private static func shutDown(_ clients: HTTPClients, _ loops: MultiThreadedEventLoopGroup) async {
+    ///
+    /// - Parameter own: The transport's own event loops, which end too.
+    private static func shutDown(
+        _ clients: HTTPClients, _ loop: any EventLoop, _ own: MultiThreadedEventLoopGroup?
+    ) async {
         let isOver = Latch()
         await withCheckedContinuation { continuation in
             let resume: @Sendable () -> Void = {
                 if isOver.raise() { continuation.resume() }
             }
-            _ = loops.next().scheduleTask(in: Self.shutdownPatience, resume)
+            _ = loop.scheduleTask(in: Self.shutdownPatience, resume)
             clients.shutDown {
-                loops.shutdownGracefully { _ in resume() }
+                guard let own else { return resume() }
+                own.shutdownGracefully { _ in resume() }
             }
         }
     }
 
     private init(
-        configuration: Configuration, clients: HTTPClients, loops: MultiThreadedEventLoopGroup,
+        configuration: Configuration, clients: HTTPClients, loop: any EventLoop,
         buffers: ReceiveBuffers, connections: ConnectionRegister, relay: TLSRelay
     ) {
         self.configuration = configuration
         self.clients = clients
-        self.loops = loops
+        self.loop = loop
         self.buffers = buffers
         self.connections = connections
         self.relay = relay
@@ -277,7 +285,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     private func isStalledHandshake(_ error: any Error, _ url: SourceURL) async -> Bool {
         guard error as? HTTPClientError == .connectTimeout, url.origin.scheme == "https" else { return false }
         let host = url.origin.host.hasPrefix("[") ? String(url.origin.host.dropFirst().dropLast()) : url.origin.host
-        let bootstrap = ClientBootstrap(group: self.loops).connectTimeout(Self.reachPatience)
+        let bootstrap = ClientBootstrap(group: self.loop).connectTimeout(Self.reachPatience)
         guard let channel = try? await bootstrap.connect(host: host, port: url.origin.port).get() else { return false }
         channel.close(promise: nil)
         return true

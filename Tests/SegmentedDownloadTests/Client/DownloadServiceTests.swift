@@ -1,0 +1,129 @@
+import NIOCore
+import NIOPosix
+import Origin
+import SegmentedDownload
+import SegmentedDownloadService
+import ServiceLifecycle
+import ServiceLifecycleTestKit
+import Testing
+
+@Suite("A service that downloads until it is shut down")
+struct DownloadServiceTests {
+    /// Runs a service beside `body`, and ends it.
+    private static func run(
+        _ service: DownloadService, _ body: @Sendable () async throws -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await service.run() }
+            do {
+                try await body()
+            } catch {
+                service.shutdown()
+                throw error
+            }
+            service.shutdown()
+            try await tasks.waitForAll()
+        }
+    }
+
+    @Test("It creates its directory and fetches what it is given")
+    func fetches() async throws {
+        try await Harness.run { harness in
+            let directory = harness.directory + "/new"
+            let service = DownloadService(directory: directory)
+            let source = try SourceURL(harness.origin.plainURL("/1M/file.bin"))
+            try await Self.run(service) {
+                let download = try await service.downloads().add(DownloadRequest(source))
+                #expect(try await download.result().path == directory + "/file.bin")
+            }
+            #expect(await code { try await service.downloads() } == .cancelled)
+        }
+    }
+
+    @Test("A shutdown pauses what runs, and the next service resumes it")
+    func pauses() async throws {
+        try await Harness.run { harness in
+            let service = DownloadService(directory: harness.directory)
+            let request = try harness.stuckRequest()
+            try await Self.run(service) {
+                let download = try await service.downloads().add(request)
+                for await case .progress(let progress) in download.events where progress.bytesDone > 0 { break }
+            }
+            #expect(try harness.names() == ["file.bin.segdl", "file.bin.segdl-part"])
+            let next = DownloadService(directory: harness.directory)
+            let again = try harness.request("/8M/file.bin")
+            try await Self.run(next) {
+                let result = try await next.downloads().add(again).result()
+                #expect(result.bytes == 8 << 20 && result.bytesFetched < 8 << 20)
+            }
+        }
+    }
+
+    @Test("Nothing can be added once the shutdown has begun")
+    func closed() async throws {
+        try await Harness.run { harness in
+            let service = DownloadService(directory: harness.directory)
+            let request = try harness.request("/1M/file.bin")
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask { try await service.run() }
+                let group = try await service.downloads()
+                service.shutdown()
+                try await tasks.waitForAll()
+                #expect(await code { try group.add(request) } == .cancelled)
+            }
+        }
+    }
+
+    @Test("It runs once, and ends at once if it was shut down before")
+    func once() async throws {
+        let service = DownloadService()
+        service.shutdown()
+        service.shutdown()
+        try await service.run()
+        #expect(await code { try await service.run() } == .usage)
+    }
+
+    @Test("A configuration that is invalid ends the service and everyone who waits for it")
+    func invalid() async throws {
+        var configuration = DownloadConfiguration()
+        configuration.trust.authorityFile = "/nonexistent/authorities.pem"
+        let service = DownloadService(configuration)
+        let waiting = Task { await code { try await service.downloads() } }
+        #expect(await code { try await service.run() } == .usage)
+        #expect(await waiting.value == .cancelled)
+    }
+
+    @Test("In a service group, a graceful shutdown pauses the downloads")
+    func lifecycle() async throws {
+        try await Harness.run { harness in
+            let service = DownloadService(directory: harness.directory)
+            let request = try harness.stuckRequest()
+            try await testGracefulShutdown { trigger in
+                try await withThrowingTaskGroup(of: Void.self) { tasks in
+                    tasks.addTask { try await DownloadServiceLifecycle(service).run() }
+                    let download = try await service.downloads().add(request)
+                    for await case .progress(let progress) in download.events where progress.bytesDone > 0 { break }
+                    trigger.triggerGracefulShutdown()
+                    try await tasks.waitForAll()
+                    #expect(download.state == .paused)
+                }
+            }
+        }
+    }
+
+    @Test("It makes its connections on event loops that it is given, and leaves them running")
+    func eventLoops() async throws {
+        let loops = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.eventLoopGroup = loops
+            for name in ["a.bin", "b.bin"] {
+                let result = try await harness.fetch("/1M/\(name)", configuration: configuration) {
+                    $0.destination = .file(harness.directory + "/" + name)
+                }.get()
+                #expect(result.bytes == 1 << 20)
+            }
+        }
+        try await loops.shutdownGracefully()
+    }
+}
