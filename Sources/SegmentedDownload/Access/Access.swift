@@ -49,7 +49,8 @@ package struct Access: Sendable {
     /// - Throws: ``Failure`` with code `policy` if the scheme is not allowed.
     func check(_ url: SourceURL) throws(Failure) {
         guard !self.schemes.contains(url.origin.scheme) else { return }
-        throw Failure(.policy, "\(url): \(url.origin.scheme) is not among the schemes allowed by --proto")
+        throw Failure(
+            .policy, "\(url): \(url.origin.scheme) is not among the allowed schemes", remedy: .allowScheme)
     }
 }
 

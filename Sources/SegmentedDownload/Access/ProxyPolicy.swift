@@ -123,7 +123,7 @@ public struct ProxyPolicy: Hashable, Sendable {
             do throws(DownloadError) {
                 return try Proxy(text)
             } catch {
-                throw DownloadError(.usage, "\(variable): \(error.message)", hint: "To ignore it, use --noproxy '*'")
+                throw DownloadError(.usage, "\(variable): \(error.message)", remedy: .ignoreProxy)
             }
         }
         self.http = try proxy("http_proxy")

@@ -43,7 +43,7 @@ public struct ChecksumList: Hashable, Sendable {
         guard strongest.count == 1 else {
             throw DownloadError(
                 .usage, "the list has several digests of files called \(String(name).printable)",
-                hint: "Give the right one with --checksum")
+                remedy: .chooseDigest)
         }
         return strongest.first
     }

@@ -68,7 +68,7 @@ public struct FileCheck: Sendable {
         guard record != nil || !digests.isEmpty || pieces != nil else {
             throw Failure(
                 .state, "\(path.printable) has no checksum to verify: segdl did not fetch it, or it was copied",
-                hint: "Give its digest with --checksum")
+                remedy: .giveDigest)
         }
         var running = digests.map { RunningDigest($0.algorithm) }
         var blocks = BlockChecksums()
@@ -139,19 +139,19 @@ public struct FileCheck: Sendable {
         guard let length = self.lengthExpected, self.canRepair else {
             throw DownloadError(
                 .state, "cannot repair \(self.path.printable): the damaged pieces or the file's digest are unknown",
-                hint: "Fetch it again with --if-exists overwrite")
+                remedy: .fetchAgain)
         }
         guard !self.damage.isEmpty || self.length != length else {
             throw DownloadError(
                 .integrity, "\(self.path.printable) is unchanged since it was fetched, but its digest is wrong",
-                hint: "Fetch it again with --if-exists overwrite, or from another server")
+                remedy: .fetchAgainOrElsewhere)
         }
         guard remote.length == length else {
             let has = remote.length.map { "\($0) bytes" } ?? "a file of unknown length"
             throw DownloadError(
                 .changed,
                 "\(remote.source) has \(has), and \(self.knowsPieces ? "it should have" : "what was fetched had") \(length)",
-                hint: "Fetch it again with --if-exists overwrite")
+                remedy: .fetchAgain)
         }
         do {
             // The intact bytes belong to the resource that the attribute records, which may differ from the given

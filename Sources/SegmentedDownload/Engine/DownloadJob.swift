@@ -262,7 +262,7 @@ final class DownloadJob: Sendable {
             if let found, self.placed.contains(found) {
                 throw Failure(
                     .exists, "another URL of this run has the same file name, \(paths.destination.printable)",
-                    hint: "Keep both with --if-exists rename, or choose another name with -o")
+                    remedy: .keepBothOrChooseName)
             }
             self.shared.withLock { $0.replaceable = found }
         }
@@ -514,7 +514,7 @@ final class DownloadJob: Sendable {
                 .space,
                 "the file needs \(length) bytes, and \(free + reserved) are free in "
                     + "\(part.paths.directory.printable). Nothing was written",
-                hint: "Free some space, or choose another directory with -d")
+                remedy: .freeSpaceOrChooseDirectory)
         }
     }
 

@@ -1,85 +1,121 @@
-package import SegmentedDownloadCore
+public import SegmentedDownloadCore
 
 /// The reason why a download did not complete.
 ///
-/// Switch on the code. The message states the facts and the hint says what to do. Both are one line and safe to print:
-/// text from a server is escaped.
+/// Switch on the code. The message states the facts, and the remedy or the hint says what to do. Each is one line and
+/// safe to print: text from a server is escaped.
 public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A stable error code. The command derives its exit status from it.
-    public enum Code: String, Hashable, Sendable, CaseIterable {
+    ///
+    /// Codes may be added in any version, so a `switch` needs a `default`.
+    public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        public let rawValue: String
+
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
         /// A bug in this library.
-        case `internal`
+        public static let `internal` = Code(rawValue: "internal")
         /// A URL, option or list is malformed.
-        case usage
+        public static let usage = Code(rawValue: "usage")
         /// The file system failed: permission, I/O error, or a file deleted during the download.
-        case file
+        public static let file = Code(rawValue: "file")
         /// Name resolution, connection, reset, stall, truncation or time-out, after retries.
-        case network
+        public static let network = Code(rawValue: "network")
         /// The certificate or the TLS handshake failed.
-        case tls
+        public static let tls = Code(rawValue: "tls")
         /// The origin or the proxy requires credentials (401, 407).
-        case auth
+        public static let auth = Code(rawValue: "auth")
         /// The origin violates HTTP in a way that cannot be worked around.
-        case `protocol`
+        public static let `protocol` = Code(rawValue: "protocol")
         /// The origin answered with another error status, after retries.
-        case server
+        public static let server = Code(rawValue: "server")
         /// A digest or length is wrong. The file does not get its final name.
-        case integrity
+        public static let integrity = Code(rawValue: "integrity")
         /// The remote file is not the one that the download began with.
-        case changed
+        public static let changed = Code(rawValue: "changed")
         /// Forbidden by a local rule, such as a redirect from `https` to `http`.
-        case policy
+        public static let policy = Code(rawValue: "policy")
         /// The destination exists and is another file, or another process is fetching it.
-        case exists
+        public static let exists = Code(rawValue: "exists")
         /// The disk or quota is full, or the file exceeds a size limit.
-        case space
+        public static let space = Code(rawValue: "space")
         /// There is no usable partial download to resume.
-        case state
+        public static let state = Code(rawValue: "state")
         /// The download was cancelled.
-        case cancelled
+        public static let cancelled = Code(rawValue: "cancelled")
+
+        public var description: String { self.rawValue }
+
+        /// Every code of this version.
+        package static let allCases: [Code] = [
+            .internal, .usage, .file, .network, .tls, .auth, .protocol, .server, .integrity, .changed, .policy, .exists,
+            .space, .state, .cancelled,
+        ]
     }
 
     /// The error code.
     public let code: Code
     /// What happened, in one line.
     public let message: String
-    /// What to do about it, in one line.
+    /// What to do about it, in one line. Nil if there is a remedy.
     public let hint: String?
+    /// What to do about it, as a value that a program can act on or render in its own terms.
+    public let remedy: Remedy?
+    /// Whether the same request may succeed later without any change.
+    public let isTransient: Bool
     /// The HTTP status, if the error comes from a response.
     public let status: Int?
     /// The system's error number, if a system call failed.
     public let errno: Int32?
 
-    public init(_ code: Code, _ message: String, hint: String? = nil, status: Int? = nil, errno: Int32? = nil) {
+    /// - Parameter isTransient: Nil means true for the code `network` and false for others. A status that servers send
+    ///   while they are overloaded or restarted makes it true in any case.
+    public init(
+        _ code: Code, _ message: String, hint: String? = nil, remedy: Remedy? = nil, isTransient: Bool? = nil,
+        status: Int? = nil, errno: Int32? = nil
+    ) {
         self.code = code
         self.message = message
         self.hint = hint
+        self.remedy = remedy
+        let isTransientStatus = status.map { Self.transientStatuses.contains($0) } ?? false
+        self.isTransient = isTransientStatus || (isTransient ?? (code == .network))
         self.status = status
         self.errno = errno
     }
 
+    /// The statuses with which a server asks for another attempt, or that an overload or a restart of it causes (RFC
+    /// 9110 §15, RFC 8470 §5.2, RFC 6585 §4).
+    private static let transientStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
+
     package init(_ failure: Failure) {
         self.init(
-            Code(rawValue: failure.code.rawValue) ?? .internal, failure.message, hint: failure.hint,
-            status: failure.status, errno: failure.errno)
+            Code(rawValue: failure.code.rawValue), failure.message, hint: failure.hint, remedy: failure.remedy,
+            isTransient: failure.isTransient, status: failure.status, errno: failure.errno)
     }
 
     /// Whether running the same request again resumes the download.
+    ///
+    /// False for a file that the origin no longer has (404, 410): it takes another URL.
     public var isResumable: Bool {
         switch self.code {
-        case .internal, .file, .network, .tls, .auth, .protocol, .server, .space, .changed, .cancelled: true
-        case .usage, .integrity, .policy, .exists, .state: false
+        case .server: self.status != 404 && self.status != 410
+        case .internal, .file, .network, .tls, .auth, .protocol, .space, .changed, .cancelled: true
+        default: false
         }
     }
 
     public var description: String {
-        self.hint.map { "\(self.code.rawValue): \(self.message). \($0)." } ?? "\(self.code.rawValue): \(self.message)."
+        let advice = self.hint ?? self.remedy?.description
+        return advice.map { "\(self.code): \(self.message). \($0)." } ?? "\(self.code): \(self.message)."
     }
 
     /// The error in the form that the engine uses.
     package var failure: Failure {
         Failure(
-            Failure.Code(rawValue: self.code.rawValue) ?? .internal, self.message, hint: self.hint,
-            status: self.status, errno: self.errno)
+            Failure.Code(rawValue: self.code.rawValue) ?? .internal, self.message, hint: self.hint, remedy: self.remedy,
+            isTransient: self.isTransient, status: self.status, errno: self.errno)
     }
 }

@@ -137,7 +137,7 @@ package struct Finisher: Sendable {
             throw Failure(
                 .exists,
                 "\(self.part.paths.destination.printable) changed during the download; the part file is kept",
-                hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
+                remedy: .keepBothOrReplace)
         }
         let own = try self.part.file.status()
         let paths = try await self.place()
@@ -165,7 +165,7 @@ package struct Finisher: Sendable {
         }
         throw Failure(
             .exists, "\(self.part.paths.destination.printable) now exists; the part file is kept",
-            hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
+            remedy: .keepBothOrReplace)
     }
 
     /// Renames the part.
@@ -251,7 +251,7 @@ package struct Finisher: Sendable {
             try self.part.reject()
             throw Failure(
                 .integrity, "the file's \(digest.algorithm.rawValue) is \(hex), not \(digest.hex)",
-                hint: "Start anew with --continue no")
+                remedy: .startOver)
         }
     }
 }

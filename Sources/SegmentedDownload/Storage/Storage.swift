@@ -201,16 +201,17 @@ package struct StorageError: Error, Hashable, Sendable {
             case .exists, .isLink, .isDirectory: .exists
             case .notFound, .permission, .readOnly, .nameTooLong, .tooManyFiles, .unsupported, .other: .file
             }
-        let hint: String? =
-            switch self.condition {
-            case .noSpace: "Free some space and run the same command again"
-            case .permission, .readOnly: "Choose another directory with -d"
-            case .nameTooLong: "Choose a shorter name with -o"
-            case .tooManyFiles: "Raise the limit with ulimit -n, or use fewer segments"
-            case .notFound, .exists, .isLink, .isDirectory, .unsupported, .other: nil
-            }
+        var hint: String?
+        var remedy: Remedy?
+        switch self.condition {
+        case .noSpace: hint = "Free some space and run the same command again"
+        case .permission, .readOnly: remedy = .chooseDirectory
+        case .nameTooLong: remedy = .shortenName
+        case .tooManyFiles: hint = "Raise the limit with ulimit -n, or use fewer segments"
+        case .notFound, .exists, .isLink, .isDirectory, .unsupported, .other: break
+        }
         return Failure(
-            code, "\(self.call) \(self.path.printable): \(self.text)", hint: hint, errno: self.errno)
+            code, "\(self.call) \(self.path.printable): \(self.text)", hint: hint, remedy: remedy, errno: self.errno)
     }
 }
 

@@ -33,7 +33,7 @@ package struct Surveyor: Sendable {
             return Finding(survey: .existing(try self.existing(found, paths, policy)), part: nil, note: nil)
         }
         if found?.kind == .directory {
-            throw Failure(.exists, "\(paths.destination.printable) is a directory", hint: "Name a file with -o")
+            throw Failure(.exists, "\(paths.destination.printable) is a directory", remedy: .nameFile)
         }
         return try self.part(paths)
     }
@@ -45,7 +45,7 @@ package struct Surveyor: Sendable {
     ) throws -> ExistingFile {
         guard status.kind == .file else {
             let what = status.kind == .directory ? "is a directory" : "is not a regular file"
-            throw Failure(.exists, "\(paths.destination.printable) \(what)", hint: "Name a file with -o")
+            throw Failure(.exists, "\(paths.destination.printable) \(what)", remedy: .nameFile)
         }
         let file = try self.storage.open(paths.destination, .read)
         defer { file.close() }
@@ -80,14 +80,14 @@ package struct Surveyor: Sendable {
             guard try self.storage.isManifest(paths.manifest) != false else {
                 throw Failure(
                     .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
-                    hint: "Move it away, or choose another name with -o")
+                    remedy: .moveAwayOrChooseName)
             }
             try self.checkManifest(paths)
             return Finding(survey: .nothing, part: nil, note: nil)
         }
         guard status.kind == .file, status.linkCount == 1 else {
             throw Failure(
-                .exists, "\(paths.part.printable) is not a part file of segdl", hint: "Move it away, or choose -o")
+                .exists, "\(paths.part.printable) is not a part file of segdl", remedy: .movePartAway)
         }
         // Checked before opening, which would fail with a less helpful error for a file of another user.
         try self.storage.checkTrust(status, paths.part)

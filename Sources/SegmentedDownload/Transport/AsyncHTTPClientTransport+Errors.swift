@@ -22,7 +22,7 @@ extension AsyncHTTPClientTransport {
         case let error as NIOSSLError: return Self.tlsFailure(error, host: host)
         case let error as NIOSSLExtraError:
             return Failure(
-                .tls, "\(host): the certificate is for another host (\("\(error)".printable))", hint: Self.trustHint)
+                .tls, "\(host): the certificate is for another host (\("\(error)".printable))", remedy: .trustAuthority)
         case let error as BoringSSLError:
             return Failure(.tls, "\(host): \("\(error)".printable)")
         case let error as HTTPParserError where error == .invalidEOFState:
@@ -44,15 +44,12 @@ extension AsyncHTTPClientTransport {
         }
     }
 
-    private static let trustHint = "Trust its authority with --cacert FILE"
-
     private static func clientFailure(_ error: HTTPClientError, host: String) -> Failure {
         switch error {
         case .connectTimeout: Failure(.network, "\(host): no connection in time", isTransient: true)
         case .proxyAuthenticationRequired:
             Failure(
-                .auth, "\(host) requires credentials", hint: "Give the proxy's with --proxy-user NAME:PASSWORD",
-                status: 407)
+                .auth, "\(host) requires credentials", remedy: .giveTunnelCredentials, status: 407)
         case .invalidProxyResponse:
             Failure(.network, "\(host): the proxy did not connect", isTransient: true)
         case .tlsHandshakeTimeout: Failure(.tls, "\(host): no TLS handshake in time", isTransient: true)
@@ -96,11 +93,11 @@ extension AsyncHTTPClientTransport {
                     isTransient: true)
             }
             let why = text.contains("CERTIFICATE_VERIFY_FAILED") ? "the certificate is not trusted" : text.printable
-            return Failure(.tls, "\(host): \(why)", hint: Self.trustHint)
+            return Failure(.tls, "\(host): \(why)", remedy: .trustAuthority)
         case .handshakeFailed(.syscallError), .handshakeFailed(.zeroReturn):
             return Failure(.tls, "\(host) broke off the TLS handshake", isTransient: true)
         default:
-            return Failure(.tls, "\(host): \("\(error)".printable)", hint: Self.trustHint)
+            return Failure(.tls, "\(host): \("\(error)".printable)", remedy: .trustAuthority)
         }
     }
 }

@@ -98,7 +98,7 @@ struct CertificateNames {
         guard !self.cover(host) else { return nil }
         return Failure(
             .tls, "\(host.printable): the certificate is for another host (\(self.text.printable))",
-            hint: "The connection may be intercepted; --insecure skips this check")
+            remedy: .skipNameCheck)
     }
 
     private var text: String {

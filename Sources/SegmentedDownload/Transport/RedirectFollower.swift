@@ -151,7 +151,7 @@ package final class RedirectFollower: Sendable {
         if url.origin.scheme == "https", target.origin.scheme == "http", !self.access.allowsDowngrade {
             throw Failure(
                 .policy, "\(url.host) redirects from https to http (\(target))",
-                hint: "Allow it with --allow-downgrade, if you trust the network")
+                remedy: .allowDowngrade)
         }
         return target
     }

@@ -118,7 +118,7 @@ extension DownloadStateMachine {
                         .failed(
                             Failure(
                                 .exists, "the destination exists and is not the remote file: \(difference)",
-                                hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")))
+                                remedy: .keepBothOrReplace)))
             }
             return stop + self.settled(self.stop(forChange: difference), hasPart: false)
         case .elsewhere(let difference):
@@ -184,7 +184,8 @@ extension DownloadStateMachine {
                     Failure(
                         failure.code,
                         "\(failure.message); \(others) other \(others == 1 ? "source" : "sources") failed too",
-                        hint: failure.hint, status: failure.status, errno: failure.errno)))
+                        hint: failure.hint, remedy: failure.remedy, isTransient: failure.isTransient,
+                        status: failure.status, errno: failure.errno)))
         }
         let retryAt = max(self.sources[next].retryAt, .zero)
         var other = Probing(probing.purpose, replaces: probing.replaces, source: next, retryAt: retryAt)
@@ -215,7 +216,7 @@ extension DownloadStateMachine {
             return .fail(
                 Failure(
                     .changed, "the remote file changed while it was being fetched: \(difference)",
-                    hint: "Start anew with --on-change restart"))
+                    remedy: .startOverOnChange))
         }
         return .restart(difference)
     }

@@ -13,8 +13,7 @@ extension DownloadStateMachine {
         case .nothing:
             guard self.settings.continuation != .must || self.isHealing else {
                 return self.rest(
-                    .failed(
-                        Failure(.state, "there is nothing to continue", hint: "Start anew with --continue auto")))
+                    .failed(Failure(.state, "there is nothing to continue", remedy: .allowStartingOver)))
             }
             self.state = .probing(Probing(.fresh, replaces: false, source: self.sources.firstAsked))
             return []
@@ -30,7 +29,7 @@ extension DownloadStateMachine {
                         .failed(
                             Failure(
                                 .integrity, "the partial file was complete once and did not match its digest",
-                                hint: "Give its digest with --checksum, or start anew with --continue no")))
+                                remedy: .giveDigestOrStartOver)))
                 }
                 return self.settled(
                     .beginAnew("it did not match its digest, and no digest is given now"), hasPart: false)
@@ -96,7 +95,7 @@ extension DownloadStateMachine {
     static func exists(_ why: String) -> Failure {
         Failure(
             .exists, "the destination exists\(why)",
-            hint: "Keep both with --if-exists rename, or replace it with --if-exists overwrite")
+            remedy: .keepBothOrReplace)
     }
 
     /// Handles that the part file is ready.

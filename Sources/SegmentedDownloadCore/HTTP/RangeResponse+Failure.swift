@@ -12,10 +12,7 @@ extension RangeResponse {
             let asked = challenge.map { " (\($0.printable))" } ?? ""
             return Failure(
                 .auth, "\(host) answered \(status)\(asked)",
-                hint: status == 407
-                    ? "Give the proxy's credentials with --proxy-user NAME:PASSWORD"
-                    : "Give credentials with -u NAME:PASSWORD, or keep them in ~/.netrc and use --netrc",
-                status: status)
+                remedy: status == 407 ? .giveProxyCredentials : .giveCredentials, status: status)
         case .rejected(let status):
             let hint = status == 403 || status == 410 ? "If the link has expired, resume with a new one" : nil
             return Failure(.server, "\(host) answered \(status)", hint: hint, status: status)

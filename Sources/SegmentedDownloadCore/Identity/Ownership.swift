@@ -30,9 +30,7 @@ package struct Ownership: Hashable, Sendable {
         self.objection(user: user).map { why in
             Failure(
                 .exists, "\(path.printable) \(why): its content is not trusted. It stays as it is",
-                hint: self.owner == user
-                    ? "If you trust it: chmod go-w, then run the command again. Else move it away or choose another name with -o"
-                    : "Move it away, or choose another name with -o")
+                remedy: self.owner == user ? .trustOrMoveAway : .moveAwayOrChooseName)
         }
     }
 }

@@ -248,7 +248,7 @@ extension Fetching {
             self.outcome = .failed(
                 Failure(
                     .network, "no source is left to compare the bytes of other sources with",
-                    hint: "Run the same command again: nothing is fetched twice"))
+                    hint: "Run the same command again: nothing is fetched twice", isTransient: true))
         }
     }
 

@@ -253,7 +253,7 @@ extension Fetching {
             self.outcome = .failed(
                 Failure(
                     .integrity, "the sources have different files, and no source is left to continue with",
-                    hint: "Give only the correct source, or give its digest with --checksum"))
+                    remedy: .giveCorrectSourceOrDigest))
             return actions
         }
         return actions + self.reviseIfSettled()

@@ -18,8 +18,11 @@ package struct Failure: Error, Hashable, Sendable {
 
     /// One clause with the facts, safe to print.
     package let message: String
-    /// What the user can do about it.
+    /// What the user can do about it, as text. Nil if there is a remedy.
     package let hint: String?
+    /// What the user can do about it, if it takes an option. Options have other names in the command than in the
+    /// library.
+    package let remedy: Remedy?
     /// Whether another attempt may succeed.
     package let isTransient: Bool
     /// The HTTP status of the response, if a response caused the failure.
@@ -33,6 +36,7 @@ package struct Failure: Error, Hashable, Sendable {
         _ code: Code,
         _ message: String,
         hint: String? = nil,
+        remedy: Remedy? = nil,
         isTransient: Bool = false,
         status: Int? = nil,
         errno: Int32? = nil,
@@ -41,6 +45,7 @@ package struct Failure: Error, Hashable, Sendable {
         self.code = code
         self.message = message
         self.hint = hint
+        self.remedy = remedy
         self.isTransient = isTransient
         self.status = status
         self.errno = errno

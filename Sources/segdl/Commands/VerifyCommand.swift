@@ -165,10 +165,11 @@ struct VerifyCommand: FetchingCommand {
             bad > 0
             ? "is damaged in \(ByteCount(bad))"
             : isLonger ? "is longer than expected" : "does not have the expected digest"
-        let hint =
-            check.canRepair && (bad > 0 || isLonger)
-            ? "To repair it: segdl verify --repair \(check.path.shellWord) URL"
-            : "Fetch it again with --if-exists overwrite"
-        return DownloadError(.integrity, "\(check.path.shown) \(what)", hint: hint)
+        guard check.canRepair, bad > 0 || isLonger else {
+            return DownloadError(.integrity, "\(check.path.shown) \(what)", remedy: .fetchAgain)
+        }
+        return DownloadError(
+            .integrity, "\(check.path.shown) \(what)",
+            hint: "To repair it: segdl verify --repair \(check.path.shellWord) URL")
     }
 }

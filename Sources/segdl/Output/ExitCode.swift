@@ -35,7 +35,6 @@ enum ExitCode: Int32, Hashable, CaseIterable {
     init(_ code: DownloadError.Code) {
         self =
             switch code {
-            case .internal: .internal
             case .usage: .usage
             case .file: .file
             case .network: .network
@@ -51,6 +50,8 @@ enum ExitCode: Int32, Hashable, CaseIterable {
             case .state: .state
             // Only a signal cancels a download.
             case .cancelled: .interrupt
+            // `internal`, and codes that this version of the command lacks.
+            default: .internal
             }
     }
 

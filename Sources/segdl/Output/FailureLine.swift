@@ -26,13 +26,13 @@ struct FailureLine: Hashable {
         let kept = saved?.bytesDone ?? 0
         self.init(
             ExitCode(error.code), error.message, of: path, kept: kept,
-            hint: error.hint ?? Self.remedy(for: error.code, path: kept > 0 ? path : nil))
+            hint: error.advice ?? Self.advice(for: error.code, path: kept > 0 ? path : nil))
     }
 
-    /// The default hint, for failures that have none.
+    /// The default hint, for failures that have neither a hint nor a remedy.
     ///
     /// - Parameter path: The destination, if bytes are kept.
-    private static func remedy(for code: DownloadError.Code, path: String?) -> String {
+    private static func advice(for code: DownloadError.Code, path: String?) -> String {
         let again = path.map { "Go on: segdl resume \($0.shellWord)" }
         return switch code {
         case .network, .server, .tls, .auth: again ?? "Check the URL, or try again later"
@@ -44,7 +44,7 @@ struct FailureLine: Hashable {
         case .policy, .usage: "See segdl --help"
         case .exists: "Choose another name with -o"
         case .state: "Start over with --continue auto"
-        case .internal, .cancelled: "Please report this bug"
+        default: "Please report this bug"  // Only a bug shows `internal`, `cancelled` or an unknown code.
         }
     }
 }

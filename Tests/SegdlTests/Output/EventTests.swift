@@ -49,7 +49,7 @@ import Testing
                 #expect(failed["code"] as? String == "server")
                 #expect(failed["exit"] as? Int == 8)
                 #expect(failed["status"] as? Int == 404)
-                #expect(failed["resumable"] as? Bool == true)
+                #expect(failed["resumable"] as? Bool == false)
             }
         }
     }

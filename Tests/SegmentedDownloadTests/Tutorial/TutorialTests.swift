@@ -53,7 +53,7 @@ struct TutorialTests {
             #expect(long.hasPrefix("no room: "))
             let missing = try await fetchOrExplain(
                 try harness.request("/3M/x?fail=404:all") { $0.destination = .directory(harness.directory) })
-            #expect(missing.hasPrefix("not yet: ") && missing.contains("404"))
+            #expect(missing.hasPrefix("not at all: ") && missing.contains("404"))
 
             var configuration = try configuration()
             configuration.memory = nil

@@ -1,0 +1,42 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+
+extension Remedy {
+    /// What to do, in terms of the command's options. The description for a remedy that the table lacks.
+    var commandLine: String { Self.commandLines[self] ?? self.description }
+
+    private static let commandLines: [Remedy: String] = [
+        .keepBothOrReplace: "Keep both with --if-exists rename, or replace it with --if-exists overwrite",
+        .keepBothOrChooseName: "Keep both with --if-exists rename, or choose another name with -o",
+        .nameFile: "Name a file with -o",
+        .shortenName: "Choose a shorter name with -o",
+        .chooseDirectory: "Choose another directory with -d",
+        .freeSpaceOrChooseDirectory: "Free some space, or choose another directory with -d",
+        .moveAwayOrChooseName: "Move it away, or choose another name with -o",
+        .movePartAway: "Move it away, or choose -o",
+        .trustOrMoveAway:
+            "If you trust it: chmod go-w, then run the command again. Else move it away or choose another name with -o",
+        .startOver: "Start anew with --continue no",
+        .startOverOnChange: "Start anew with --on-change restart",
+        .allowStartingOver: "Start anew with --continue auto",
+        .fetchAgain: "Fetch it again with --if-exists overwrite",
+        .fetchAgainOrElsewhere: "Fetch it again with --if-exists overwrite, or from another server",
+        .giveDigest: "Give its digest with --checksum",
+        .giveDigestOrStartOver: "Give its digest with --checksum, or start anew with --continue no",
+        .chooseDigest: "Give the right one with --checksum",
+        .giveCorrectSourceOrDigest: "Give only the correct source, or give its digest with --checksum",
+        .giveCredentials: "Give credentials with -u NAME:PASSWORD, or keep them in ~/.netrc and use --netrc",
+        .giveProxyCredentials: "Give the proxy's credentials with --proxy-user NAME:PASSWORD",
+        .giveTunnelCredentials: "Give the proxy's with --proxy-user NAME:PASSWORD",
+        .ignoreProxy: "To ignore it, use --noproxy '*'",
+        .trustAuthority: "Trust its authority with --cacert FILE",
+        .skipNameCheck: "The connection may be intercepted; --insecure skips this check",
+        .allowDowngrade: "Allow it with --allow-downgrade, if you trust the network",
+        .allowScheme: "Allow it with --proto",
+    ]
+}
+
+extension DownloadError {
+    /// What to do about it, as the command shows it.
+    var advice: String? { self.hint ?? self.remedy?.commandLine }
+}
