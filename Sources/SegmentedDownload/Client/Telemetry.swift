@@ -2,14 +2,7 @@ import CoreMetrics
 import Logging
 import SegmentedDownloadCore
 
-/// Tells a logger and a metrics system what happens to a group's downloads.
-///
-/// | metric | kind | dimensions |
-/// |---|---|---|
-/// | `segdl_downloads` | counter of ended runs | `outcome`: `completed`, `paused`, `cancelled` or an error's code |
-/// | `segdl_retries` | counter of failed attempts | `code` |
-/// | `segdl_bytes` | counter of body bytes received for completed files | |
-/// | `segdl_duration` | timer of completed files, from their turn to their final name | |
+/// Tells a logger and a metrics system what happens to a group's downloads. The article Servers lists the metrics.
 struct Telemetry: Sendable {
     private let logger: Logger?
     private let metrics: (any MetricsFactory)?

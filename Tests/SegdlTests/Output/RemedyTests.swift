@@ -21,9 +21,9 @@ struct RemedyTests {
     func advice() {
         let error = DownloadError(.changed, "the remote file changed", remedy: .startOverOnChange)
         let line = FailureLine(error, of: nil).text
-        #expect(line == "segdl: error[changed]: the remote file changed. Start anew with --on-change restart.")
+        #expect(line == "segdl: error[changed]: the remote file changed. Start over with --on-change restart.")
         let event = EventRecord(.failed(error, DownloadProgress()), of: TransferFile(path: "f.bin"), time: .zero)
-        #expect(event.hint == "Start anew with --on-change restart")
+        #expect(event.hint == "Start over with --on-change restart")
     }
 
     @Test("A code that the command lacks has the exit status of an internal error")

@@ -41,7 +41,7 @@ struct DownloadErrorTests {
 
     @Test("An option is found in a literal, and other text is not mistaken for one")
     func optionsAreFound() {
-        #expect(Self.options(in: #"    hint: "Start anew with --continue no")"#).count == 1)
+        #expect(Self.options(in: #"    hint: "Start over with --continue no")"#).count == 1)
         #expect(Self.options(in: #"    case .nameTooLong: "Choose a shorter name with -o""#).count == 1)
         #expect(Self.options(in: #"    f("\(host) failed", "--proto is needed")"#).count == 1)
         #expect(Self.options(in: #"    /// The option "--continue""#).isEmpty)

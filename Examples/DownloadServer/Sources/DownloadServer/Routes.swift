@@ -1,0 +1,147 @@
+import Hummingbird
+import SegmentedDownload
+
+/// The requests that the server answers.
+struct Routes: Sendable {
+    typealias Context = BasicRequestContext
+
+    let service: DownloadService
+    let queue: DownloadQueue
+
+    var router: Router<Context> {
+        let router = Router(context: Context.self)
+        router.add(middleware: DownloadErrors())
+        router.group("downloads")
+            .get(use: self.list)
+            .post(use: self.add)
+            .get(":id", use: self.status)
+            .delete(":id", use: self.cancel)
+            .post(":id/pause", use: self.pause)
+            .post(":id/resume", use: self.resume)
+            .get(":id/events", use: self.events)
+        return router
+    }
+
+    // MARK: All downloads
+
+    /// `GET /downloads`: the unfinished downloads.
+    @Sendable private func list(_ request: Request, context: Context) async throws -> [DownloadStatus] {
+        var statuses: [DownloadStatus] = []
+        for download in try await self.service.downloads().downloads { statuses.append(await DownloadStatus(download)) }
+        return statuses
+    }
+
+    private struct Submission: Decodable {
+        let url: String
+        /// The file's name. A template: see `NameTemplate`.
+        let name: String?
+    }
+
+    /// `POST /downloads`: adds a download, or finds the unfinished one of the same URL.
+    @Sendable private func add(
+        _ request: Request, context: Context
+    ) async throws -> EditedResponse<DownloadStatus> {
+        // Browsers do not let a foreign page send this type, so no page can start downloads on the user's machine.
+        guard MediaType(from: request.headers[.contentType] ?? "")?.isType(.applicationJson) == true else {
+            throw HTTPError(.unsupportedMediaType, message: "the Content-Type must be application/json")
+        }
+        let submission = try await request.decode(as: Submission.self, context: context)
+        let source = try SourceURL(submission.url)
+        var template: NameTemplate?
+        if let name = submission.name { template = try NameTemplate(name) }
+        var request = DownloadRequest(source, to: .directory(".", name: template))
+        let id = Download.ID.random()
+        request.id = id
+
+        let group = try await self.service.downloads()
+        // The group compares destinations, and a restored download's destination is its file, not the directory.
+        let unfinished = group.download(for: source).flatMap { $0.state.isOver ? nil : $0 }
+        let download = try unfinished ?? group.add(request)
+        try await self.queue.save()
+        return EditedResponse(
+            status: download.id == id ? .created : .ok, headers: [.location: "/downloads/\(download.id)"],
+            response: await DownloadStatus(download))
+    }
+
+    // MARK: One download
+
+    /// `GET /downloads/ID`: the status of a download, also of one that is over.
+    @Sendable private func status(_ request: Request, context: Context) async throws -> DownloadStatus {
+        let (group, id) = try await self.target(of: context)
+        if let download = group.download(id: id) { return await DownloadStatus(download) }
+        return try self.ended(id, in: group)
+    }
+
+    /// `GET /downloads/ID/events`: the events from now on.
+    @Sendable private func events(_ request: Request, context: Context) async throws -> ProgressStream {
+        let (group, id) = try await self.target(of: context)
+        if let download = group.download(id: id) { return await ProgressStream(download) }
+        return ProgressStream(ended: try self.ended(id, in: group))
+    }
+
+    /// `POST /downloads/ID/pause`: returns when everything fetched is durable.
+    @Sendable private func pause(_ request: Request, context: Context) async throws -> DownloadStatus {
+        let download = try await self.unfinished(context)
+        await download.pause()
+        return await DownloadStatus(download)
+    }
+
+    /// `POST /downloads/ID/resume`: the download runs when its turn comes.
+    @Sendable private func resume(_ request: Request, context: Context) async throws -> HTTPResponse.Status {
+        try await self.unfinished(context).resume()
+        return .accepted
+    }
+
+    /// `DELETE /downloads/ID`: cancels a download and deletes what was fetched. Complete files stay.
+    @Sendable private func cancel(_ request: Request, context: Context) async throws -> HTTPResponse.Status {
+        try await self.unfinished(context).cancel(keepingPartial: false)
+        try await self.queue.save()
+        return .noContent
+    }
+
+    private func target(of context: Context) async throws -> (group: DownloadGroup, id: Download.ID) {
+        guard let id = try Download.ID(uuid: context.parameters.require("id")) else {
+            throw HTTPError(.badRequest, message: "the download's id is not a UUID")
+        }
+        return (try await self.service.downloads(), id)
+    }
+
+    private func unfinished(_ context: Context) async throws -> Download {
+        let (group, id) = try await self.target(of: context)
+        guard let download = group.download(id: id) else {
+            throw HTTPError(.notFound, message: "there is no unfinished download \(id)")
+        }
+        return download
+    }
+
+    private func ended(_ id: Download.ID, in group: DownloadGroup) throws -> DownloadStatus {
+        guard let entry = try group.historyEntries().last(where: { $0.id == id.rawValue }) else {
+            throw HTTPError(.notFound, message: "there is no download \(id)")
+        }
+        return DownloadStatus(entry)
+    }
+}
+
+/// Answers requests that the library refused with its message.
+private struct DownloadErrors: RouterMiddleware {
+    typealias Context = Routes.Context
+
+    func handle(
+        _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        do {
+            return try await next(request, context)
+        } catch let error as DownloadError {
+            throw HTTPError(Self.status(error.code), message: error.description)
+        }
+    }
+
+    private static func status(_ code: DownloadError.Code) -> HTTPResponse.Status {
+        switch code {
+        case .usage, .policy: .badRequest
+        // The server is shutting down.
+        case .cancelled: .serviceUnavailable
+        default: .internalServerError
+        }
+    }
+}
