@@ -84,7 +84,7 @@ public struct DownloadOptions: Hashable, Sendable {
     /// fails with code `network`, and its bytes are kept. Time spent waiting for the disk, a rate limit or another attempt does not
     /// count. Nil for no limit.
     public var speedMinimum: Int64?
-    /// How long the speed may be below ``speedMinimum``.
+    /// How long the speed may be below ``speedMinimum``; at least 0.1 s.
     public var speedTime: Duration = .seconds(30)
     /// The time within which the whole response head must arrive, connecting included.
     public var headTimeout: Duration = .seconds(30)
@@ -115,6 +115,8 @@ public struct DownloadOptions: Hashable, Sendable {
         options.bytesPerSecond = self.bytesPerSecond.map { max($0, 1) }
         options.splitLengthMinimum = self.splitLengthMinimum.map { max($0, 1) }
         options.retries = self.retries.map { max($0, 0) }
+        options.speedMinimum = self.speedMinimum.map { max($0, 1) }
+        options.speedTime = max(self.speedTime, .milliseconds(100))
         return options
     }
 }

@@ -27,7 +27,8 @@ struct SimulationTests {
     @Test(
         "Worlds that once were wrong are not again",
         arguments: [
-            4032, 8574, 12_859, 48_401, 56_257, 59_115, 75_830, 96_541, 106_617, 189_812, 208_476, 216_676, 219_477,
+            4032, 8574, 12_859, 45_547, 48_401, 56_257, 59_115, 75_830, 96_541, 106_617, 189_812, 208_476, 216_676,
+            219_477,
         ] as [UInt64]
     )
     func onceWrong(seed: UInt64) async throws {

@@ -35,11 +35,12 @@ public struct DownloadConfiguration: Sendable {
     public var history = HistoryPolicy()
     /// The file that remembers the best number of connections for each server; `nil`, the default, for none.
     public var memory: ServerMemory?
-    /// The event loops whose threads make the connections; one of them is used. Nil, the default, for a thread of the client's own.
+    /// The event loops of which one makes the connections: a `MultiThreadedEventLoopGroup` or one of its loops, which must outlive
+    /// the client. Nil, the default, for a thread of the client's own.
     public var eventLoopGroup: (any EventLoopGroup)?
-    /// The logger that is told what happens to downloads, in messages with metadata; nil, the default, for none.
+    /// The logger for what happens to downloads, in messages with metadata; nil, the default, for none.
     public var logger: Logger?
-    /// The metrics system that counts downloads, attempts and bytes; nil, the default, for none.
+    /// The metrics system for ended downloads, failed attempts and the bytes of completed files; nil, the default, for none.
     public var metrics: (any MetricsFactory)?
 
     public init() {}

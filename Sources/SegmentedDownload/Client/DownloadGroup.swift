@@ -193,9 +193,10 @@ public final class DownloadGroup: Sendable {
         }
     }
 
-    /// Has the group accept no more downloads.
-    func stopAdding() {
+    /// Ends adding and resuming, so that a pause of all downloads is final.
+    func stopStarting() {
         self.state.withLock { $0.isClosed = true }
+        self.engine.post(.stopResuming)
     }
 
     /// Ends the group after the engine has ended. Downloads added since are cancelled.

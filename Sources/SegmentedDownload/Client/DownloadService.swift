@@ -22,7 +22,7 @@ public final class DownloadService: Sendable {
     private struct State {
         var phase = Phase.created
         var hasBegun = false
-        /// Those who wait for the group; each sequence has no elements, and ends when the phase changes.
+        /// Callers that wait for the group. Each sequence has no elements, and ends when the phase changes.
         var waiters: [AsyncStream<Never>.Continuation] = []
     }
 
@@ -39,8 +39,8 @@ public final class DownloadService: Sendable {
         self.directory = directory
     }
 
-    /// Runs the service until ``shutdown()``, then pauses its downloads, so that everything fetched is durable. May be called
-    /// once.
+    /// Runs the service until ``shutdown()``, then pauses its downloads, so that everything fetched is durable, except of streams
+    /// that cannot be resumed. May be called once.
     ///
     /// If the task is cancelled, the service ends at once. What was fetched is kept, as after a killed process.
     ///
@@ -53,6 +53,7 @@ public final class DownloadService: Sendable {
         }
         guard isFirst else { throw DownloadError(.usage, "a download service runs only once") }
         defer { self.enter(.over) }
+        if case .over = self.state.withLock({ $0.phase }) { return }
         do {
             try await withDownloadClient(self.configuration) { client in
                 try await client.withGroup(
@@ -62,7 +63,7 @@ public final class DownloadService: Sendable {
                     self.enter(.running(group))
                     for await _ in self.stop {}
                     self.enter(.over)
-                    group.stopAdding()
+                    group.stopStarting()
                     await group.pauseAll()
                 }
             }
@@ -72,9 +73,11 @@ public final class DownloadService: Sendable {
     }
 
     /// Ends the service: its downloads are paused, and ``run()`` returns. It may be called at any time from any task, and has no
-    /// further effect afterwards. A service that has not begun to run ends as soon as it does.
+    /// further effect afterwards. A service that has not begun to run never does.
     public func shutdown() {
         self.stopping.finish()
+        let isUnused = self.state.withLock { !$0.hasBegun }
+        if isUnused { self.enter(.over) }
     }
 
     /// The downloads of the service. Waits until it runs.

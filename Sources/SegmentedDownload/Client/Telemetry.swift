@@ -2,7 +2,7 @@ import CoreMetrics
 import Logging
 import SegmentedDownloadCore
 
-/// Tells a logger and a metrics system what happens to a group's downloads. The article Servers lists the metrics.
+/// Logs and counts the events of a group's downloads. The article Servers lists the metrics.
 struct Telemetry: Sendable {
     private let logger: Logger?
     private let metrics: (any MetricsFactory)?

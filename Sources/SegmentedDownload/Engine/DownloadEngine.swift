@@ -24,6 +24,8 @@ final class DownloadEngine: Sendable {
         case limit(DownloadID, bytesPerSecond: Int64?)
         /// Answer the pending requests for segment snapshots.
         case look
+        /// Resume no downloads any more.
+        case stopResuming
         /// Add no more downloads, and run until all are at rest.
         case close
     }
@@ -134,7 +136,7 @@ final class DownloadEngine: Sendable {
         case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
         case .adjust(.priority(let id, let priority)):
             self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
-        case .event, .move, .remove, .ask, .tick, .adjust, .look, .close: break
+        case .event, .move, .remove, .ask, .tick, .adjust, .look, .stopResuming, .close: break
         }
     }
 
@@ -276,7 +278,7 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
-        case .add, .event, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .look, .close: break
+        case .add, .event, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .look, .stopResuming, .close: break
         }
     }
 

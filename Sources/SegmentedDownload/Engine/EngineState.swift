@@ -25,6 +25,7 @@ struct EngineState {
     /// Sorted indices of started downloads that have not concluded. Ticks visit only these.
     private var active: [Int] = []
     private var isClosed = false
+    private var resumesNothing = false
     private var ticks = 0
 
     init(machine: GroupStateMachine, seed: UInt64) {
@@ -61,6 +62,9 @@ struct EngineState {
             let rests = self.machine.ask(job.id) { $0.conclusion != nil } ?? true
             job.broadcaster.handle(ticket, isDone: rests && !concludes)
             return actions
+        case .stopResuming:
+            self.resumesNothing = true
+            return []
         case .close:
             self.isClosed = true
             return []
@@ -81,6 +85,8 @@ struct EngineState {
         case .limit:
             return self.machine.handle(.rateChanged, now: now)
         case .look:
+            return []
+        case .event(_, .resume) where self.resumesNothing:
             return []
         case .event(let id, let event):
             guard let index = self.index(id) else { return self.machine.handle(.download(id, event), now: now) }

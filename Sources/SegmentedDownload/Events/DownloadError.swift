@@ -107,9 +107,11 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
+    /// What to do about it, in one line: the hint, or the remedy's description.
+    public var advice: String? { self.hint ?? self.remedy?.description }
+
     public var description: String {
-        let advice = self.hint ?? self.remedy?.description
-        return advice.map { "\(self.code): \(self.message). \($0)." } ?? "\(self.code): \(self.message)."
+        self.advice.map { "\(self.code): \(self.message). \($0)." } ?? "\(self.code): \(self.message)."
     }
 
     /// The error in the form that the engine uses.

@@ -87,7 +87,7 @@ package struct Surveyor: Sendable {
         }
         guard status.kind == .file, status.linkCount == 1 else {
             throw Failure(
-                .exists, "\(paths.part.printable) is not a part file of segdl", remedy: .movePartAway)
+                .exists, "\(paths.part.printable) is not a part file of segdl", remedy: .moveAwayOrChooseName)
         }
         // Checked before opening, which would fail with a less helpful error for a file of another user.
         try self.storage.checkTrust(status, paths.part)

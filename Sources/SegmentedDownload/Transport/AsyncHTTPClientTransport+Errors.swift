@@ -49,7 +49,7 @@ extension AsyncHTTPClientTransport {
         case .connectTimeout: Failure(.network, "\(host): no connection in time", isTransient: true)
         case .proxyAuthenticationRequired:
             Failure(
-                .auth, "\(host) requires credentials", remedy: .giveTunnelCredentials, status: 407)
+                .auth, "\(host) requires credentials", remedy: .giveProxyCredentials, status: 407)
         case .invalidProxyResponse:
             Failure(.network, "\(host): the proxy did not connect", isTransient: true)
         case .tlsHandshakeTimeout: Failure(.tls, "\(host): no TLS handshake in time", isTransient: true)

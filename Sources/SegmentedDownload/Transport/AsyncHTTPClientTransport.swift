@@ -51,8 +51,15 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let buffers = ReceiveBuffers()
         let connections = ConnectionRegister()
         connections.apply(configuration.network)
-        let own = configuration.loops == nil ? MultiThreadedEventLoopGroup(numberOfThreads: 1) : nil
-        guard let loop = (configuration.loops ?? own)?.next() else { preconditionFailure("there are no event loops") }
+        let threads: MultiThreadedEventLoopGroup?
+        let loop: any EventLoop
+        if let given = configuration.loops {
+            (threads, loop) = (nil, given.next())
+        } else {
+            let own = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+            (threads, loop) = (own, own.next())
+        }
+        let relay = TLSRelay(on: loop, configuration, connections)
         let clients = HTTPClients(on: loop) { way, isIdentified in
             var own = tls
             // The client certificate is presented to origins, not to proxies.
@@ -79,11 +86,12 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                 try await body(
                     AsyncHTTPClientTransport(
                         configuration: configuration, clients: clients, loop: loop, buffers: buffers,
-                        connections: connections, relay: TLSRelay(on: loop, configuration, connections))))
+                        connections: connections, relay: relay)))
         } catch {
             result = .failure(error)
         }
-        await Self.shutDown(clients, loop, own)
+        relay.close()
+        await Self.shutDown(clients, loop, threads)
         return try result.get()
     }
 
@@ -123,9 +131,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     /// Connections that are still being made are not waited for: the client cannot cancel them, and they may take until
     /// the connect timeout.
     ///
-    /// - Parameter own: The transport's own event loops, which end too.
+    /// - Parameter threads: The transport's own event loops, which end too.
     private static func shutDown(
-        _ clients: HTTPClients, _ loop: any EventLoop, _ own: MultiThreadedEventLoopGroup?
+        _ clients: HTTPClients, _ loop: any EventLoop, _ threads: MultiThreadedEventLoopGroup?
     ) async {
         let isOver = Latch()
         await withCheckedContinuation { continuation in
@@ -134,8 +142,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             }
             _ = loop.scheduleTask(in: Self.shutdownPatience, resume)
             clients.shutDown {
-                guard let own else { return resume() }
-                own.shutdownGracefully { _ in resume() }
+                guard let threads else { return resume() }
+                threads.shutdownGracefully { _ in resume() }
             }
         }
     }

@@ -14,6 +14,7 @@ import Synchronization
 final class TLSRelay: Sendable {
     private struct State {
         var ports: [Proxy: EventLoopFuture<Int>] = [:]
+        var listeners: [any Channel] = []
         var failures: [Proxy: (error: any Error, at: NIODeadline)] = [:]
     }
 
@@ -63,8 +64,18 @@ final class TLSRelay: Sendable {
             .bind(host: "127.0.0.1", port: 0)
             .flatMapThrowing { channel in
                 guard let port = channel.localAddress?.port else { throw ChannelError.unknownLocalAddress }
+                self.state.withLock { $0.listeners.append(channel) }
                 return port
             }
+    }
+
+    /// Stops listening.
+    func close() {
+        let listeners = self.state.withLock { state in
+            defer { state.listeners = [] }
+            return state.listeners
+        }
+        for listener in listeners { listener.close(promise: nil) }
     }
 
     /// Connects an accepted client to its proxy. Nothing is read from the client until then.

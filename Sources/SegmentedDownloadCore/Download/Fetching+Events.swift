@@ -62,7 +62,7 @@ extension Fetching {
         _ index: Int, _ segment: Segment, responseEnd: Int64, now: Duration
     ) -> [DownloadAction] {
         self.noteHead(of: self.leases[index], now: now)
-        self.sources[self.leases[index].order.source].disagreement.resolve()
+        self.sources[self.leases[index].order.source].noteAccepted()
         self.rangeRefusals = 0
         self.leases[index].phase = .receiving
         self.leases[index].wasAccepted = true
@@ -70,6 +70,7 @@ extension Fetching {
         self.leases[index].progressAt = now
         self.leases[index].responseEnd = responseEnd
         self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
+        self.leases[index].speedWindow = SpeedWindow(at: now, bytes: self.leases[index].bytesReceived)
         self.controller.joined(self.observation, now: now)
         let limit = min(segment.upperBound, responseEnd)
         return [

@@ -137,7 +137,7 @@ extension Fetching {
         else { return self.end(index) }
         let end = segment.upperBound
         self.noteHead(of: self.leases[index], now: now)
-        self.sources[order.source].disagreement.resolve()
+        self.sources[order.source].noteAccepted()
         self.plan.assign(order.segment, to: id)
         self.hedgedLength -= end - offset
         self.leases[index].phase = .receiving
@@ -146,6 +146,7 @@ extension Fetching {
         self.leases[index].position = offset
         self.leases[index].progressAt = now
         self.leases[index].meter = ThroughputMeter(start: now, count: offset)
+        self.leases[index].speedWindow = SpeedWindow(at: now, bytes: self.leases[index].bytesReceived)
         return (segment.lease.map { self.revoke($0, .outrun) } ?? []) + [
             .report(.segmentSplit(order.segment, offset..<end)),
             .report(.segmentOpened(order.segment, offset..<end, order.source)),

@@ -86,11 +86,13 @@ extension Fetching {
         if self.leases.isEmpty { self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived) }
         if self.speedWindow.isTooSlow(bytes: self.bytesReceived, minimum: minimum, time: time, now: now) {
             let what = "fewer than \(minimum) bytes per second arrived for \(time.inSeconds) s"
-            self.outcome = .failed(Failure(.network, "\(self.sources[self.sources.reference].host): \(what)"))
+            let host = self.sources[self.sources.reference].host
+            self.outcome = .failed(Failure(.network, "\(host): \(what)", isTransient: true))
             return []
         }
         let slow = self.leases.indices.filter { index in
-            self.leases[index].phase == .receiving
+            // A connection without a byte is replaced as a stalled one, which counts a failure.
+            self.leases[index].phase == .receiving && self.leases[index].hasProgressed
                 && self.leases[index].speedWindow.isTooSlow(
                     bytes: self.leases[index].bytesReceived, minimum: minimum, time: time, now: now)
         }

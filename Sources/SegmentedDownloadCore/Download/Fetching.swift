@@ -161,6 +161,7 @@ struct Fetching: Hashable, Sendable {
         // The time spent preparing the part file does not count as a stall.
         lease.progressAt = now
         lease.meter = ThroughputMeter(start: now, count: lease.position)
+        lease.speedWindow = SpeedWindow(at: now, bytes: 0)
         lease.phase = .receiving
         lease.responseEnd = responseEnd
         self.leases.append(lease)

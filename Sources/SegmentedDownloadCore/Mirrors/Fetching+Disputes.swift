@@ -79,7 +79,7 @@ extension Fetching {
         let candidates = self.sources.ids.filter { id in
             guard id != dispute.accuser, .source(id) != accused, !self.sources[id].isGone else { return false }
             // The contributor of an earlier run's bytes is unknown. Any source but the reference might be arbitrating
-            // its own bytes.
+            // its own bytes. Without a reference that is better than to reject the accuser at once.
             if case .earlier = accused, !reference.isGone { return id == self.sources.reference }
             return true
         }
@@ -103,7 +103,7 @@ extension Fetching {
 
     /// Handles the end of an arbiter's request.
     ///
-    /// The majority is right. If the arbiter sent a third byte, there is none.
+    /// The byte that two of the three have is right. If the arbiter sent a third one, the reference is right.
     ///
     /// - Parameter answer: Absent if the arbiter did not answer.
     mutating func arbitrated(_ dispute: Dispute, by lease: Lease, _ answer: Arbitration?) -> [DownloadAction] {

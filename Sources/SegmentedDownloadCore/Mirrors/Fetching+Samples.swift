@@ -107,7 +107,7 @@ extension Fetching {
         if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
         switch response {
         case .partial(let range, _):
-            self.sources[lease.order.source].disagreement.resolve()
+            self.sources[lease.order.source].noteAccepted()
             self.leases[index].phase = .receiving
             self.leases[index].wasAccepted = true
             self.leases[index].progressAt = now

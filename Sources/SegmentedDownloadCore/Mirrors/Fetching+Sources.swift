@@ -79,7 +79,8 @@ extension Fetching {
         let source = lease.order.source
         // A length or coding other than the reference's does not vary between nodes.
         guard lease.order.request.comparesValidator else { return self.changed(difference, at: source) }
-        let disagreement = self.noteDisagreement(difference, at: source)
+        self.sources[source].disagreement.note(difference)
+        let disagreement = self.sources[source].disagreement
         let isServed = self.leases.contains { other in
             other.id != lease.id && other.order.source == source && other.phase == .receiving && !other.order.isSample
         }
@@ -88,11 +89,6 @@ extension Fetching {
         let host = self.sources[source].host
         return disagreement.isNew
             ? [.report(.note("\(host) answers with different validators (\(difference)); asking it again"))] : []
-    }
-
-    private mutating func noteDisagreement(_ difference: String, at source: SourceID) -> Disagreement {
-        self.sources[source].disagreement.note(difference)
-        return self.sources[source].disagreement
     }
 
     private mutating func askAgain(_ lease: Lease, at time: Duration) {
@@ -113,9 +109,10 @@ extension Fetching {
         guard difference == nil, canCompare, !self.sources.hasAlternative(to: source) else {
             return self.changed(difference ?? "its URL leads to another place now", at: source)
         }
-        let disagreement = self.noteDisagreement("its URL leads to another place", at: source)
-        guard disagreement.isMove else {
-            self.askAgain(lease, at: now + disagreement.delay)
+        self.sources[source].moves.note("its URL leads to another place")
+        let moves = self.sources[source].moves
+        guard moves.isMove else {
+            self.askAgain(lease, at: now + moves.delay)
             return []
         }
         self.outcome = .moved

@@ -57,8 +57,16 @@ struct SourceTable: Hashable, Sendable {
         var contributed: [Range<Int64>] = []
         /// Its answers with a different validator.
         var disagreement = Disagreement()
+        /// Its answers from another place.
+        var moves = Disagreement()
         /// The byte at which it contradicted another source and was not believed.
         var deniedAt: Int64?
+
+        /// Ends the counts of answers that did not match: one did.
+        mutating func noteAccepted() {
+            self.disagreement.resolve()
+            self.moves.resolve()
+        }
 
         var isUsable: Bool { self.standing == .proven || self.standing == .sampled }
         /// Whether it could become the reference.
@@ -140,7 +148,7 @@ struct SourceTable: Hashable, Sendable {
             self.entries[index].samples = []
             self.entries[index].failures = 0
             self.entries[index].deniedAt = nil
-            self.entries[index].disagreement.resolve()
+            self.entries[index].noteAccepted()
             // The recorded identity may be of another version.
             self.entries[index].resource = nil
             if self.entries[index].isUsable { self.entries[index].standing = .unproven }

@@ -26,8 +26,6 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
     public static let freeSpaceOrChooseDirectory = Remedy(rawValue: "free_space_or_choose_directory")
     /// Move the file in the way, or choose another destination.
     public static let moveAwayOrChooseName = Remedy(rawValue: "move_away_or_choose_name")
-    /// Move the file that has the name of the part, or choose another destination.
-    public static let movePartAway = Remedy(rawValue: "move_part_away")
     /// Deny other users write access to the file if its content is trusted. Otherwise move it, or choose another
     /// destination.
     public static let trustOrMoveAway = Remedy(rawValue: "trust_or_move_away")
@@ -60,10 +58,8 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
 
     /// Give credentials for the origin.
     public static let giveCredentials = Remedy(rawValue: "give_credentials")
-    /// Give credentials for the proxy, which answered a request with 407.
+    /// Give credentials for the proxy.
     public static let giveProxyCredentials = Remedy(rawValue: "give_proxy_credentials")
-    /// Give credentials for the proxy, which refused to open a tunnel without them.
-    public static let giveTunnelCredentials = Remedy(rawValue: "give_tunnel_credentials")
     /// Correct the variable that names the proxy, or use no proxy.
     public static let ignoreProxy = Remedy(rawValue: "ignore_proxy")
     /// Trust the authority that issued the server's certificate.
@@ -91,7 +87,6 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
         .chooseDirectory: "Choose a destination in another directory",
         .freeSpaceOrChooseDirectory: "Free some space, or choose a destination in another directory",
         .moveAwayOrChooseName: "Move it away, or choose another destination",
-        .movePartAway: "Move it away, or choose another destination",
         .trustOrMoveAway:
             "If you trust it, deny other users write access. Otherwise move it away or choose another destination",
         .startOver: "Set continuation to .no to start over",
@@ -105,7 +100,6 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
         .giveCorrectSourceOrDigest: "Give only the correct source, or give the file's digest in digests",
         .giveCredentials: "Set the request's credentials, or the configuration's netrc",
         .giveProxyCredentials: "Give the proxy's credentials with ProxyPolicy.authenticated(user:password:)",
-        .giveTunnelCredentials: "Give the proxy's credentials with ProxyPolicy.authenticated(user:password:)",
         .ignoreProxy: "Correct the variable, or set proxies to an empty ProxyPolicy",
         .trustAuthority: "Set the authorityFile of the configuration's trust to the authority's certificate",
         .skipNameCheck:

@@ -48,7 +48,7 @@ struct ConfigurationFile {
         } catch {
             throw Problem(
                 code: .exists, message: "\(error.message); it contains secrets (line \(secretLine))",
-                hint: error.advice ?? "")
+                hint: error.commandLineAdvice ?? "")
         }
         guard file.isShared else { return }
         throw Problem(

@@ -107,6 +107,6 @@ extension EventRecord {
         self.status = error.status
         self.errno = error.errno
         self.resumable = error.isResumable
-        self.hint = error.advice
+        self.hint = error.commandLineAdvice
     }
 }

@@ -26,7 +26,7 @@ struct FailureLine: Hashable {
         let kept = saved?.bytesDone ?? 0
         self.init(
             ExitCode(error.code), error.message, of: path, kept: kept,
-            hint: error.advice ?? Self.advice(for: error.code, path: kept > 0 ? path : nil))
+            hint: error.commandLineAdvice ?? Self.advice(for: error.code, path: kept > 0 ? path : nil))
     }
 
     /// The default hint, for failures that have neither a hint nor a remedy.

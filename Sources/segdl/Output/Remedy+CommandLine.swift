@@ -13,7 +13,6 @@ extension Remedy {
         .chooseDirectory: "Choose another directory with -d",
         .freeSpaceOrChooseDirectory: "Free some space, or choose another directory with -d",
         .moveAwayOrChooseName: "Move it away, or choose another name with -o",
-        .movePartAway: "Move it away, or choose -o",
         .trustOrMoveAway:
             "If you trust it: chmod go-w, then run the command again. Else move it away or choose another name with -o",
         .startOver: "Start over with --continue no",
@@ -27,7 +26,6 @@ extension Remedy {
         .giveCorrectSourceOrDigest: "Give only the correct source, or give its digest with --checksum",
         .giveCredentials: "Give credentials with -u NAME:PASSWORD, or keep them in ~/.netrc and use --netrc",
         .giveProxyCredentials: "Give the proxy's credentials with --proxy-user NAME:PASSWORD",
-        .giveTunnelCredentials: "Give the proxy's with --proxy-user NAME:PASSWORD",
         .ignoreProxy: "To ignore it, use --noproxy '*'",
         .trustAuthority: "Trust its authority with --cacert FILE",
         .skipNameCheck: "The connection may be intercepted; --insecure skips this check",
@@ -38,5 +36,5 @@ extension Remedy {
 
 extension DownloadError {
     /// What to do about it, as the command shows it.
-    var advice: String? { self.hint ?? self.remedy?.commandLine }
+    var commandLineAdvice: String? { self.hint ?? self.remedy?.commandLine }
 }

@@ -71,7 +71,33 @@ struct SpeedLimitTests {
             window.isTooSlow(bytes: bytes, minimum: 1000, time: Self.time, now: .seconds(second))
         }
         #expect(!isTooSlow(&window, 10_000, 3))
-        #expect(!isTooSlow(&window, 10_000, 12))
+        for second in 4...12 { #expect(!isTooSlow(&window, 10_000, second)) }
         #expect(isTooSlow(&window, 10_000, 13))
+    }
+
+    @Test("Time in which the machine was suspended does not count")
+    func suspended() {
+        var window = SpeedWindow(at: .zero, bytes: 0)
+        for second in [1, 100] + Array(101..<110) {
+            let isTooSlow = window.isTooSlow(bytes: 0, minimum: 1000, time: Self.time, now: .seconds(second))
+            #expect(!isTooSlow)
+        }
+        let isTooSlow = window.isTooSlow(bytes: 0, minimum: 1000, time: Self.time, now: .seconds(110))
+        #expect(isTooSlow)
+    }
+
+    @Test("The time begins with the response's body, not with the request")
+    func lateHead() throws {
+        var fetching = Fetching.sample(connections: 1) {
+            $0.speedMinimum = 1000
+            $0.speedTime = Self.time
+        }
+        let order = try fetching.asked()
+        fetching.accept(order.lease, at: .seconds(9))
+        fetching.speedWindow = SpeedWindow(at: .seconds(9), bytes: 0)
+        for second in 10...18 {
+            fetching.bring(order.lease, to: Int64(second), at: .seconds(second))
+            #expect(fetching.tick(now: .seconds(second)).isEmpty, "after \(second) s")
+        }
     }
 }

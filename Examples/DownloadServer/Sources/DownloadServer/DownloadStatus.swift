@@ -46,7 +46,7 @@ struct DownloadStatus: ResponseEncodable, Sendable {
 
 extension DownloadStatus.Failure {
     init(_ error: DownloadError) {
-        self.init(code: error.code.rawValue, message: error.message, hint: error.hint)
+        self.init(code: error.code.rawValue, message: error.message, hint: error.advice)
     }
 }
 
