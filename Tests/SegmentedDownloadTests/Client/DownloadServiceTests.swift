@@ -26,7 +26,7 @@ struct DownloadServiceTests {
         }
     }
 
-    @Test("It creates its directory and fetches what it is given")
+    @Test("A service creates its directory and fetches an added download")
     func fetches() async throws {
         try await Harness.run { harness in
             let directory = harness.directory + "/new"

@@ -47,7 +47,7 @@ func fetchOrExplain(_ request: DownloadRequest) async throws -> String {
         case .exists: return "something is in the way: \(error.message)"
         case .changed: return "the server has another file by now: \(error.message)"
         case _ where error.isResumable: return "not yet: \(error.message). The same request resumes it"
-        default: return "not at all: \(error.message). \(error.hint ?? error.remedy?.description ?? "")"
+        default: return "not at all: \(error.message). \(error.advice ?? "")"
         }
     }
 }
