@@ -222,7 +222,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         switch operation {
         case .write(let offset, let new):
             if bytes.count < offset + new.count {
-                bytes.append(contentsOf: repeatElement(0, count: offset + new.count - bytes.count))
+                bytes.append(contentsOf: [UInt8](repeating: 0, count: offset + new.count - bytes.count))
             }
             bytes.withUnsafeMutableBytes { target in
                 new.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: target[offset...]).copyMemory(from: $0) }
@@ -231,7 +231,7 @@ package final class SimulatedDisk: @unchecked Sendable {
             if length < bytes.count {
                 bytes.removeLast(bytes.count - length)
             } else {
-                bytes.append(contentsOf: repeatElement(0, count: length - bytes.count))
+                bytes.append(contentsOf: [UInt8](repeating: 0, count: length - bytes.count))
             }
         case .attribute(let name, let value): attributes[name] = value
         }
