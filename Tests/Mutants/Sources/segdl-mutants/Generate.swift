@@ -18,14 +18,22 @@ struct Generate: ParsableCommand {
     ]
     @Option(help: "Compile in only this many mutations, chosen by their content and the seed. (default: all)")
     var sample: Int?
+    @Option(help: "Compile in only the mutations of this file, in the form of Tests/Mutants/survivors.tsv.")
+    var listed: String?
     @Option(help: "The seed of the sample.") var seed: UInt64 = 1
+    @Flag(
+        help: "Leave out the library's tests, which take longest to build; run then needs --judges without other-tests."
+    )
+    var withoutLibraryTests = false
     @Flag(help: "Write the copy without building it.") var withoutBuild = false
 
     func run() throws {
         let workspace = Workspace()
-        let tree = try Tree(workspace: workspace, mutating: self.mutate)
+        let tree = try Tree(
+            workspace: workspace, mutating: self.mutate,
+            excluding: self.withoutLibraryTests ? ["SegmentedDownloadTests"] : [])
         try tree.copy()
-        var sites = SiteSet(files: tree.files, sample: self.sample.map { (Sample(seed: self.seed), $0) })
+        var sites = SiteSet(files: tree.files, choice: try self.choice())
         sites.reject(keys: Set(rows(workspace.rejected).map { $0.joined(separator: "\t") }))
         var isChanged = false
         /// Each round finds all errors of one kind; few sites have errors that hide others.
@@ -52,5 +60,14 @@ struct Generate: ParsableCommand {
         if try write(title + list, to: workspace.list) { isChanged = true }
         if isChanged { try workspace.removeFindings() }
         say("\(mutations.count) mutations, \(sites.rejectedCount) sites rejected by the compiler")
+    }
+
+    private func choice() throws -> SiteSet.Choice {
+        if let listed {
+            let keys = rows(listed).filter { $0.count == 8 }.map { $0[2...].joined(separator: "\t") }
+            guard !keys.isEmpty else { throw Problem("\(listed) lists no mutation.") }
+            return .listed(Set(keys))
+        }
+        return self.sample.map { .sample(Sample(seed: self.seed), count: $0) } ?? .all
     }
 }

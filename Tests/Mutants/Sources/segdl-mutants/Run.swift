@@ -12,6 +12,10 @@ struct Run: ParsableCommand {
     @Option(help: "Mutations judged at once.") var workers = 2
     @Option(help: "Number of state-machine worlds.") var machineWorlds = 20_000
     @Option(help: "Number of worlds of the whole engine.") var engineWorlds = 2000
+    @Option(
+        parsing: .upToNextOption,
+        help: "The judges: core-tests, machine, engine and other-tests, the tests of the library. (default: all)")
+    var judges: [String] = []
     @Option(help: "Judge only these mutations, by number.") var only: [Int] = []
     @Option(help: "Judge only mutations whose file, function or text contains this.") var matching: String?
     @Option(name: .customLong("run-sample"), help: "Judge only this many, chosen as by generate.") var sample: Int?
@@ -22,6 +26,10 @@ struct Run: ParsableCommand {
         let mutations = Row.all(workspace)
         guard let last = mutations.last else { throw Problem("There are no mutations: generate them first.") }
         var judges = Judge.all(workspace, machineWorlds: self.machineWorlds, engineWorlds: self.engineWorlds)
+        for name in self.judges where !judges.contains(where: { $0.name == name }) {
+            throw Problem("There is no judge \(name); there are \(judges.map(\.name).joined(separator: ", ")).")
+        }
+        if !self.judges.isEmpty { judges.removeAll { !self.judges.contains($0.name) } }
         for index in judges.indices {
             try judges[index].learn(workspace, count: last.number)
             let seen = mutations.count { judges[index].seen.contains($0.number) }

@@ -1,19 +1,26 @@
 import Mutation
 
-/// The sites to compile in: all that compile, or a sample of them.
+/// The sites to compile in: all that compile, or a choice of them.
 struct SiteSet {
+    enum Choice {
+        case all
+        case sample(Sample, count: Int)
+        /// Those with these keys.
+        case listed(Set<String>)
+    }
+
     private let files: [SourceFile]
-    private let sample: (choice: Sample, count: Int)?
+    private let choice: Choice
     private var rejected: [Set<Int>]
     /// Lines and functions that had errors before.
     private var known: Set<String> = []
 
-    /// The numbers of the sample.
-    private var chosen: Set<Int> = []
+    /// The numbers of the choice; nil if it is all.
+    private var chosen: Set<Int>?
 
-    init(files: [SourceFile], sample: (choice: Sample, count: Int)?) {
+    init(files: [SourceFile], choice: Choice) {
         self.files = files
-        self.sample = sample
+        self.choice = choice
         self.rejected = files.map { _ in [] }
         self.choose()
     }
@@ -32,7 +39,8 @@ struct SiteSet {
     }
 
     private mutating func choose() {
-        if self.sample != nil { self.chosen = Set(self.mutations.map(\.number)) }
+        if case .all = self.choice { return }
+        self.chosen = Set(self.mutations.map(\.number))
     }
 
     var rejectedCount: Int { self.rejected.map(\.count).reduce(0, +) }
@@ -42,14 +50,17 @@ struct SiteSet {
         let all = zip(self.files, self.rejected).flatMap { file, rejected in
             file.sites.indices.filter { !rejected.contains($0) }.flatMap { file.sites[$0].mutations }
         }
-        guard let sample = self.sample else { return all }
-        return sample.choice.order(all, by: \.key).prefix(sample.count).sorted { $0.number < $1.number }
+        switch self.choice {
+        case .all: return all
+        case .sample(let sample, let count):
+            return sample.order(all, by: \.key).prefix(count).sorted { $0.number < $1.number }
+        case .listed(let keys): return all.filter { keys.contains($0.key) }
+        }
     }
 
     /// The sites of a file that are not compiled in.
     func left(out file: Int) -> Set<Int> {
-        guard self.sample != nil else { return self.rejected[file] }
-        let numbers = self.chosen
+        guard let numbers = self.chosen else { return self.rejected[file] }
         return Set(
             self.files[file].sites.indices.filter { index in
                 self.files[file].sites[index].mutations.allSatisfy { !numbers.contains($0.number) }

@@ -6,14 +6,13 @@ struct Tree {
     /// All files that the build needs.
     private static let folders = ["Package.swift", "Sources", "Tests", "Fixtures", "Benchmarks"]
     private static let modules = ["Sources/SegmentedDownloadCore", "Sources/SegmentedDownload"]
-    /// Excludes targets that no judge needs, and stops warnings in mutated code from being errors.
+    /// Targets that no judge needs.
+    private static let unused = [
+        "SegdlTests", "segdl", "segdl-crash", "segdl-origin", "segdl-benchmark", "segdl-benchmark-tools", "segdl-micro",
+        "CAllocations",
+    ]
+    /// Excludes unused targets, and stops warnings in mutated code from being errors.
     private static let manifestEnd = """
-
-        // From here on: written by segdl-mutants.
-        let unused: Set = [
-            "SegdlTests", "segdl", "segdl-crash", "segdl-origin", "segdl-benchmark", "segdl-benchmark-tools", "segdl-micro",
-            "CAllocations",
-        ]
         package.targets.removeAll { unused.contains($0.name) }
         package.products.removeAll { unused.contains($0.name) }
         for target in package.targets where target.swiftSettings != nil {
@@ -25,12 +24,16 @@ struct Tree {
         """
 
     let workspace: Workspace
+    private let excluded: [String]
     private let paths: [String]
     private(set) var files: [SourceFile] = []
 
-    /// - Parameter folders: The folders or files to mutate.
-    init(workspace: Workspace, mutating folders: [String]) throws {
+    /// - Parameters:
+    ///   - folders: The folders or files to mutate.
+    ///   - targets: Targets left out besides those that no judge needs.
+    init(workspace: Workspace, mutating folders: [String], excluding targets: [String]) throws {
         self.workspace = workspace
+        self.excluded = Self.unused + targets
         let listing = workspace.place + "/files"
         try FileManager.default.createDirectory(atPath: workspace.place, withIntermediateDirectories: true)
         let arguments = ["git", "ls-files", "--"] + Self.folders + [":!Tests/Mutants"]
@@ -56,7 +59,8 @@ struct Tree {
         for path in self.paths where !mutated.contains(path) {
             let (source, target) = (self.workspace.root + "/" + path, self.workspace.path(inTree: path))
             if path == "Package.swift" {
-                try write(read(source) + Self.manifestEnd, to: target)
+                let start = "\n// From here on: written by segdl-mutants.\nlet unused: Set = \(self.excluded)\n"
+                try write(read(source) + start + Self.manifestEnd, to: target)
             } else if !manager.contentsEqual(atPath: source, andPath: target) {
                 try? manager.removeItem(atPath: target)
                 let folder = URL(fileURLWithPath: target).deletingLastPathComponent()
