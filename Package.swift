@@ -189,7 +189,7 @@ let package = Package(
         ),
         .testTarget(
             name: "SegdlTests",
-            dependencies: ["segdl", "SegmentedDownload", "Origin", "TestSupport"],
+            dependencies: ["CLinux", "segdl", "SegmentedDownload", "Origin", "TestSupport"],
             swiftSettings: strict
         ),
     ],

@@ -2,7 +2,7 @@
 //
 // FAULTY_DISK=CALL:HOW[:AFTER][,…], where CALL is pwrite, fdatasync, fsync, fallocate, rename, renameat2, link, flock,
 // fsetxattr, fremovexattr or dirsync (fsync of a directory). HOW is an error number, "short" (one byte per call for the
-// first 4096 calls), "interrupted" (EINTR on every other call), "slow" (700 ms, once), "kill" (SIGKILL instead of the
+// first 4096 calls), "interrupted" (EINTR on every other call), "slow" (3 s, once), "kill" (SIGKILL instead of the
 // call) or "swap" (flock only: after the lock another file has the part's name). AFTER is the number of calls that
 // succeed first.
 #define _GNU_SOURCE
@@ -69,7 +69,7 @@ static ssize_t faulty_pwrite(const char *name, int fd, const void *bytes, size_t
         errno = what > 0 ? what : EINTR;
         return -1;
     }
-    if (what == SLOW) usleep(700 * 1000);
+    if (what == SLOW) usleep(3000 * 1000);
     return real(fd, bytes, what == SHORT && length > 1 ? 1 : length, offset);
 }
 

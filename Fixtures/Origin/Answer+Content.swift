@@ -45,6 +45,9 @@ extension Answer {
             answer.ending = .close
         }
         answer.cut(behaviour.cuts, bodyOrdinal: moment.bodyOrdinal)
+        if let offset = behaviour.stallsAt, UInt64(max(offset - range.body.lowerBound, 0)) < answer.length {
+            answer.cut(at: max(offset - range.body.lowerBound, 0), ending: .stall)
+        }
         return answer
     }
 

@@ -60,6 +60,7 @@ extension Behaviour {
         case "stall-after": self.cuts.append(try Self.cut(value, .stall))
         case "reset-after": self.cuts.append(try Self.cut(value, .reset))
         case "close-after": self.cuts.append(try Self.cut(value, .close))
+        case "stall-at": self.stallsAt = try value.byteCount()
         case "close-notify":
             guard value.text == "no" else { throw value.error("is not no") }
             self.hasCloseNotify = false

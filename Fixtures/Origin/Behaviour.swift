@@ -32,6 +32,8 @@ struct Behaviour: Hashable, Sendable {
     var latency: Duration = .zero
     var headByteInterval: Duration?
     var cuts: [Cut] = []
+    /// No byte of the content from this offset on is sent.
+    var stallsAt: Int64?
     var hasCloseNotify = true
 
     // Refusals.

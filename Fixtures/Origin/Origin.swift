@@ -27,7 +27,7 @@ public func withOrigin<Value>(
 /// - pace: `rate=N` (per connection) `total-rate=N` (all requests of the URL) `slow=K:RATE` (the K-th request)
 ///   `latency=T` `slow-head=T` (a byte of the head per T)
 /// - cuts, of the first COUNT bodies (default 1, or `all`): `stall-after=BYTES[:COUNT]` `reset-after=BYTES[:COUNT]`
-///   `close-after=BYTES[:COUNT]`; `close-notify=no`
+///   `close-after=BYTES[:COUNT]`; `stall-at=OFFSET` (of every body, at this byte of the content); `close-notify=no`
 /// - refusals: `drop=COUNT` `no-answer=COUNT` `limit=N` `limit-status=STATUS|reset` `fail=STATUS:COUNT[:SKIP]`
 ///   `fail-range=FROM:STATUS` `retry-after=RAW` `auth=USER:PASS`
 /// - redirects: `redirect=STATUS:LOCATION` (several: one per request, the last for the rest) `redirect-to-self=STATUS`

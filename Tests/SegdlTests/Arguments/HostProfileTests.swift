@@ -276,12 +276,17 @@ struct HostProfileTests {
     @Test("The section of a host also applies to resumed downloads and to lists of digests")
     func resume() async throws {
         try await Self.run("[host localhost]\nuser = name\npassword = word\n") { origin, command, home in
-            let url = origin.url("/2M/f.bin?auth=name:word&rate=1M", host: "localhost")
-            let interrupted = try await command.run(["-q", "-o", "f.bin", url], environment: home) { process in
-                await command.waitForBytes(writtenBy: process, 64 << 10)
+            // It is stuck until it is interrupted.
+            _ = origin.plainURL("/2M/f.bin?auth=name:word&stall-after=300000:all")
+            let url = origin.url("/2M/f.bin", host: "localhost")
+            let interrupted = try await command.run(
+                ["-q", "--stall-timeout", "1h", "-o", "f.bin", url], environment: home
+            ) { process in
+                await command.waitForBytes(writtenBy: process, 256 << 10)
                 kill(process, SIGINT)
             }
             #expect(interrupted.status == 130, "\(interrupted)")
+            _ = origin.plainURL("/2M/f.bin?auth=name:word")
             let refused = try await command.run(["resume", "-q", "--no-config", "f.bin"], environment: home)
             #expect(refused.status == 6, "\(refused)")
             let resumed = try await command.run(["resume", "-q", "f.bin"], environment: home)

@@ -64,11 +64,8 @@ struct PlanTests {
     func dryRun() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                let interrupted = try await command.run(["-q", "-o", "a.bin", origin.url("/2M/a.bin?rate=200k")]) {
-                    process in
-                    await command.waitForBytes(writtenBy: process, 128 << 10)
-                    kill(process, SIGINT)
-                }
+                let stuck = origin.url("/2M/a.bin?stall-after=300000:all")
+                let interrupted = try await command.interrupted(["--stall-timeout", "1h", "-o", "a.bin", stuck])
                 #expect(interrupted.status == 130, "\(interrupted)")
                 let before = try FileManager.default.contentsOfDirectory(atPath: command.directory).sorted()
                 let outcome = try await command.run(

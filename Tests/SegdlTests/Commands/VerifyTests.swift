@@ -9,8 +9,10 @@ struct VerifyTests {
     /// 300 MiB would have two blocks per piece; this has one per piece, and a short last one.
     private static let content = OriginContent(seed: 5).bytes(0..<(12 << 20 | 12345))
 
-    private static func fetched(_ body: (Nginx, Segdl) async throws -> Void) async throws {
-        try await Nginx.run { nginx in
+    private static func fetched(
+        _ settings: Nginx.Settings = .init(), _ body: (Nginx, Segdl) async throws -> Void
+    ) async throws {
+        try await Nginx.run(settings) { nginx in
             try nginx.serve(Self.content)
             try await withCommand { command in
                 let outcome = try await command.run("-q", "-o", "f.bin", nginx.url())
@@ -78,19 +80,19 @@ struct VerifyTests {
 
     @Test("An interrupted repair is an interrupted download, and resume completes it")
     func interrupted() async throws {
-        try await Self.fetched { nginx, command in
-            // All but the beginning is damaged, and one stream takes a while to fetch it.
+        try await Self.fetched(Nginx.Settings(stopsAfter: "4m")) { nginx, command in
+            // All but the beginning is damaged, and the server stops in the middle of it.
             try Self.change(command) { try $0.truncate(atOffset: 1 << 20) }
+            try nginx.nearlyStop(true)
             let url = nginx.url()
-            let broken = try await command.run([
-                "verify", "-q", "--limit-rate", "1M", "-s", "1", "--repair", "f.bin", url,
-            ]) { process in
+            let broken = try await command.run(["verify", "-q", "-s", "1", "--repair", "f.bin", url]) { process in
                 await command.waitForBytes(writtenBy: process, 2 << 20)
                 kill(process, SIGKILL)
             }
             #expect(
                 broken.status == -SIGKILL && !command.exists("f.bin") && command.exists("f.bin.segdl-part"), "\(broken)"
             )
+            try nginx.nearlyStop(false)
             let resumed = try await command.run("resume", "-q", "f.bin")
             #expect(resumed.status == 0 && Self.holds(command), "\(resumed)")
         }

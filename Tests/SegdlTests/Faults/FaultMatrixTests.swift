@@ -27,7 +27,7 @@ struct FaultMatrixTests {
     func fileSystem(_ fault: FaultCase) async throws { try await Self.play(fault) }
 
     private static func play(_ fault: FaultCase) async throws {
-        try await TestPlaces.take(isPatient: fault.patient == true) {
+        try await TestPlaces.take(.processes, isPatient: fault.patient == true) {
             if let reason = fault.known {
                 await withKnownIssue("\(reason)") { try await FaultScene.play(fault) }
             } else {

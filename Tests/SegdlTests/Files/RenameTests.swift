@@ -53,10 +53,12 @@ import Testing
     func atTheEnd() async throws {
         try await withOptionScene { origin, command in
             let arguments = ["--json", "-s", "4", "--if-exists", "rename", "-o", "f.bin"]
-            let outcome = try await command.run(arguments + [origin.url("/4M/f.bin?stall-after=600000:4")]) { _ in
+            let outcome = try await command.run(arguments + [origin.plainURL("/4M/f.bin?stall-after=600000:all")]) {
+                _ in
                 await origin.log.waitForBytes(sent: 600_000)
                 try? command.write("mine", to: "f.bin")
                 try? command.write("mine", to: "f.1.bin")
+                _ = origin.plainURL("/4M/f.bin")
                 try? await origin.disconnect()
             }
             #expect(outcome.status == 0, "\(outcome)")

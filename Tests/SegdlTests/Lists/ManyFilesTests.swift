@@ -40,16 +40,25 @@ struct ManyFilesTests {
     func events() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
+                // The first two are stuck until their progress is reported.
+                let stuck = ["/2M/a.bin", "/2M/b.bin"].map { origin.plainURL($0 + "?stall-after=100000:all") }
                 let list = """
-                    \(origin.url("/2M/a.bin?rate=4M"))
+                    \(stuck[0])
                       id=first
                       user-info=someKey=a
                       user-info=more=b
-                    \(origin.url("/2M/b.bin?rate=4M"))
+                    \(stuck[1])
                     \(origin.url("/1M/c.bin?fail=404:all"))
                     """
                 try Data(list.utf8).write(to: URL(fileURLWithPath: command.path("list")))
-                let outcome = try await command.run("--json", "--user-info", "all=x", "-i", "list")
+                let outcome = try await command.run(["--json", "--user-info", "all=x", "-i", "list"]) { _ in
+                    await command.waitForReport { events in
+                        Set(events.filter { $0["event"] as? String == "progress" }.map { $0["id"] as? String })
+                            .isSuperset(of: ["first", "1"])
+                    }
+                    for path in ["/2M/a.bin", "/2M/b.bin"] { _ = origin.plainURL(path) }
+                    try? await origin.disconnect()
+                }
                 #expect(outcome.status == 16, "\(outcome)")
                 let events = outcome.events
                 #expect(events.filter { $0["event"] as? String == "all_completed" }.count == 1)
@@ -172,11 +181,12 @@ struct ManyFilesTests {
                     "--max-overall-download-limit", "100M", "--max-download-limit", "50M/s", "--priority", "1", "--id",
                     "mine", "--json",
                 ]
-                _ = try await command.run(["-s", "4", "-o", "f.bin", origin.url("/8M/f.bin?stall-after=700000:4")]) {
-                    process in
+                let stuck = origin.plainURL("/8M/f.bin?stall-after=700000:all")
+                _ = try await command.run(["-s", "4", "-o", "f.bin", stuck]) { process in
                     await origin.log.waitForBytes(sent: 4 * 700_000)
                     kill(process, SIGINT)
                 }
+                _ = origin.plainURL("/8M/f.bin")
                 let resumed = try await command.run(["resume", "f.bin"] + options)
                 #expect(resumed.status == 0, "\(resumed)")
                 #expect(resumed.event("completed")?["id"] as? String == "mine")

@@ -40,8 +40,9 @@ struct NginxMirrorTests {
 
     @Test("Of three mirrors the one that flips bits everywhere is found without a digest", arguments: [1, 2, 3])
     func flipsEverywhere(at host: Int) async throws {
-        // Rate-limited, so that there is time to compare with the others before one mirror has delivered everything.
-        try await Nginx.run(Nginx.Settings(hosts: 3, rate: "2m")) { nginx in
+        // Rate-limited, so that there are some seconds to compare with the others before one mirror has delivered
+        // everything.
+        try await Nginx.run(Nginx.Settings(hosts: 3, rate: "512k")) { nginx in
             var bad = Self.content
             for offset in stride(from: 1000, to: bad.count, by: 4096) { bad[offset] ^= 4 }
             try Self.serve(nginx, (1...3).map { $0 == host ? bad : Self.content })

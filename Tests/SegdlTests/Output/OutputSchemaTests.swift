@@ -34,12 +34,18 @@ struct OutputSchemaTests {
     func complete() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                let url = origin.url("/8M/f.bin?rate=4M")
+                // It is stuck until its progress is reported.
+                let url = origin.plainURL("/8M/f.bin?stall-after=300000:all")
                 let arguments = [
                     "--json", "-s", "4", "-o", "f.bin", "--id", "film", "--user-info", "title=A", "--stats", "s.json",
                     "--keep-history", "h.json", url,
                 ]
-                let fetched = try Self.check(try await command.run(arguments).output)
+                let outcome = try await command.run(arguments) { _ in
+                    await command.waitForReport { $0.contains { $0["event"] as? String == "progress" } }
+                    _ = origin.plainURL("/8M/f.bin")
+                    try? await origin.disconnect()
+                }
+                let fetched = try Self.check(outcome.output)
                 #expect(
                     fetched.isSuperset(of: ["started", "progress", "segment", "state", "completed", "all_completed"]))
                 let again = try await command.run(arguments)
@@ -66,7 +72,7 @@ struct OutputSchemaTests {
     func interrupted() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                let stuck = origin.url("/8M/f.bin?stall-after=700000:2")
+                let stuck = origin.plainURL("/8M/f.bin?stall-after=700000:all")
                 let outcome = try await command.run(["--json", "-s", "2", "-o", "f.bin", stuck]) { process in
                     await command.waitForBytes(writtenBy: process, 1 << 20)
                     kill(process, SIGINT)
@@ -74,6 +80,7 @@ struct OutputSchemaTests {
                 #expect(try Self.check(outcome.output).isSuperset(of: ["checkpoint", "paused", "all_completed"]))
                 try Self.check(try await command.run("status", "--json").output, as: "status", count: 1)
                 try Self.check(try await command.run("du", "--json").output, as: "usage", count: 1)
+                _ = origin.plainURL("/8M/f.bin")
                 let resumed = try await command.run("resume", "--json", "f.bin")
                 #expect(try Self.check(resumed.output).contains("completed"))
             }

@@ -14,7 +14,7 @@ import Testing
     func signal(signal: Int32, status: Int32) async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                let stuck = origin.url("/8M/f.bin?stall-after=700000:4")
+                let stuck = origin.plainURL("/8M/f.bin?stall-after=700000:all")
                 let outcome = try await command.run(["-s", "4", "-o", "f.bin", stuck]) { process in
                     await origin.log.waitForBytes(sent: 4 * 700_000)
                     kill(process, signal)
@@ -24,6 +24,7 @@ import Testing
                 #expect(outcome.errors.contains("Go on: segdl resume f.bin"), "\(outcome)")
                 let report = try await command.run("status", "f.bin")
                 #expect(report.status == 0 && report.output.contains("f.bin"), "\(report)")
+                _ = origin.plainURL("/8M/f.bin")
                 let resumed = try await command.run("resume", "f.bin")
                 #expect(resumed.status == 0, "\(resumed)")
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: command.path("f.bin"), length: 8 << 20) == nil)

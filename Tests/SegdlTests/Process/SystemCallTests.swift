@@ -43,16 +43,18 @@ struct SystemCallTests {
         try await withOptionScene { origin, command in
             let digest = try await Self.sha256(command, origin.url("/96M/f.bin"))
             let arguments = ["-q", "-s", "3", "--checksum", "sha256=\(digest)", "-o", "f.bin"]
-            let stuck = origin.url("/96M/f.bin?rate=8M")
+            // So slow that most of it is left when the command is interrupted.
+            let slow = origin.plainURL("/96M/f.bin?rate=1M")
             // The origin may have sent more than the file already, in connections that were cut.
             let before = origin.log.snapshot().bytesSent
-            let paused = try await command.run(arguments + [stuck]) { process in
-                await origin.log.waitForBytes(sent: before + (24 << 20))
+            let paused = try await command.run(arguments + [slow]) { process in
+                await origin.log.waitForBytes(sent: before + (12 << 20))
                 kill(process, SIGINT)
             }
             #expect(paused.status == 130, "\(paused)")
             let (status, lines) = try await Self.traced(
-                command, arguments + [stuck], calls: "read,pread64,preadv,preadv2,pwrite64")
+                command, arguments + [origin.plainURL("/96M/f.bin?rate=8M")],
+                calls: "read,pread64,preadv,preadv2,pwrite64")
             #expect(status == 0 && command.holds("f.bin", 96 << 20))
             let part = lines.enumerated().filter { $0.element.contains("f.bin.segdl-part>") }
             let reads = part.filter { $0.element.contains("pread64(") }
@@ -82,8 +84,11 @@ struct SystemCallTests {
     @Test("Bytes that were not made durable are resumed too, after they are read back", arguments: ["end", "none"])
     func resumedUnsynced(when: String) async throws {
         try await withOptionScene { origin, command in
-            let url = origin.url("/16M/f.bin?rate=2M")
-            let arguments = ["-q", "--json", "-s", "2", "--fsync", when, "-o", "f.bin", url]
+            // Both connections are stuck before the signal comes.
+            let url = origin.plainURL("/16M/f.bin?stall-after=2700000:all")
+            let arguments = [
+                "-q", "--json", "-s", "2", "--stall-timeout", "1h", "--fsync", when, "-o", "f.bin", url,
+            ]
             for signal in [SIGKILL, SIGINT] {
                 let sent = origin.log.snapshot().bytesSent + 5 << 20
                 let outcome = try await command.run(arguments) { process in
@@ -93,6 +98,7 @@ struct SystemCallTests {
                 }
                 #expect(outcome.status != 0, "\(outcome)")
             }
+            _ = origin.plainURL("/16M/f.bin")
             let last = try await command.run(arguments)
             #expect(last.status == 0 && command.holds("f.bin", 16 << 20), "\(last)")
             let fetched = try #require(last.event("completed")?["bytes_fetched"] as? Int)

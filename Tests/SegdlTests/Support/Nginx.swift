@@ -1,4 +1,7 @@
+import CLinux
 import Foundation
+import Synchronization
+import TestSupport
 
 @testable import Origin
 
@@ -38,15 +41,17 @@ struct Nginx {
     static func run<Answer>(
         _ settings: Settings = Settings(), _ body: (Nginx) async throws -> Answer
     ) async throws -> Answer {
-        let directory = NSTemporaryDirectory() + "segdl-nginx-" + UUID().uuidString
-        for host in 1...settings.hosts {
-            try FileManager.default.createDirectory(
-                atPath: directory + "/www/\(host)", withIntermediateDirectories: true)
+        try await TestPlaces.take(.processes) {
+            let directory = NSTemporaryDirectory() + "segdl-nginx-" + UUID().uuidString
+            for host in 1...settings.hosts {
+                try FileManager.default.createDirectory(
+                    atPath: directory + "/www/\(host)", withIntermediateDirectories: true)
+            }
+            defer { try? FileManager.default.removeItem(atPath: directory) }
+            let nginx = try Self.started(in: directory, settings)
+            defer { nginx.stop() }
+            return try await body(nginx)
         }
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        let nginx = try Self.started(in: directory, settings)
-        defer { nginx.stop() }
-        return try await body(nginx)
     }
 
     /// A server on two free ports; tries again if another process takes one first.
@@ -92,9 +97,14 @@ struct Nginx {
         ]
         var pointers = (words + arguments).map { strdup($0) } + [nil]
         defer { for pointer in pointers { free(pointer) } }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        // The server would keep what it inherits: a connection of another test would outlive its end.
+        posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1)
         var identifier: pid_t = 0
         var status: Int32 = 0
-        guard posix_spawn(&identifier, program, nil, nil, &pointers, environ) == 0,
+        guard posix_spawn(&identifier, program, &actions, nil, &pointers, environ) == 0,
             waitpid(identifier, &status, 0) == identifier, status == 0
         else { throw POSIXError(.ECHILD) }
     }
@@ -156,22 +166,37 @@ struct Nginx {
             """
     }
 
-    /// Ports that were free a moment ago.
+    /// Below 32768, from which on the system gives ports to connections and origins (ip(7)): none of them takes one of
+    /// these ports before a server listens at it.
+    private static let ports = 10_000..<32_000
+    /// The next port to try. Other runs of the tests begin elsewhere.
+    private static let portNext = Mutex(Self.ports.lowerBound + Int(getpid()) % Self.ports.count)
+
+    /// Ports without a listener, which no other test gets.
     static func freePorts(_ count: Int) throws -> [Int] {
-        let sockets = (0..<count).map { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
-        defer { for descriptor in sockets { close(descriptor) } }
-        return try sockets.map { descriptor in
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                    bind(descriptor, generic, length) == 0 && getsockname(descriptor, generic, &length) == 0
-                }
+        var free: [Int] = []
+        for _ in Self.ports where free.count < count {
+            let port = Self.portNext.withLock { next in
+                defer { next = next + 1 < Self.ports.upperBound ? next + 1 : Self.ports.lowerBound }
+                return next
             }
-            guard isBound else { throw POSIXError(.EADDRINUSE) }
-            return Int(UInt16(bigEndian: address.sin_port))
+            if Self.isFree(port) { free.append(port) }
+        }
+        guard free.count == count else { throw POSIXError(.EADDRINUSE) }
+        return free
+    }
+
+    private static func isFree(_ port: Int) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_port = UInt16(port).bigEndian
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                bind(descriptor, generic, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
         }
     }
 

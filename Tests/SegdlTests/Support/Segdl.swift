@@ -79,6 +79,23 @@ struct Segdl {
         return line.flatMap { Int($0.dropFirst("wchar: ".count)) }
     }
 
+    /// Returns once the running command has reported such events with `--json`, or when the task is cancelled.
+    func waitForReport(_ isAwaited: ([[String: Any]]) -> Bool) async {
+        while !isAwaited(self.reported) {
+            // Not a delay for correctness: it leaves the processor to the processes under test.
+            guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+        }
+    }
+
+    /// The events that the running command has reported so far.
+    private var reported: [[String: Any]] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: self.directory)) ?? []
+        return names.filter { $0.hasPrefix(".") && $0.hasSuffix(".out") }.flatMap { name in
+            let text = FileManager.default.contents(atPath: self.path(name)) ?? Data()
+            return Child.events(in: String(decoding: text, as: UTF8.self))
+        }
+    }
+
     func exists(_ name: String) -> Bool {
         FileManager.default.fileExists(atPath: self.directory + "/" + name)
     }
@@ -88,5 +105,5 @@ struct Segdl {
 
 /// Runs `body` with the command in a directory of its own.
 func withCommand<Answer>(_ body: (Segdl) async throws -> Answer) async throws -> Answer {
-    try await withTemporaryDirectory { try await body(Segdl(directory: $0)) }
+    try await withTemporaryDirectory(.processes) { try await body(Segdl(directory: $0)) }
 }

@@ -96,6 +96,9 @@ import Testing
                 $0.segments = .exactly(1)
                 $0.stallTimeout = .seconds(1)
                 $0.headTimeout = .seconds(1)
+                // On a busy machine any connection may be silent for a second.
+                $0.retries = 1000
+                $0.retryDelay = .milliseconds(1)
             }
             let value = try #require(result.value)
             #expect(value.bytes == 2.mebibytes && value.duration > .seconds(1))
@@ -118,8 +121,10 @@ import Testing
                 #expect(try harness.bytes(harness.part) == part, "\(trouble)")
                 #expect(try SavedDownload(at: harness.path).bytesDone == saved.bytesDone, "\(trouble)")
             }
-            let result = await harness.fetch("/8M/file.bin") { $0.splitLengthMinimum = 8.mebibytes }
-            #expect(result.value?.bytesFetched == 8.mebibytes - saved.bytesDone, "\(result)")
+            harness.origin.log.reset()
+            let result = await harness.fetch("/8M/file.bin")
+            #expect(result.code == nil, "\(result)")
+            #expect(harness.bytesRequested(of: 8.mebibytes) == 8.mebibytes - saved.bytesDone)
         }
     }
 

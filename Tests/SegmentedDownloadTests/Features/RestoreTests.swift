@@ -10,7 +10,7 @@ import Testing
         try await harness.withGroup { group in
             let downloads = try names.map { name in
                 try group.add(
-                    harness.stuckRequest(name, cuts: "4") {
+                    harness.stuckRequest(name) {
                         $0.id = .init(rawValue: "id of " + name)
                         $0.priority = 0.25
                         $0.userInfo = ["title": name]
@@ -19,6 +19,7 @@ import Testing
             for download in downloads { await download.reached(1.mebibytes) }
             await group.pauseAll()
         }
+        for name in names { try await harness.release("/8M/" + name) }
     }
 
     @Test("Interrupted downloads are found again with name, priority and user information, and rest")
@@ -52,12 +53,11 @@ import Testing
         try await Harness.run { harness in
             try await Self.leave(["a"], in: harness)
             let kept = try SavedDownload(at: harness.directory + "/a").bytesDone
+            harness.origin.log.reset()
             try await harness.withGroup { group in
-                let restoration = try group.restore(from: harness.directory, .running) {
-                    $0.splitLengthMinimum = 8.mebibytes
-                }
+                let restoration = try group.restore(from: harness.directory, .running)
                 let result = try await #require(restoration.downloads.first).result()
-                #expect(result.bytesFetched == 8.mebibytes - kept)
+                #expect(harness.bytesRequested(of: 8.mebibytes) == 8.mebibytes - kept)
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: result.path, length: 8.mebibytes) == nil)
             }
         }
@@ -69,7 +69,7 @@ import Testing
             try await Self.leave(["a"], in: harness)
             try await harness.withGroup { group in
                 try group.restore(from: harness.directory)
-                let source = try harness.stuckRequest("a", cuts: "4").source
+                let source = try harness.request("/8M/a").source
                 let download = try #require(group.download(for: source))
                 download.resume()
                 var words: [String] = []
@@ -87,7 +87,7 @@ import Testing
         try await Harness.run { harness in
             try await Self.leave(["a"], in: harness)
             try await harness.withGroup { group in
-                let download = try group.add(harness.stuckRequest("a", cuts: "8"))
+                let download = try group.add(harness.stuckRequest("a"))
                 await download.reached(1)
                 await download.pause()
             }

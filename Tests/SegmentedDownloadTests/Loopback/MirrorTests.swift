@@ -125,7 +125,7 @@ import Testing
     @Test("A download resumes from a mirror if the first source is gone")
     func resumedElsewhere() async throws {
         try await Harness.run { harness in
-            try await harness.interrupt("/8M/file.bin?rate=200000", after: 1.mebibytes)
+            try await harness.interrupt("/8M/file.bin?stall-after=300000:all", after: 1.mebibytes)
             // Rate-limited: without a limit the origin has already sent the rest of a range that is split, and that
             // counts as fetched.
             let mirror = try SourceURL(harness.origin.url("/8M/mirror.bin?rate=4M&etag=other"))

@@ -13,6 +13,8 @@ import Testing
 @Suite("Reading along")
 struct ReadAlongTests {
     private static let resource = "/24M/file.bin?rate=8M"
+    /// No byte of its second half comes, so that it cannot complete before it is interrupted.
+    private static let stuck = "/24M/file.bin?rate=8M&stall-at=12M"
 
     private static func sha256(_ length: Int64) -> ExpectedDigest? {
         var digest = RunningDigest(.sha256)
@@ -42,7 +44,7 @@ struct ReadAlongTests {
     @Test("The state of a running digest is in the manifest, and the next run resumes from it")
     func resumed() async throws {
         try await Harness.run { harness in
-            try await harness.interrupt(Self.resource, after: 9.mebibytes, Self.read)
+            try await harness.interrupt(Self.stuck, after: 9.mebibytes, Self.read)
             let states = try Self.states(harness)
             #expect(states.count == 1 && states.allSatisfy { $0.offset > 0 }, "\(states)")
             #expect(try Self.found(harness) == states)
@@ -55,7 +57,7 @@ struct ReadAlongTests {
     @Test("If bytes before a digest's state are lost, the state is dropped, because other bytes may replace them")
     func lost() async throws {
         try await Harness.run { harness in
-            try await harness.interrupt(Self.resource, after: 9.mebibytes, Self.read)
+            try await harness.interrupt(Self.stuck, after: 9.mebibytes, Self.read)
             let states = try Self.states(harness)
             try #require(states.contains { $0.offset > 1 << 20 })
             try harness.overwrite(harness.part, at: 700_000, with: [1, 2, 3, 4, 5, 6, 7])

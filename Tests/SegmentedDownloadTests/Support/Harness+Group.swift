@@ -1,4 +1,5 @@
 import Foundation
+import Origin
 import SegmentedDownload
 import Testing
 
@@ -13,14 +14,20 @@ extension Harness {
         try await withDownloadClient(configuration) { client in try await client.withGroup(body) }
     }
 
+    /// Has a resource behave well from now on, and resets all connections, so that what is stuck goes on.
+    func release(_ resource: String) async throws {
+        _ = self.origin.plainURL(resource)
+        try await self.origin.disconnect()
+    }
+
     /// The names in the directory, sorted.
     func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: self.directory).sorted() }
 
-    /// A request for a file of its own that runs until the test stops it.
+    /// A request for a file of its own that runs until the test stops it, or releases `/8M/NAME`.
     func stuckRequest(
-        _ name: String = "file.bin", cuts: String = "all", _ change: (inout DownloadRequest) -> Void = { _ in }
+        _ name: String = "file.bin", _ change: (inout DownloadRequest) -> Void = { _ in }
     ) throws -> DownloadRequest {
-        try self.request("/8M/\(name)?stall-after=300000:\(cuts)") { request in
+        try self.request("/8M/\(name)?stall-after=300000:all") { request in
             request.destination = .file(self.directory + "/" + name)
             request.stallTimeout = .seconds(3600)
             change(&request)

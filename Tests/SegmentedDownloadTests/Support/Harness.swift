@@ -67,6 +67,23 @@ struct Harness {
         }
     }
 
+    /// The bytes of a file that answered requests asked for since the log was last reset, each counted once.
+    ///
+    /// Unlike the number of bytes received, it does not depend on the machine's speed: where a connection looks late or
+    /// a segment is divided, some bytes come twice.
+    func bytesRequested(of length: Int64) -> Int64 {
+        let ranges = self.origin.log.snapshot().requests.filter { $0.status == 206 }.compactMap { request in
+            let bounds = request.range?.dropFirst("bytes=".count).split(separator: "-").compactMap { Int64($0) } ?? []
+            return bounds.first.map { $0..<min(bounds.count > 1 ? bounds[1] + 1 : length, length) }
+        }
+        var (count, next) = (Int64(0), Int64(0))
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) where range.upperBound > next {
+            count += range.upperBound - max(range.lowerBound, next)
+            next = range.upperBound
+        }
+        return count
+    }
+
     func contains(seed: UInt64, length: Int64) -> Bool {
         OriginContent(seed: seed).firstMismatch(inFileAt: self.path, length: length) == nil
     }

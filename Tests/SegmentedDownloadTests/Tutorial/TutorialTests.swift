@@ -65,23 +65,25 @@ struct TutorialTests {
     @Test("Paused downloads are listed, stored and resumed, one by one and all at once")
     func pauseAndResume() async throws {
         try await Harness.run { harness in
-            let state = try #require(try await fetch(0.125, of: try harness.stuckRequest(cuts: "4")))
+            let state = try #require(try await fetch(0.125, of: try harness.stuckRequest()))
             #expect(state.bytesDone >= 1.mebibytes)
             #expect(
                 try interrupted(in: harness.directory) == ["\(harness.path): \(state.bytesDone) of 8388608 bytes"])
             try save(state, to: harness.directory + "/state.json")
+            try await harness.release("/8M/file.bin")
             let result = try await goOn(withStateAt: harness.directory + "/state.json")
             #expect(result.bytes == 8.mebibytes && harness.contains(seed: 1, length: 8.mebibytes))
             // Bytes on disk are not requested again.
             let begun = harness.origin.log.snapshot().requests.filter { $0["range"] == "bytes=0-" }
             #expect(begun.count == 1)
-            let again = try await fetch(2, of: try harness.request("/8M/file.bin?stall-after=300000:4"))
+            let again = try await fetch(2, of: try harness.request("/8M/file.bin"))
             #expect(again == nil, "the file is complete already")
 
             try harness.remove(harness.path)
-            try await harness.interrupt("/8M/other.bin?stall-after=300000:4", after: 1.mebibytes) {
+            try await harness.interrupt("/8M/other.bin?stall-after=300000:all", after: 1.mebibytes) {
                 $0.stallTimeout = .seconds(3600)
             }
+            try await harness.release("/8M/other.bin")
             try harness.write([1, 2, 3], to: harness.directory + "/foreign.segdl")
             let (summary, leftAlone) = try await goOnWithAll(in: harness.directory)
             #expect(summary.completed == 1 && summary.isComplete)
@@ -187,7 +189,18 @@ struct TutorialTests {
     func watchingProgress() async throws {
         try await Harness.run { harness in
             var told: [String] = []
-            let result = try await fetch(try harness.request("/8M/file.bin?rate=4M")) { told.append($0) }
+            // The file is stuck until its progress was told.
+            let (progress, teller) = AsyncStream.makeStream(of: Void.self)
+            async let released: Void = {
+                for await _ in progress { break }
+                try await harness.release("/8M/file.bin")
+            }()
+            let result = try await fetch(try harness.request("/8M/file.bin?stall-after=300000:all")) { text in
+                told.append(text)
+                if text.hasSuffix(" % over 4 connections") { teller.yield() }
+            }
+            teller.finish()
+            try await released
             #expect(result.bytes == 8.mebibytes)
             #expect(told.contains { $0.hasSuffix(" % over 4 connections") }, "\(told)")
 
