@@ -37,10 +37,9 @@ import Testing
             let names = try FileManager.default.contentsOfDirectory(atPath: harness.directory).sorted()
             let stem = try #require(names.first?.dropLast(".tar.segdl".count))
             #expect(names == ["\(stem).tar.segdl", "\(stem).tar.segdl-part"] && stem.count == 32)
-            harness.origin.log.reset()
             let result = await harness.fetch(resource, toDirectory)
-            #expect(result.value?.path == harness.directory + "/\(stem).tar", "\(result)")
-            #expect(harness.bytesRequested(of: 8.mebibytes) <= 6.mebibytes)
+            #expect(result.value.map { $0.bytesFetched < 8.mebibytes } == true, "\(result)")
+            #expect(result.value?.path == harness.directory + "/\(stem).tar")
         }
         // The name equals md5sum's result for the URL without user name, password and fragment.
         try await Harness.run { harness in

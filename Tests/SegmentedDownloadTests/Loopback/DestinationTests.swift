@@ -272,10 +272,9 @@ import Testing
             }
             try await harness.interrupt(resource + "&stall-after=600000:all", after: 2.mebibytes, toDirectory)
             #expect(harness.exists(harness.directory + "/other.bin.segdl"))
-            harness.origin.log.reset()
             let result = await harness.fetch(resource, toDirectory)
-            #expect(result.value?.path == harness.directory + "/other.bin", "\(result)")
-            #expect(harness.bytesRequested(of: 8.mebibytes) <= 6.mebibytes)
+            #expect(result.value.map { $0.bytesFetched < 8.mebibytes } == true, "\(result)")
+            #expect(result.value?.path == harness.directory + "/other.bin")
             let again = await harness.fetch(resource, toDirectory)
             #expect(again.value?.wasAlreadyComplete == true, "\(again)")
         }
