@@ -260,4 +260,15 @@ struct LateConnectionTests {
         usual.settings.stealLengthMinimum = usual.settings.planLengthMinimum
         #expect(usual.steal(now: .seconds(2)).isEmpty)
     }
+
+    @Test("Several free connections share what a slow one has left, in pieces smaller than usual")
+    func severalSmallPieces() throws {
+        var fetching = try Self.slow()
+        fetching.controller.update(.exactly(5))
+        let actions = fetching.steal(now: .seconds(2))
+        #expect(actions == [.narrow(LeaseID(0), to: Self.length - 480_000)])
+        _ = fetching.narrowed(LeaseID(0), to: Self.length - 480_000, now: .seconds(2))
+        let starts = [480_000, 360_000, 240_000, 120_000].map { Self.length - $0 }
+        #expect(fetching.plan.segments.suffix(4).map(\.lowerBound) == starts)
+    }
 }

@@ -326,14 +326,18 @@ struct SettlingTests {
         #expect(fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.disputes.count == 1)
     }
 
-    @Test("A stream that no longer says its length is asked for again: the one before said it")
+    @Test("A stream that no longer says its length is asked for again, however often: the one before said it")
     func lengthLost() throws {
         var fetching = Fetching.sample(length: 1000, isSegmented: false)
         fetching.plan = SegmentPlan(completeLength: nil)
-        let order = try fetching.asked()
         let answer = RangeResponse.whole(RemoteResource(completeLength: nil, endsWithConnection: true))
-        _ = fetching.responded(order.lease, answer, now: .zero)
-        #expect(fetching.outcome == nil && fetching.plan[order.segment]?.failures == 1)
+        for count in 1...Fetching.malformedMax {
+            let now = Duration.seconds(60 * count)
+            let order = try fetching.asked(at: now)
+            _ = fetching.responded(order.lease, answer, now: now)
+            #expect(fetching.outcome == nil && fetching.plan[order.segment]?.failures == count)
+            _ = fetching.ended(order.lease, .stopped, now: now)
+        }
     }
 
     @Test("With one source and no earlier bytes, contributions are not counted")

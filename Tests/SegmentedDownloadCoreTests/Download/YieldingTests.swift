@@ -96,4 +96,21 @@ struct YieldingTests {
         #expect(try machine(script).appetite(max: 8, now: script.now) == 5)
         #expect(try machine(script).appetite(max: 2, now: script.now) == 2)
     }
+
+    @Test("A slow connection that would be replaced is no appetite for another one")
+    func replacing() throws {
+        let rest: Int64 = 20_000
+        var fetching = Fetching.sample(
+            length: Self.length, missing: [Self.length - 2 * rest..<Self.length], connections: 2)
+        let order = try fetching.asked()
+        fetching.accept(order.lease, at: .zero)
+        fetching.bring(order.lease, to: Self.length - rest, at: .seconds(2))
+        // A hundred times as fast: what is left is too little to be cut, and worth another request.
+        fetching.ratesBefore = [1e6]
+        var machine = DownloadStateMachine(settings: fetching.settings, seed: 1)
+        machine.state = .fetching(fetching)
+        #expect(machine.appetite(max: 8, now: .seconds(2)) == 0)
+        let actions = machine.steal(now: .seconds(2))
+        #expect(actions == [.revoke(order.lease)])
+    }
 }

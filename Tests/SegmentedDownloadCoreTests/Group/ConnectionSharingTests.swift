@@ -26,6 +26,14 @@ struct ConnectionSharingTests {
 
         /// Adds a download and has its first response come.
         mutating func add(_ number: Int, wants count: Int, priority: Double = 0.5, host: String = "host") {
+            self.begin(number, wants: count, priority: priority, host: host)
+            self.accept(number)
+            self.tell(.download(DownloadID(number), .prepared()))
+            self.accept(number)
+        }
+
+        /// Adds a download that makes its first request as soon as it gets a connection.
+        mutating func begin(_ number: Int, wants count: Int, priority: Double = 0.5, host: String = "host") {
             var settings = DownloadSettings()
             settings.segments = .exactly(count)
             settings.priority = priority
@@ -33,9 +41,6 @@ struct ConnectionSharingTests {
             let id = DownloadID(number)
             self.tell(.added(id, settings, seed: 1))
             self.tell(.download(id, .surveyed(.nothing)))
-            self.accept(number)
-            self.tell(.download(id, .prepared()))
-            self.accept(number)
         }
 
         /// Tells something; returns the connections that are told to close.
@@ -131,11 +136,7 @@ struct ConnectionSharingTests {
         var group = Group(connections: 8)
         group.add(0, wants: 8)
         // Nothing is free, and the newcomer has nothing: a connection moves at once.
-        var settings = DownloadSettings()
-        settings.segments = .exactly(8)
-        settings.host = "host"
-        group.tell(.added(DownloadID(1), settings, seed: 1))
-        group.tell(.download(DownloadID(1), .surveyed(.nothing)))
+        group.begin(1, wants: 8)
         #expect(group.live(1) == 0)
         var moved: [LeaseID] = []
         for _ in 0..<100 {
@@ -155,11 +156,7 @@ struct ConnectionSharingTests {
     func probing() {
         var group = Group(connections: 8)
         group.add(0, wants: 7)
-        var settings = DownloadSettings()
-        settings.segments = .exactly(8)
-        settings.host = "host"
-        group.tell(.added(DownloadID(1), settings, seed: 1))
-        group.tell(.download(DownloadID(1), .surveyed(.nothing)))
+        group.begin(1, wants: 8)
         #expect(group.live(1) == 1)
         for _ in 0..<10 { #expect(group.tick(after: .milliseconds(500)).isEmpty) }
     }
@@ -179,5 +176,30 @@ struct ConnectionSharingTests {
         }
         #expect(largest > 1 && largest <= 4)
         #expect(group.live(0) == 16 && group.live(1) == 16, "within two seconds")
+    }
+
+    @Test("A connection that is closing goes to one of two downloads without any, and another moves for the second")
+    func closing() {
+        var group = Group(connections: 8)
+        group.add(0, wants: 8)
+        for number in 1...2 { group.begin(number, wants: 8) }
+        // At most one moves at a tick.
+        for _ in 0..<2 {
+            let revoked = group.tick(after: .milliseconds(100))
+            #expect(revoked.keys.sorted() == [0] && revoked[0]?.count == 1)
+        }
+        #expect(group.tick(after: .milliseconds(100)).isEmpty && group.live(0) == 6)
+    }
+
+    @Test("If a host's limit is reached, only downloads with connections to that host give some up")
+    func sameHost() {
+        var group = Group(connections: 20, perHost: 6)
+        // With the lower priority it has the most for its weight.
+        group.add(0, wants: 6, priority: 0.2, host: "b")
+        group.add(1, wants: 6, host: "a")
+        group.begin(2, wants: 2, host: "a")
+        #expect(group.live(0) == 6 && group.live(1) == 6 && group.live(2) == 0)
+        let revoked = group.tick(after: .milliseconds(100))
+        #expect(revoked.keys.sorted() == [1] && revoked[1]?.count == 1)
     }
 }

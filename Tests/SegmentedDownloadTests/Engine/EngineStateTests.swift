@@ -9,7 +9,7 @@ import Testing
 @Suite("The engine's desk")
 struct EngineStateTests {
     /// A transport that is not used.
-    private struct NoTransport: HTTPTransport {
+    struct NoTransport: HTTPTransport {
         func withResponse<Answer: Sendable>(
             to request: TransportRequest, _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
         ) async throws -> Answer {
@@ -20,7 +20,7 @@ struct EngineStateTests {
     }
 
     /// What observers of one download were sent.
-    private final class Log: Sendable {
+    final class Log: Sendable {
         private let events = Mutex<[DownloadEvent]>([])
 
         init(_ job: DownloadJob) {
@@ -44,7 +44,7 @@ struct EngineStateTests {
     }
 
     /// A desk, what was ordered of it, and one file of 64 MiB.
-    private struct Office {
+    struct Office {
         static let length: Int64 = 64 << 20
 
         var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)

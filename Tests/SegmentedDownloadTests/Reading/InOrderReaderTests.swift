@@ -1,3 +1,4 @@
+import Glibc
 import SegmentedDownloadCore
 import Testing
 
@@ -117,6 +118,30 @@ struct InOrderReaderTests {
             subject.part.close()
             #expect(
                 await failureCode { try await reader.finish(length: 32 << 10, unless: Latch()) } == .cancelled)
+        }
+    }
+
+    @Test("A reader that is closed while its output accepts nothing ends without a failure of its own")
+    func closedWhileWriting() async throws {
+        try await WatchedPart.run { subject in
+            var ends: [CInt] = [-1, -1]
+            let isOpen = pipe(&ends) == 0
+            try #require(isOpen)
+            defer { for end in ends { close(end) } }
+            // 2 MiB: more than a pipe holds.
+            let length: Int64 = 2 << 20
+            let output = OutputDescriptor(ends[1])
+            let reader = InOrderReader(
+                to: output, subject.part.file, id: 1, algorithms: [], windowLength: length, length: length)
+            [UInt8](repeating: 1, count: Int(length)).withUnsafeBytes { reader.put($0, at: 0) }
+            reader.show(0..<length)
+            try await withThrowingTaskGroup { group in
+                group.addTask { try await reader.run { _ in } }
+                while !output.hasWritten { await Task.yield() }
+                reader.close()
+                try await group.waitForAll()
+            }
+            #expect(reader.isSpoiled, "the write was not interrupted")
         }
     }
 

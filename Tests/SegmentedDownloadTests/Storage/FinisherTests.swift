@@ -57,9 +57,10 @@ struct FinisherTests {
         }
     }
 
-    @Test("A finished file is found again by its record, with nothing read")
+    @Test("A finished file is found again by its record, with nothing read, before or after")
     func record() async throws {
         try await Self.run { subject, finisher in
+            subject.disk.fail("read " + WatchedPart.partName, .other)
             let result = try await finisher.finish(length: 100, unless: Latch())
             let file = try subject.disk.open(subject.paths.destination, .read)
             defer { file.close() }

@@ -1,0 +1,73 @@
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+@testable import SegmentedDownloadCore
+
+/// Adjustments of running downloads, and the state of downloads that came to rest or were removed.
+extension EngineStateTests {
+    @Test("An adjustment is decided by the bytes that have arrived by then")
+    func adjusts() throws {
+        var office = try Office()
+        office.start()
+        for lease in 1..<4 { office.accept(lease) }
+        office.bring(0, Int(Office.length / 4) - 1000)
+        office.now = .seconds(1)
+        office.actions = []
+        office.tell(.adjust(.segments(office.job.id, .exactly(3))))
+        // The connection with 1000 bytes left ends by itself, so none is closed.
+        #expect(office.actions.isEmpty)
+    }
+
+    @Test("A download that takes the place of a removed one is timed from its own start")
+    func timesAfterRemoval() throws {
+        var office = try Office()
+        for number in 1...2 { office.tell(.add(try Office.job(number))) }
+        // The entry of the last one moves to the place of the first.
+        office.tell(.storageFailed(Failure(.file, "enough")))
+        office.tell(.remove(office.job.id))
+        let job = try Office.job(3)
+        let log = Log(job)
+        office.now = .seconds(5)
+        office.tell(.add(job))
+        office.desk.conclude(job, .completed, now: .seconds(8))
+        guard case .completed(let result)? = log.take().last else {
+            Issue.record("its end is not told")
+            return
+        }
+        #expect(result.duration == .seconds(3))
+    }
+
+    @Test("A step on the manifest that was under way at the end does not delay the steps of the next run")
+    func stepsAfterEnd() throws {
+        var office = try Office()
+        office.start()
+        let step = EngineState.ManifestStep.checkpoint(isPause: false)
+        let begins = office.desk.begin(step, of: office.job.id)
+        office.desk.conclude(office.job, .failed(Failure(.file, "enough")), now: .zero)
+        let beginsAgain = office.desk.begin(step, of: office.job.id)
+        #expect(begins && beginsAgain)
+    }
+
+    @Test("A file whose length the server did not state has a total once it is complete")
+    func totalAtEnd() async throws {
+        try await withTemporaryDirectory { directory in
+            let disk = WatchedStorage()
+            let request = DownloadRequest(try SourceURL("http://host/file.bin"), to: .file(directory + "/file.bin"))
+            let job = DownloadJob(
+                id: DownloadID(0), request: request, followers: [], storage: disk, placed: PlacedFiles())
+            var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)
+            _ = desk.take(.add(job), now: .zero)
+            _ = try await job.survey()
+            let preparation = Preparation(
+                resource: RemoteResource(completeLength: nil), mode: .fresh, replaces: false, suggestedName: nil)
+            _ = try await job.prepare(preparation, id: 7)
+            let part = try #require(job.part)
+            try WatchedPart(disk: disk, paths: part.paths, part: part).fill(0..<100)
+            try await job.place(length: 100, isCompared: false)
+            #expect(job.progress.bytesTotal == nil)
+            desk.conclude(job, .completed, now: .zero)
+            #expect(job.progress.bytesDone == 100 && job.progress.bytesTotal == 100)
+        }
+    }
+}
