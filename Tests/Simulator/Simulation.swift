@@ -93,38 +93,6 @@ package struct Simulation {
 
     // MARK: The world
 
-    private static func origin(_ number: Int, _ faults: Faults, _ generator: inout SplitMix64) -> SimulatedOrigin {
-        // Mostly small, for many worlds; some longer than a block, and some longer than the length that gets its
-        // manifest at once.
-        let magnitude = [0, 8, 12, 16, 16, 18, 18, 20, 21, 24][Int.random(in: 0..<10, using: &generator)]
-        let length = Int.random(in: 0...(1 << magnitude), using: &generator)
-        var origin = SimulatedOrigin(SimulatedNetwork.version(1, count: length, using: &generator))
-        if faults.contains(.weakIdentity) {
-            origin.identity = SimulatedOrigin.Identity.allCases.randomElement(using: &generator) ?? .strong
-        }
-        if faults.contains(.noRanges), Int.random(in: 0..<6, using: &generator) == 0 { origin.doesRanges = false }
-        if faults.contains(.lies) {
-            origin.dislikesIfRange = Int.random(in: 0..<6, using: &generator) == 0
-            origin.tellsLength = Int.random(in: 0..<6, using: &generator) != 0
-        }
-        if faults.contains(.redirects) {
-            origin.redirects = Bool.random(using: &generator)
-            origin.tokenLifetime = .seconds(Int64.random(in: 1...60, using: &generator))
-        }
-        return origin
-    }
-
-    /// Gives a file a tag that proves less than it seems to.
-    private static func confuse(_ origin: inout SimulatedOrigin, _ faults: Faults, _ generator: inout SplitMix64) {
-        guard faults.contains(.identity) else { return }
-        origin.sharesTags = Bool.random(using: &generator)
-        switch Int.random(in: 0..<4, using: &generator) {
-        case 0: origin.nodes = Int.random(in: 2...3, using: &generator)
-        case 1: origin.identity = .malformed
-        default: break
-        }
-    }
-
     /// At times has the next run request another file with the same length and tag, at the same destination.
     private mutating func redrawTwins() throws {
         for file in self.network.twins where Int.random(in: 0..<3, using: &self.identityGenerator) == 0 {
@@ -143,34 +111,6 @@ package struct Simulation {
         }
         let plants = self.stranger.plants
         self.checker.isPlanted = { inode in plants.contains { $0.inode === inode } }
-    }
-
-    /// Further origins of a file, mostly with the same bytes, under the same tag or another.
-    private static func others(
-        _ origin: SimulatedOrigin, _ faults: Faults, _ generator: inout SplitMix64
-    ) -> [SimulatedOrigin] {
-        // One offset for all: samples at both ends cannot distinguish two files that differ between two offsets.
-        let offset = Int.random(in: 0...origin.current.bytes.count, using: &generator)
-        return (1...Int.random(in: 1...2, using: &generator)).map { number in
-            var other = origin
-            other.redirects = false
-            let bytes = origin.current.bytes
-            let kind = faults.contains(.differingMirrors) ? Int.random(in: 0..<5, using: &generator) : 0
-            // The tag differs or is the same: servers make tags of date and length, independent of the bytes.
-            let tag = kind > 0 && Bool.random(using: &generator) ? 10 + number : origin.current.number
-            let version: SimulatedOrigin.Version
-            // Two mirrors that differ from the origin also differ from each other.
-            let change: (UInt8) -> UInt8 = number == 1 ? { ~$0 } : { $0 ^ 0x0F }
-            switch kind {
-            case 0, 1: version = .init(number: tag, bytes: bytes)
-            case 2: version = .init(number: tag, bytes: bytes.map(change))
-            case 3: version = .init(number: tag, bytes: bytes[..<offset] + bytes[offset...].map(change))
-            default: version = .init(number: tag, bytes: bytes + [0])
-            }
-            other.versions = [version]
-            if faults.contains(.noRanges) { other.doesRanges = Bool.random(using: &generator) }
-            return other
-        }
     }
 
     private mutating func configure() throws {
@@ -371,96 +311,6 @@ package struct Simulation {
     private mutating func drawPauses() -> [Duration] {
         (0..<Int.random(in: 0...2, using: &self.generator)).map { _ in
             .milliseconds(Int.random(in: 0...20_000, using: &self.generator))
-        }
-    }
-}
-
-/// The outcome of a run, as seen from outside.
-final class Outcome: @unchecked Sendable {
-    // Unchecked: the whole simulation runs on one thread.
-    var isOver = false
-    var endings: [String] = []
-    var log: [String] = []
-    let isLogged: Bool
-
-    init(isLogged: Bool) { self.isLogged = isLogged }
-}
-
-/// One run of the command: a group of downloads, some of them paused and resumed.
-private struct Session: Sendable {
-    let client: DownloadClient
-    let requests: [DownloadRequest]
-    let clock: SimulatedClock
-    let pauses: [Duration]
-    let changes: [(after: Duration, limits: DownloadLimits)]
-    let checker: Checker
-
-    func run(_ outcome: Outcome) async {
-        defer { outcome.isOver = true }
-        do {
-            try await self.client.withGroup { group in
-                let downloads = try self.requests.map { try group.add($0) }
-                await withTaskGroup(of: Void.self) { tasks in
-                    // Listens with or without a log: another listener would change the run.
-                    for (file, download) in downloads.enumerated() {
-                        tasks.addTask { await self.log(download, of: file, outcome) }
-                    }
-                    for pause in self.pauses {
-                        tasks.addTask { await self.pauseAndResume(group, after: pause) }
-                    }
-                    tasks.addTask { await self.change(group) }
-                    await tasks.waitForAll()
-                }
-                for download in downloads {
-                    let end = await download.rest()
-                    outcome.endings.append(Self.word(end))
-                    if outcome.isLogged {
-                        outcome.log.append("\(self.clock.now) \(download.id.rawValue) rests: \(end)")
-                    }
-                }
-            }
-        } catch {
-            outcome.endings.append("thrown \(error)")
-        }
-    }
-
-    private func log(_ download: Download, of file: Int, _ outcome: Outcome) async {
-        for await event in download.events {
-            switch event {
-            case .note(let text): self.checker.handle(text, file: file)
-            case .failed, .paused: self.checker.forgive(file: file)
-            case .completed(let result): self.checker.compare(result.digests, of: file)
-            case .started, .state, .progress, .segment, .retrying, .checkpoint, .cancelled: break
-            }
-            guard outcome.isLogged else { continue }
-            if case .progress = event { continue }
-            outcome.log.append("\(self.clock.now) \(download.id.rawValue): \(event)")
-        }
-    }
-
-    private func change(_ group: DownloadGroup) async {
-        for change in self.changes {
-            guard (try? await self.clock.sleep(until: self.clock.now + change.after)) != nil else { return }
-            self.checker.hold(to: change.limits)
-            group.update(change.limits)
-            for (number, download) in group.downloads.enumerated() {
-                download.update(priority: Double(change.limits.connections + number) / 16)
-            }
-        }
-    }
-
-    private func pauseAndResume(_ group: DownloadGroup, after time: Duration) async {
-        guard (try? await self.clock.sleep(until: self.clock.now + time)) != nil else { return }
-        self.checker.checkPaused(await group.pauseAll())
-        group.resumeAll()
-    }
-
-    private static func word(_ event: DownloadEvent) -> String {
-        switch event {
-        case .completed(let result): result.wasAlreadyComplete ? "already" : "completed"
-        case .failed(let error, _): error.code.rawValue
-        case .paused: "paused"
-        case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note, .state: "cancelled"
         }
     }
 }

@@ -14,15 +14,28 @@ import Synchronization
 /// The product `SegmentedDownloadService` runs it in a service group of swift-service-lifecycle.
 public final class DownloadService: Sendable {
     private enum Phase {
+        /// Not run yet. Becomes `starting` or `unused`.
         case created
+        /// Shut down before it was run. Becomes `over`.
+        case unused
+        /// Run, and the group does not exist yet. Becomes `running` or `over`.
+        case starting
+        /// Becomes `over`.
         case running(DownloadGroup)
         case over
+
+        /// Whether there may be a group later.
+        var awaitsGroup: Bool {
+            switch self {
+            case .created, .starting: true
+            case .unused, .running, .over: false
+            }
+        }
     }
 
     private struct State {
         var phase = Phase.created
-        var hasBegun = false
-        /// Callers that wait for the group. Each sequence has no elements, and ends when the phase changes.
+        /// Callers that wait for the group. Each sequence has no elements, and ends when the wait is over.
         var waiters: [AsyncStream<Never>.Continuation] = []
     }
 
@@ -47,13 +60,12 @@ public final class DownloadService: Sendable {
     /// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid or the service has run before, and `file` if the
     ///   directory cannot be created.
     public func run() async throws(DownloadError) {
-        let isFirst = self.state.withLock { state in
-            defer { state.hasBegun = true }
-            return !state.hasBegun
+        switch self.begin() {
+        case .created: break
+        case .unused: return
+        case .starting, .running, .over: throw DownloadError(.usage, "a download service runs only once")
         }
-        guard isFirst else { throw DownloadError(.usage, "a download service runs only once") }
         defer { self.enter(.over) }
-        if case .over = self.state.withLock({ $0.phase }) { return }
         do {
             try await withDownloadClient(self.configuration) { client in
                 try await client.withGroup(
@@ -76,8 +88,7 @@ public final class DownloadService: Sendable {
     /// further effect afterwards. A service that has not begun to run never does.
     public func shutdown() {
         self.stopping.finish()
-        let isUnused = self.state.withLock { !$0.hasBegun }
-        if isUnused { self.enter(.over) }
+        self.change { if case .created = $0 { $0 = .unused } }
     }
 
     /// The downloads of the service. Waits until it runs.
@@ -86,7 +97,7 @@ public final class DownloadService: Sendable {
     public func downloads() async throws(DownloadError) -> DownloadGroup {
         let (begun, waiter) = AsyncStream.makeStream(of: Never.self)
         self.state.withLock { state in
-            if case .created = state.phase { state.waiters.append(waiter) } else { waiter.finish() }
+            if state.phase.awaitsGroup { state.waiters.append(waiter) } else { waiter.finish() }
         }
         for await _ in begun {}
         guard case .running(let group) = self.state.withLock({ $0.phase }) else {
@@ -95,12 +106,36 @@ public final class DownloadService: Sendable {
         return group
     }
 
+    /// Begins to run, if that was not done before.
+    ///
+    /// - Returns: The phase before.
+    private func begin() -> Phase {
+        self.change { phase in
+            switch phase {
+            case .created: phase = .starting
+            case .unused: phase = .over
+            case .starting, .running, .over: break
+            }
+        }
+    }
+
     private func enter(_ phase: Phase) {
-        let waiters = self.state.withLock { state in
-            state.phase = phase
+        self.change { $0 = phase }
+    }
+
+    /// Changes the phase. Callers that wait for the group continue, unless there may still be one.
+    ///
+    /// - Returns: The phase before.
+    @discardableResult
+    private func change(_ body: (inout Phase) -> Void) -> Phase {
+        let (before, waiters) = self.state.withLock { state in
+            let before = state.phase
+            body(&state.phase)
+            guard !state.phase.awaitsGroup else { return (before, [AsyncStream<Never>.Continuation]()) }
             defer { state.waiters = [] }
-            return state.waiters
+            return (before, state.waiters)
         }
         for waiter in waiters { waiter.finish() }
+        return before
     }
 }

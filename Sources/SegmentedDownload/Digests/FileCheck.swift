@@ -193,7 +193,7 @@ public struct FileCheck: Sendable {
                 .exists, "\(self.path.printable) has several hard links, which the repair would also change",
                 hint: "Repair a copy of it, made with cp --preserve=xattr")
         }
-        try part.protect()
+        try file.protect()
         // The manifest is written before the rename. Beside a finished file it would be removed; a part without it
         // would be fetched again as a whole.
         let fetched = self.knowsPieces ? nil : self.record.map { "crc32=\($0.crc.hex)" }

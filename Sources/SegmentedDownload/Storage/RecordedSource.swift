@@ -41,3 +41,15 @@ extension Manifest.Header {
 extension [RecordedSource] {
     var reference: String? { (self.first(where: \.isReference) ?? self.first)?.url }
 }
+
+extension DownloadRequest {
+    /// The sources as a manifest records them.
+    func recordedSources(reference: SourceID) -> [String] {
+        self.sources.enumerated().map { index, source in
+            RecordedSource(
+                source.string, isReference: index > 0 && index == reference.rawValue,
+                isForeign: self.foreignSources.contains(source)
+            ).text
+        }
+    }
+}

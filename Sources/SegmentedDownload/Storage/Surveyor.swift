@@ -126,7 +126,7 @@ package struct Surveyor: Sendable {
             case .notAManifest, .headerDamaged: note = "the manifest is damaged; starting over"
             }
         }
-        return Finding(survey: .nothing, part: self.emptyPart(file, paths), note: note)
+        return Finding(survey: .nothing, part: PartialFile(paths, file: file, storage: self.storage), note: note)
     }
 
     /// Throws if a manifest without a part must not be replaced: it is another user's, or of a later version.
@@ -163,13 +163,6 @@ package struct Surveyor: Sendable {
 
     /// 1 GiB: the log of a file of 32 TiB.
     static let manifestLengthMaximum = 1 << 30
-
-    private func emptyPart(_ file: any StorageFile, _ paths: DestinationPaths) -> PartialFile {
-        let header = Manifest.Header(
-            id: 0, resource: RemoteResource(completeLength: nil), completeLength: 0, device: 0, inode: 0, bootID: "",
-            sources: [], digests: [])
-        return PartialFile(paths: paths, file: file, storage: self.storage, header: header, claims: [])
-    }
 
     /// The request's source that the manifest's resource was learnt from; `nil` if the request does not have it.
     private func reference(of header: Manifest.Header) -> SourceID? {

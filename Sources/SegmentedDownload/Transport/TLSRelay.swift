@@ -13,8 +13,8 @@ import Synchronization
 /// the proxy, because the relay holds no credentials.
 final class TLSRelay: Sendable {
     private struct State {
-        var ports: [Proxy: EventLoopFuture<Int>] = [:]
-        var listeners: [any Channel] = []
+        /// For each proxy the channel that accepts connections to it.
+        var listeners: [Proxy: EventLoopFuture<any Channel>] = [:]
         var failures: [Proxy: (error: any Error, at: NIODeadline)] = [:]
     }
 
@@ -34,18 +34,21 @@ final class TLSRelay: Sendable {
 
     /// The local port that leads to a proxy.
     func port(to proxy: Proxy) async throws -> Int {
-        let port = try self.state.withLock { state in
-            if let port = state.ports[proxy] { return port }
-            let port = try self.listen(for: proxy)
-            state.ports[proxy] = port
-            return port
+        let listener = try self.state.withLock { state in
+            if let listener = state.listeners[proxy] { return listener }
+            let listener = try self.listen(for: proxy)
+            state.listeners[proxy] = listener
+            return listener
         }
+        let channel: any Channel
         do {
-            return try await port.get()
+            channel = try await listener.get()
         } catch {
-            self.state.withLock { _ = $0.ports.removeValue(forKey: proxy) }
+            self.state.withLock { _ = $0.listeners.removeValue(forKey: proxy) }
             throw error
         }
+        guard let port = channel.localAddress?.port else { throw ChannelError.unknownLocalAddress }
+        return port
     }
 
     /// The error of the last connection to a proxy, if it occurred after `start`.
@@ -53,7 +56,7 @@ final class TLSRelay: Sendable {
         self.state.withLock { state in state.failures[proxy].flatMap { $0.at >= start ? $0.error : nil } }
     }
 
-    private func listen(for proxy: Proxy) throws -> EventLoopFuture<Int> {
+    private func listen(for proxy: Proxy) throws -> EventLoopFuture<any Channel> {
         // The client certificate is presented to origins, not to proxies.
         var tls = try self.configuration.trust.tlsConfiguration()
         tls.certificateChain = []
@@ -62,20 +65,12 @@ final class TLSRelay: Sendable {
         return ServerBootstrap(group: self.loop)
             .childChannelInitializer { client in self.lead(client, to: proxy, context) }
             .bind(host: "127.0.0.1", port: 0)
-            .flatMapThrowing { channel in
-                guard let port = channel.localAddress?.port else { throw ChannelError.unknownLocalAddress }
-                self.state.withLock { $0.listeners.append(channel) }
-                return port
-            }
     }
 
     /// Stops listening.
     func close() {
-        let listeners = self.state.withLock { state in
-            defer { state.listeners = [] }
-            return state.listeners
-        }
-        for listener in listeners { listener.close(promise: nil) }
+        let listeners = self.state.withLock { $0.listeners.values }
+        for listener in listeners { listener.whenSuccess { $0.close(promise: nil) } }
     }
 
     /// Connects an accepted client to its proxy. Nothing is read from the client until then.

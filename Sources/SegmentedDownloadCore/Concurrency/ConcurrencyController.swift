@@ -6,31 +6,6 @@
 /// rate falls lastingly it tries more again, because on a path that loses packets all connections are fast only at
 /// first.
 package struct ConcurrencyController: Hashable, Sendable {
-    /// What the scheduler measured, at a tick.
-    package struct Observation: Hashable, Sendable {
-        /// The number of bytes received so far.
-        package var bytes: Int64
-        /// The number of connections that receive a body.
-        package var receiving: Int
-        /// The number of bytes not written yet.
-        package var bytesMissing: Int64
-        /// Seconds from a request to its first byte.
-        package var requestCost: Double
-        /// The average number of bytes that each later connection had received at the age at which the first one was
-        /// joined by them. Absent while no later connection is that old.
-        package var newcomer: Double?
-
-        package init(
-            bytes: Int64, receiving: Int, bytesMissing: Int64 = .max, requestCost: Double = 0, newcomer: Double? = nil
-        ) {
-            self.newcomer = newcomer
-            self.bytes = bytes
-            self.receiving = receiving
-            self.bytesMissing = bytesMissing
-            self.requestCost = requestCost
-        }
-    }
-
     private enum Phase: Hashable {
         /// One connection is open. Its rate decides whether more are worth their requests.
         case beginning
@@ -53,80 +28,6 @@ package struct ConcurrencyController: Hashable, Sendable {
         /// Consecutive windows with a rate far below the average.
         var lowCount = 0
     }
-
-    /// Doubling must raise the rate by this factor for the number to be doubled again.
-    package static let gainMinimum = 1.15
-
-    /// If connections together reach this fraction of the first one's rate times their number, only their number limits
-    /// the rate.
-    package static let linearMinimum = 0.9
-
-    /// Connections that were given back did not help if they carried less than this fraction of an equal share.
-    package static let helpMinimum = 0.5
-
-    /// Later connections that reach this fraction of the bytes that the first one had at the same age do not slow each
-    /// other down. Four that share the capacity of three stay below it.
-    package static let unhinderedMinimum = 0.8
-
-    /// If unhindered connections together stay below this fraction of the expected rate, the bytes arrive in bursts.
-    package static let burstRate = 0.5
-
-    /// The rate after giving connections back must stay above this fraction of the rate with all of them.
-    package static let lossMaximum = 0.9
-
-    /// Giving back fewer than one connection in this many is not tried: rates are not known more precisely than that.
-    package static let returnMinimum = 8
-
-    /// A rate below this fraction of the average is low.
-    package static let fallMinimum = 0.75
-
-    /// After this many consecutive low windows the fall is lasting.
-    package static let lowCountMax = 2
-
-    /// On a path at its limit, rates differ by at most this factor.
-    package static let spreadMaximum = 1.1
-
-    /// The shortest window for one number of connections. It is longer if a request's first byte takes long.
-    package static let observationMinimum: Duration = .milliseconds(300)
-
-    /// The first window after growing from one connection: nearly two ticks, because connections start between ticks.
-    package static let firstObservation: Duration = .milliseconds(150)
-
-    /// Half a tick, in seconds. A shorter time does not measure a rate.
-    package static let spanMinimum = 0.05
-
-    /// The first interval before more connections are tried again after a refusal, or after more did not help. It
-    /// doubles.
-    package static let patience: Duration = .seconds(10)
-
-    /// How long the rate must be stable before fewer connections are tried.
-    package static let steadiness: Duration = .seconds(2)
-
-    /// How long to wait for connections. Those that do not start within this time are prevented by another limit.
-    package static let comingMaximum: Duration = .seconds(3)
-
-    /// The number of connections tried first.
-    ///
-    /// A longer path needs more, because each takes longer to become fast and one lost packet costs it more. They are
-    /// started together, because connections opened once the path is full lose a second to lost handshakes and leave
-    /// slow start early.
-    ///
-    /// - Parameter requestCost: Seconds from a request to its first byte: two round trips, up to four with TLS.
-    package static func firstTarget(requestCost: Double) -> Int {
-        switch requestCost {
-        case ..<0.03: 4
-        case ..<0.09: 8
-        case ..<0.16: 16
-        default: 32
-        }
-    }
-
-    /// Seconds. If a request takes as long as a tick, one connection receives almost nothing while it is observed.
-    package static let longRequest = 0.09
-
-    /// 32: more connections annoy origins before they help. Only a path of 80 ms that loses one packet in a thousand
-    /// needs this many for 200 Mbit/s.
-    package static let automaticMaximum = 32
 
     package private(set) var target: Int
     private var isAutomatic: Bool

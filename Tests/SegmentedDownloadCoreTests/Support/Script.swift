@@ -160,6 +160,11 @@ struct Script {
             }
         }
     }
+
+    /// The preparation among the actions since the last ``take()``, which are taken.
+    mutating func takePreparation() -> Preparation? {
+        self.take().compactMap { if case .prepare(let preparation) = $0 { preparation } else { nil } }.first
+    }
 }
 
 extension RemoteResource {

@@ -86,6 +86,15 @@ struct DownloadServiceTests {
         #expect(await code { try await service.run() } == .usage)
     }
 
+    @Test("A shutdown before it has run ends the wait for its downloads")
+    func shutDownUnused() async throws {
+        let service = DownloadService()
+        let waiting = Task { await code { try await service.downloads() } }
+        service.shutdown()
+        #expect(await waiting.value == .cancelled)
+        #expect(await code { try await service.downloads() } == .cancelled)
+    }
+
     @Test("A configuration that is invalid ends the service and everyone who waits for it")
     func invalid() async throws {
         var configuration = DownloadConfiguration()

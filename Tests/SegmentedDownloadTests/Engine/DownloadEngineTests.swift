@@ -11,7 +11,7 @@ struct DownloadEngineTests {
     func failedStep() async throws {
         try await withTemporaryDirectory { directory in
             let client = DownloadClient(
-                configuration: DownloadConfiguration(), transport: EngineStateTests.NoTransport(),
+                configuration: DownloadConfiguration(), transport: EngineOffice.NoTransport(),
                 storage: WatchedStorage(), clock: SystemClock(), seed: 1)
             let request = DownloadRequest(try SourceURL("http://host/file.bin"), to: .file(directory))
             do {

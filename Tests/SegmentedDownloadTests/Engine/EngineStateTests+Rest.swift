@@ -8,10 +8,10 @@ import Testing
 extension EngineStateTests {
     @Test("An adjustment is decided by the bytes that have arrived by then")
     func adjusts() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.start()
         for lease in 1..<4 { office.accept(lease) }
-        office.bring(0, Int(Office.length / 4) - 1000)
+        office.bring(0, Int(EngineOffice.length / 4) - 1000)
         office.now = .seconds(1)
         office.actions = []
         office.tell(.adjust(.segments(office.job.id, .exactly(3))))
@@ -21,13 +21,13 @@ extension EngineStateTests {
 
     @Test("A download that takes the place of a removed one is timed from its own start")
     func timesAfterRemoval() throws {
-        var office = try Office()
-        for number in 1...2 { office.tell(.add(try Office.job(number))) }
+        var office = try EngineOffice()
+        for number in 1...2 { office.tell(.add(try EngineOffice.job(number))) }
         // The entry of the last one moves to the place of the first.
         office.tell(.storageFailed(Failure(.file, "enough")))
         office.tell(.remove(office.job.id))
-        let job = try Office.job(3)
-        let log = Log(job)
+        let job = try EngineOffice.job(3)
+        let log = EngineOffice.Log(job)
         office.now = .seconds(5)
         office.tell(.add(job))
         office.desk.conclude(job, .completed, now: .seconds(8))
@@ -40,7 +40,7 @@ extension EngineStateTests {
 
     @Test("A step on the manifest that was under way at the end does not delay the steps of the next run")
     func stepsAfterEnd() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.start()
         let step = EngineState.ManifestStep.checkpoint(isPause: false)
         let begins = office.desk.begin(step, of: office.job.id)

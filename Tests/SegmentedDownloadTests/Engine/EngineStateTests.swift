@@ -1,5 +1,3 @@
-import HTTPTypes
-import Synchronization
 import Testing
 
 @testable import SegmentedDownload
@@ -8,125 +6,13 @@ import Testing
 /// What observers are told of what happens, and in which order, without network or disk.
 @Suite("The engine's desk")
 struct EngineStateTests {
-    /// A transport that is not used.
-    struct NoTransport: HTTPTransport {
-        func withResponse<Answer: Sendable>(
-            to request: TransportRequest, _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
-        ) async throws -> Answer {
-            throw Failure(.internal, "no request is made here")
-        }
-
-        func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {}
-    }
-
-    /// What observers of one download were sent.
-    final class Log: Sendable {
-        private let events = Mutex<[DownloadEvent]>([])
-
-        init(_ job: DownloadJob) {
-            job.broadcaster.relay { signal in
-                guard case .happened(let event) = signal else { return }
-                self.events.withLock { $0.append(event) }
-            }
-        }
-
-        func take() -> [DownloadEvent] {
-            self.events.withLock { events in
-                defer { events = [] }
-                return events
-            }
-        }
-
-        /// The states since the last look.
-        func states() -> [DownloadState] {
-            self.take().compactMap { if case .state(let state) = $0 { state } else { nil } }
-        }
-    }
-
-    /// A desk, what was ordered of it, and one file of 64 MiB.
-    struct Office {
-        static let length: Int64 = 64 << 20
-
-        var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)
-        var now: Duration = .zero
-        var orders: [FetchOrder] = []
-        var leases: [LeaseID: SegmentLease] = [:]
-        var actions: [DownloadAction] = []
-        let job: DownloadJob
-        let log: Log
-
-        init(segments: Int = 4, _ change: (inout DownloadRequest) -> Void = { _ in }) throws {
-            self.job = try Self.job(0, segments: segments, change)
-            self.log = Log(self.job)
-            self.tell(.add(self.job))
-        }
-
-        static func job(
-            _ number: Int, segments: Int = 4, _ change: (inout DownloadRequest) -> Void = { _ in }
-        ) throws -> DownloadJob {
-            var request = DownloadRequest(
-                try SourceURL("http://user:word@host/file\(number)"), to: .file("file\(number)"))
-            request.segments = .exactly(segments)
-            change(&request)
-            let followers = request.sources.map {
-                RedirectFollower(source: $0, fields: [:], access: Access(), transport: NoTransport())
-            }
-            return DownloadJob(
-                id: DownloadID(number), request: request, followers: followers, storage: StreamStorage(),
-                placed: PlacedFiles())
-        }
-
-        /// Has the desk take a message, and does what the engine would do about it.
-        mutating func tell(_ message: DownloadEngine.Message) {
-            for action in self.desk.take(message, now: self.now) {
-                switch action {
-                case .fetch(let id, let order):
-                    self.orders.append(order)
-                    self.leases[order.lease] = self.desk.open(order, of: id)
-                case .download(let id, .report(let report)):
-                    if let job = self.desk.job(id) { self.desk.tell(report, job) }
-                case .download(let id, .conclude(let conclusion)):
-                    if let job = self.desk.job(id) { self.desk.conclude(job, conclusion, now: self.now) }
-                case .download(let id, .survey):
-                    if let job = self.desk.job(id) { self.desk.noteStart(of: job, now: self.now) }
-                case .download(_, .answer(let lease, let decision)): self.leases[lease]?.answer(decision)
-                case .download(_, let action): self.actions.append(action)
-                }
-            }
-        }
-
-        mutating func tell(_ event: MachineEvent) { self.tell(.event(self.job.id, event)) }
-
-        /// A request is answered with what it asks for.
-        mutating func accept(_ lease: Int, resource: RemoteResource = WatchedPart.resource(Self.length)) {
-            guard let order = self.orders.first(where: { $0.lease == LeaseID(lease) }) else { return }
-            let range = ByteRange(order.request.lowerBound..<(order.request.upperBound ?? Self.length))
-            self.tell(.responded(order.lease, .partial(range, resource), suggestedName: nil))
-        }
-
-        /// Brings it to where its first connections run.
-        mutating func start() {
-            self.tell(.surveyed(.nothing))
-            self.accept(0)
-            self.tell(.prepared())
-        }
-
-        /// A connection receives and writes so many bytes.
-        func bring(_ lease: Int, _ count: Int) {
-            guard let lease = self.leases[LeaseID(lease)] else { return }
-            lease.received(count)
-            #expect(lease.reserve(count) == count)
-            lease.commit()
-        }
-    }
-
     private static let reset = LeaseEnd.failed(Failure(.network, "reset", isTransient: true))
 
     // MARK: States
 
     @Test("A download is looked up, begun and running, and says from where to where")
     func begins() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         #expect(office.log.states() == [.probing])
         office.start()
         let events = office.log.take()
@@ -136,13 +22,13 @@ struct EngineStateTests {
             return
         }
         #expect(started.url == "http://host/file0" && started.path == "file0" && started.validator == "ETag \"a\"")
-        #expect(started.bytesTotal == Office.length && started.resumedFrom == 0 && started.isSegmented)
+        #expect(started.bytesTotal == EngineOffice.length && started.resumedFrom == 0 && started.isSegmented)
         guard case .segment(let change)? = events.last else {
             Issue.record("no segment is opened: \(events)")
             return
         }
-        #expect(change.state == .opened && change.start == 0 && change.end == Office.length / 4)
-        #expect(office.orders.count == 4 && office.job.progress.bytesTotal == Office.length)
+        #expect(change.state == .opened && change.start == 0 && change.end == EngineOffice.length / 4)
+        #expect(office.orders.count == 4 && office.job.progress.bytesTotal == EngineOffice.length)
     }
 
     @Test("What is odd about a file is noted")
@@ -150,9 +36,9 @@ struct EngineStateTests {
         for (change, isNoted) in [
             ({ $0.endsWithConnection = true }, true), ({ $0.contentEncoding = "gzip" }, true), ({ _ in }, false),
         ] as [((inout RemoteResource) -> Void, Bool)] {
-            var office = try Office()
+            var office = try EngineOffice()
             office.tell(.surveyed(.nothing))
-            var resource = WatchedPart.resource(Office.length)
+            var resource = WatchedPart.resource(EngineOffice.length)
             change(&resource)
             office.accept(0, resource: resource)
             _ = office.log.take()
@@ -164,7 +50,7 @@ struct EngineStateTests {
 
     @Test("A download without a connection that waits for its next attempt is retrying, until that begins")
     func retries() throws {
-        var office = try Office(segments: 2)
+        var office = try EngineOffice(segments: 2)
         office.start()
         office.accept(1)
         _ = office.log.take()
@@ -180,7 +66,7 @@ struct EngineStateTests {
 
     @Test("One that has no answer yet is retrying, and then looked up again")
     func retriesProbing() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.tell(.surveyed(.nothing))
         _ = office.log.take()
         office.tell(.ended(LeaseID(0), Self.reset))
@@ -192,7 +78,7 @@ struct EngineStateTests {
 
     @Test("Paused and resumed it is queued or looked up again, and pauses that were asked for are taken back")
     func resumes() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.start()
         office.tell(.pause)
         for lease in 0..<4 { office.tell(.ended(LeaseID(lease), .revoked)) }
@@ -208,7 +94,7 @@ struct EngineStateTests {
 
     @Test("Every second tick tells how much is there, over how many connections")
     func progress() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.start()
         office.accept(1)
         office.bring(0, 1000)
@@ -226,7 +112,8 @@ struct EngineStateTests {
                 Issue.record("tick \(tick) says \(events)")
                 continue
             }
-            #expect(progress.bytesDone == 1500 && progress.bytesTotal == Office.length && progress.connections == 4)
+            #expect(
+                progress.bytesDone == 1500 && progress.bytesTotal == EngineOffice.length && progress.connections == 4)
             #expect(progress == office.job.progress)
         }
         #expect(office.job.progress.rate != nil)
@@ -234,7 +121,7 @@ struct EngineStateTests {
 
     @Test("Before the origin has answered there is no progress to tell")
     func noProgress() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.tell(.surveyed(.nothing))
         _ = office.log.take()
         for _ in 0..<4 { office.tell(.tick) }
@@ -243,7 +130,7 @@ struct EngineStateTests {
 
     @Test("What connections received is counted once they are over, and so are requests and the most at once")
     func counts() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.start()
         office.accept(1)
         office.bring(0, 1000)
@@ -258,13 +145,13 @@ struct EngineStateTests {
 
     @Test("Each segment says where it stands, from which source, and what becomes of it")
     func segments() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         #expect(office.desk.segments(of: office.job, now: .zero).isEmpty)
         office.start()
         office.accept(1)
         office.bring(0, 1000)
         office.tell(.tick)
-        let quarter = Office.length / 4
+        let quarter = EngineOffice.length / 4
         office.tell(.ended(LeaseID(3), .failed(Failure(.server, "refused", isTransient: true))))
         let segments = office.desk.segments(of: office.job, now: .zero)
         #expect(segments.map(\.start) == (0..<4).map { $0 * quarter })
@@ -286,7 +173,7 @@ struct EngineStateTests {
             (.completed, .completed), (.alreadyComplete, .completed), (.failed(failure), .failed), (.paused, .paused),
             (.cancelled, .cancelled),
         ] as [(DownloadConclusion, DownloadState)] {
-            var office = try Office()
+            var office = try EngineOffice()
             office.start()
             office.now = .seconds(5)
             _ = office.log.take()
@@ -313,7 +200,7 @@ struct EngineStateTests {
 
     @Test("A restart forgets what was done, and what is retried, checkpointed, learnt or set aside is told")
     func reports() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.start()
         _ = office.log.take()
         let failure = Failure(.server, "busy")
@@ -340,7 +227,7 @@ struct EngineStateTests {
 
     @Test("Segments that are split, done or fetched again are told as such, with their source where one is concerned")
     func segmentReports() throws {
-        let office = try Office()
+        let office = try EngineOffice()
         var desk = office.desk
         let id = Segment.ID(3)
         for (report, state, hasSource) in [
@@ -370,7 +257,7 @@ struct EngineStateTests {
     @Test("A download that is forgotten takes no other's place with it")
     func forgets() throws {
         var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)
-        let jobs = try (0..<5).map { try Office.job($0) }
+        let jobs = try (0..<5).map { try EngineOffice.job($0) }
         for job in jobs {
             for case .download(let id, .survey) in desk.take(.add(job), now: .zero) {
                 if let job = desk.job(id) { desk.noteStart(of: job, now: .zero) }
@@ -406,7 +293,7 @@ struct EngineStateTests {
 
     @Test("A desk that is closed is finished once all rest, and not before it is closed")
     func finished() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         #expect(!office.desk.isFinished)
         office.tell(.storageFailed(Failure(.file, "enough")))
         #expect(!office.desk.isFinished)
@@ -416,7 +303,7 @@ struct EngineStateTests {
 
     @Test("Steps on one manifest follow each other in the order they were asked for")
     func steps() throws {
-        var desk = try Office().desk
+        var desk = try EngineOffice().desk
         let id = DownloadID(0)
         let (first, second) = (
             EngineState.ManifestStep.checkpoint(isPause: false), EngineState.ManifestStep.checkpoint(isPause: true)

@@ -1,5 +1,6 @@
 import Foundation
 import SegmentedDownloadCore
+import TestSupport
 import Testing
 
 @testable import SegmentedDownload
@@ -228,6 +229,33 @@ struct PartialFileBeginningTests {
             try await part.adopt(id: 9, resource: WatchedPart.resource(100), limit: nil, sources: [], digests: [])
             #expect(subject.disk.take().first == "truncate to 100 " + WatchedPart.partName)
             #expect(try part.file.status().length == 100)
+        }
+    }
+
+    @Test("A part is created, locked and protected; one that exists or is locked is another process's")
+    func created() async throws {
+        try await withTemporaryDirectory { directory in
+            let paths = DestinationPaths(directory: directory, name: "file.bin")
+            for (lock, code, isUnlocked) in [
+                (nil, nil, false), (.unsupported, nil, true), (.busy, .exists, false),
+            ] as [(StorageLock?, Failure.Code?, Bool)] {
+                let disk = WatchedStorage()
+                if let lock { disk.setLock(lock) }
+                disk.before("lock file.bin.segdl-part") {
+                    try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: paths.part)
+                }
+                var wasNoted = false
+                let found = await failureCode {
+                    let part = try PartialFile.create(paths, in: disk) { wasNoted = true }
+                    #expect(part.claimedLength == 0 && part.header.id == 0 && part.paths == paths)
+                    #expect(try part.file.status().ownership.permissions & Ownership.foreignWrite == 0)
+                    part.close()
+                }
+                #expect(found == code && wasNoted == isUnlocked)
+                let again = await failureCode { try PartialFile.create(paths, in: disk) {} }
+                #expect(again == .exists)
+                try disk.remove(paths.part)
+            }
         }
     }
 }

@@ -76,20 +76,6 @@ struct PartialFileTests {
         }
     }
 
-    @Test("A manifest without a durable claim is not synced where syncs wait for the end")
-    func unsyncedManifest() async throws {
-        for policy in [SyncPolicy.checkpoint, .end, .none] {
-            try await WatchedPart.run { subject in
-                subject.part.keep(policy)
-                try await subject.part.begin(
-                    WatchedPart.resource(9 << 20), id: 7, sources: [], digests: [], allocates: true)
-                let calls = subject.disk.take()
-                #expect(calls.contains("sync all of " + WatchedPart.draftName) == (policy == .checkpoint))
-                #expect(calls.contains("sync names") == (policy == .checkpoint))
-            }
-        }
-    }
-
     @Test("A pause records when the part was last changed, unless others were seen to change it")
     func pause() async throws {
         for isDistrusted in [false, true] {
@@ -138,63 +124,6 @@ struct PartialFileTests {
         }
     }
 
-    @Test("A claim made while the manifest is drafted is appended to it, in its place in the log")
-    func claimDuringDraft() async throws {
-        try await WatchedPart.run { subject in
-            try await subject.begin(100)
-            try subject.fill(0..<10)
-            subject.disk.before("sync names") { try subject.fill(10..<20, 20..<30) }
-            #expect(try await subject.part.checkpoint(isPause: false) == 10)
-            #expect(
-                try subject.manifest()?.pending == [WatchedPart.claim(10..<20), WatchedPart.claim(20..<30)])
-        }
-    }
-
-    @Test("A manifest is drafted again if claims were withdrawn while it was written")
-    func withdrawalDuringDraft() async throws {
-        try await WatchedPart.run { subject in
-            try await subject.begin(100)
-            try subject.fill(0..<10, 10..<20)
-            subject.disk.before("sync names") { try subject.part.forget(from: 10) }
-            _ = try await subject.part.checkpoint(isPause: false)
-            #expect(subject.disk.take().count { $0 == "create privately " + WatchedPart.draftName } == 2)
-            let manifest = try #require(try subject.manifest())
-            #expect((manifest.durable + manifest.pending).map(\.range) == [0..<10])
-        }
-    }
-
-    @Test("If a late claim cannot be appended the checkpoint fails, and the next one writes the manifest again")
-    func lateClaimFails() async throws {
-        try await WatchedPart.run { subject in
-            try await subject.begin(100)
-            try subject.fill(0..<10)
-            subject.disk.before("sync names") {
-                try subject.fill(10..<20)
-                subject.disk.fail("write " + WatchedPart.draftName, .noSpace)
-            }
-            #expect(await condition { try await subject.part.checkpoint(isPause: false) } == .noSpace)
-            #expect(subject.disk.openNames == [WatchedPart.partName])
-            subject.disk.fail("write " + WatchedPart.draftName, nil)
-            #expect(try await subject.part.checkpoint(isPause: false) == 20)
-            #expect(try subject.manifest()?.durable.map(\.range) == [0..<10, 10..<20])
-        }
-    }
-
-    @Test("A manifest that is written again replaces the one before, which is closed")
-    func rewrites() async throws {
-        try await WatchedPart.run { subject in
-            try await subject.begin(100)
-            try subject.fill(0..<10, 10..<20)
-            _ = try await subject.part.checkpoint(isPause: false)
-            try await subject.part.revise(withdrawing: [15..<16], record: nil, remarks: false)
-            #expect(subject.disk.openNames == [WatchedPart.draftName, WatchedPart.partName])
-            try subject.fill(30..<40)
-            let manifest = try #require(try subject.manifest())
-            #expect(manifest.durable == [WatchedPart.claim(0..<10)])
-            #expect(manifest.pending == [WatchedPart.claim(30..<40)])
-        }
-    }
-
     // MARK: Failures
 
     @Test("A failed sync withdraws what was not durable, for good")
@@ -235,21 +164,6 @@ struct PartialFileTests {
             subject.disk.fail("write " + WatchedPart.draftName, .noSpace)
             #expect(await condition { try subject.fill(10..<20) } == .noSpace)
             #expect(subject.part.claimedLength == 10)
-        }
-    }
-
-    @Test("A stream of unknown length leaves 64 MiB of the disk free; a file of known length need not")
-    func reserve() async throws {
-        for (length, free, isKept) in [
-            (nil, 64 << 20, true), (nil, 64 << 20 - 1, false), (100, 0, true),
-        ] as [(Int64?, Int64, Bool)] {
-            try await WatchedPart.run { subject in
-                try await subject.part.begin(
-                    WatchedPart.resource(length), id: 7, sources: [], digests: [], allocates: true)
-                subject.disk.setFreeSpace(free)
-                let found = await condition { try subject.part.keepReserve() }
-                #expect(found == (isKept ? nil : .noSpace))
-            }
         }
     }
 
@@ -333,33 +247,6 @@ struct PartialFileTests {
         }
     }
 
-    // MARK: Permissions
-
-    @Test("Only the owner may write to a part, under any umask")
-    func permissions() async throws {
-        for (before, calls) in [(0o666, ["permit 644"]), (0o620, ["permit 600"]), (0o604, [])] as [(UInt32, [String])] {
-            try await WatchedPart.run { subject in
-                try subject.part.file.setPermissions(before)
-                _ = subject.disk.take()
-                try subject.part.protect()
-                #expect(subject.disk.take() == calls.map { $0 + " " + WatchedPart.partName })
-            }
-        }
-    }
-
-    @Test("Where the mount decides on permissions a part is fetched all the same; a read-only disk is a failure")
-    func fixedPermissions() async throws {
-        for (failure, isReported) in [(.permission, false), (.unsupported, false), (.readOnly, true)]
-            as [(StorageError.Condition, Bool)]
-        {
-            try await WatchedPart.run { subject in
-                try subject.part.file.setPermissions(0o666)
-                subject.disk.fail("permit 644 " + WatchedPart.partName, failure)
-                #expect(await condition { try subject.part.protect() } == (isReported ? failure : nil))
-            }
-        }
-    }
-
     // MARK: At the end
 
     @Test(
@@ -385,34 +272,6 @@ struct PartialFileTests {
         }
     }
 
-    @Test("The manifest of this run is removed, and its draft; one that another run put there stays")
-    func removal() async throws {
-        for isReplaced in [false, true] {
-            try await WatchedPart.run { subject in
-                try await subject.begin(9 << 20)
-                try subject.put("SEGDLMAN", at: subject.paths.manifestDraft)
-                if isReplaced {
-                    try FileManager.default.removeItem(atPath: subject.paths.manifest)
-                    try subject.put("SEGDLMAN", at: subject.paths.manifest)
-                }
-                _ = subject.disk.take()
-                try subject.part.removeManifest()
-                #expect(!subject.exists(subject.paths.manifestDraft))
-                #expect(subject.exists(subject.paths.manifest) == isReplaced)
-            }
-        }
-    }
-
-    @Test("A draft that is no manifest stays where it is")
-    func foreignDraft() async throws {
-        try await WatchedPart.run { subject in
-            try await subject.begin(9 << 20)
-            try subject.put("my own notes", at: subject.paths.manifestDraft)
-            try subject.part.removeManifest()
-            #expect(subject.exists(subject.paths.manifestDraft) && !subject.exists(subject.paths.manifest))
-        }
-    }
-
     @Test("A part that is given up goes after its manifest, and is closed")
     func discarded() async throws {
         try await WatchedPart.run { subject in
@@ -425,25 +284,6 @@ struct PartialFileTests {
                         "remove " + $0
                     })
             #expect(subject.disk.openNames.isEmpty)
-        }
-    }
-
-    // MARK: Handing on
-
-    @Test("What was handed on is the same file only by an equal strong tag")
-    func sameByTag() async throws {
-        let range = ByteRange(0..<10)
-        for (keepsFiles, tag, response, isSame) in [
-            (false, "\"a\"", .partial(range, WatchedPart.resource(100)), true),
-            (false, "\"a\"", .partial(range, WatchedPart.resource(100, tag: "\"b\"")), false),
-            (false, "W/\"a\"", .partial(range, WatchedPart.resource(100, tag: "W/\"a\"")), false),
-            (false, "\"a\"", .notModified, false), (true, "\"a\"", .partial(range, WatchedPart.resource(100)), false),
-        ] as [(Bool, String, RangeResponse, Bool)] {
-            try await WatchedPart.run(on: WatchedStorage(keepsFiles: keepsFiles)) { subject in
-                try await subject.part.begin(
-                    WatchedPart.resource(100, tag: tag), id: 7, sources: [], digests: [], allocates: true)
-                #expect(subject.part.isSame(asProvedBy: response) == isSame)
-            }
         }
     }
 }

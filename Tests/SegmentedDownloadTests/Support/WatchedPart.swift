@@ -21,11 +21,8 @@ struct WatchedPart {
     ) async throws -> Answer {
         try await withTemporaryDirectory { directory in
             let paths = DestinationPaths(directory: directory, name: "file.bin")
-            let header = Manifest.Header(
-                id: 0, resource: RemoteResource(completeLength: nil), completeLength: 0, device: 0, inode: 0,
-                bootID: "", sources: [], digests: [])
             let file = try disk.open(paths.part, .create)
-            let part = PartialFile(paths: paths, file: file, storage: disk, header: header, claims: [])
+            let part = PartialFile(paths, file: file, storage: disk)
             defer { part.close() }
             _ = disk.take()
             return try await body(WatchedPart(disk: disk, paths: paths, part: part))

@@ -1,0 +1,50 @@
+import SegmentedDownloadCore
+import Synchronization
+
+/// How the complete file is verified and moved into place.
+extension DownloadJob {
+    /// Prepares a new latch that can interrupt the placing.
+    func beginPlacing() {
+        self.shared.withLock { $0.interruption = Latch() }
+    }
+
+    /// Verifies the file and moves it into place.
+    func place(length: Int64, isCompared: Bool) async throws {
+        let (part, resource, flag, digests, replaceable) = self.shared.withLock { shared in
+            shared.isCompared = isCompared
+            return (shared.part, shared.resource, shared.interruption, shared.digests.all, shared.replaceable)
+        }
+        guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }
+        var finisher = Finisher(
+            storage: self.storage, part: part, resource: resource, digests: digests,
+            computedDigests: self.request.computedDigests,
+            replaces: self.request.ifExists == .overwrite || self.replacesExisting, alternative: self.alternative,
+            keepsRemoteTime: self.request.keepsRemoteTime)
+        finisher.replaceable = replaceable
+        let result: Finisher.Result
+        do {
+            result =
+                self.output == nil
+                ? try await finisher.finish(length: length, unless: flag)
+                : try await finisher.handOn(length: length, unless: flag)
+        } catch {
+            // The file is in place, and a step after that failed. The next attempt finds it, and must not replace it by
+            // the same bytes.
+            if part.isPlaced { self.shared.withLock { $0.replacesExisting = false } }
+            throw error
+        }
+        self.shared.withLock { shared in
+            shared.finished = result
+            if let paths = result.paths { shared.destination.paths = paths }
+        }
+        if let file = result.file { self.placed.insert(file) }
+    }
+
+    func interruptPlacing() {
+        let part = self.shared.withLock { shared in
+            shared.interruption.raise()
+            return shared.part
+        }
+        part?.reader?.wake()
+    }
+}

@@ -1,0 +1,122 @@
+import SegmentedDownloadCore
+import Synchronization
+
+/// What is done on disk between the first response and its first byte.
+extension DownloadJob {
+    /// Prepares the part file.
+    ///
+    /// - Returns: The finding, if the response named another destination and a file or part exists there. Then nothing
+    ///   was prepared.
+    func prepare(_ preparation: Preparation, id: UInt64) async throws -> Surveyor.Finding? {
+        // The reader is closed first, so that it writes no further bytes of the earlier attempt to the output.
+        let hasBegun = self.output != nil && self.part?.reader?.close() == true
+        if hasBegun || self.output?.hasWritten == true {
+            throw Failure(
+                .changed, "the download would have to start over, but part of it is already in the output",
+                hint: "Run the same command again, or save to a file, which can be resumed")
+        }
+        if let finding = try await self.rename(to: preparation.suggestedName) {
+            return finding
+        }
+        let found = self.shared.withLock { shared in
+            shared.resource = preparation.resource
+            shared.reference = preparation.source
+            shared.digests.expectLatest()
+            shared.destination.settle()
+            return shared.part
+        }
+        let surveyed = try await self.setAside(found, preparation)
+        surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
+        surveyed?.keep(self.request.syncPolicy)
+        let sources = self.request.recordedSources(reference: preparation.source)
+        let digests = self.shared.withLock { $0.digests.recorded }.map(\.description)
+        switch (preparation.mode, surveyed) {
+        case (.adopted, let part?):
+            try await part.adopt(
+                id: id, resource: preparation.resource, limit: nil, sources: sources, digests: digests,
+                keepsRecord: preparation.keepsRecord)
+        case (.adoptedUp(let limit), let part?):
+            try await part.adopt(
+                id: id, resource: preparation.resource, limit: limit, sources: sources, digests: digests,
+                keepsRecord: preparation.keepsRecord)
+        case (.adopted, nil), (.adoptedUp, nil):
+            throw Failure(.internal, "a part file to be resumed was not surveyed")
+        case (.fresh, _):
+            var created: PartialFile?
+            do {
+                let part: PartialFile
+                if let surveyed {
+                    part = surveyed
+                } else {
+                    part = try await self.createPart()
+                    created = part
+                    part.describe(self.request.label(inheriting: nil))
+                    part.keep(self.request.syncPolicy)
+                }
+                try part.checkSpace(for: preparation.resource.completeLength)
+                try await part.begin(
+                    preparation.resource, id: id, sources: sources, digests: digests,
+                    allocates: self.request.allocates, hasSetAside: found != nil && surveyed == nil)
+                self.shared.withLock { $0.part = part }
+            } catch {
+                try? created?.discard()
+                if let found, surveyed == nil { try? await self.storage.bringBack(found.paths) }
+                throw error
+            }
+        }
+        self.readAlong(id: id, length: preparation.resource.completeLength)
+        return nil
+    }
+
+    /// Sets the surveyed part aside if it belongs to another file.
+    ///
+    /// - Returns: The part to resume; `nil` if it was set aside.
+    private func setAside(
+        _ part: PartialFile?, _ preparation: Preparation
+    ) async throws(StorageError) -> PartialFile? {
+        guard preparation.setsAside, let part, part.claimedLength > 0, try await self.storage.setAside(part.paths)
+        else {
+            return part
+        }
+        self.close()
+        return nil
+    }
+
+    /// Creates the part. With the policy to rename, if another process creates it first, creates the part of the next
+    /// free name.
+    private func createPart() async throws -> PartialFile {
+        while true {
+            do {
+                let paths = self.paths
+                return try PartialFile.create(paths, in: self.storage) { self.noteUnlocked(paths) }
+            } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
+                // Names with a part are skipped: the response was not compared with that part.
+                let (paths, finding) = try await self.surveyChosen(from: self.firstPaths, passesPartials: true)
+                self.shared.withLock { $0.destination.paths = paths }
+                if let part = finding.part { return part }
+            }
+        }
+    }
+
+    /// Sets up an in-order reader for the part if the file goes to a descriptor or has digests to compute.
+    private func readAlong(id: UInt64, length: Int64?) {
+        let (part, digests) = self.shared.withLock { ($0.part, $0.digests.all) }
+        guard let part else { return }
+        // CRC-32 is not computed here: `Finisher` combines it from the blocks' checksums.
+        let algorithms = ExpectedDigest.Algorithm.allCases.filter { algorithm in
+            algorithm != .crc32
+                && (self.request.computedDigests.contains(algorithm) || digests.contains { $0.algorithm == algorithm })
+        }
+        let windowLength = self.request.windowLength
+        part.read { claims, states in
+            if let output = self.output {
+                return InOrderReader(
+                    to: output, part.file, id: id, algorithms: algorithms, windowLength: windowLength, length: length)
+            }
+            guard let length else { return nil }
+            return InOrderReader(
+                part.file, id: id, algorithms: algorithms, states: states, claims: claims, windowLength: windowLength,
+                length: length)
+        }
+    }
+}

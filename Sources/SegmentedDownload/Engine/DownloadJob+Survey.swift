@@ -1,0 +1,99 @@
+import SegmentedDownloadCore
+import Synchronization
+
+/// What exists at the destination before the first request.
+extension DownloadJob {
+    /// Examines the destination.
+    func survey() async throws -> Surveyor.Finding {
+        // A part that was found to have changed on the server is still open and locked by this process.
+        self.close()
+        var (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
+        self.shared.withLock { shared in
+            shared.destination.paths = paths
+            shared.part = finding.part
+            // An existing part or file fixes the name.
+            if finding.survey != .nothing { shared.destination.settle() }
+            if case .partial(var saved) = finding.survey, let header = finding.part?.header {
+                if self.request.continuation != .no { shared.digests.inherit(header, of: self.request.source) }
+                saved.hasDigests = !shared.digests.recorded.isEmpty
+                saved.isPinned = shared.digests.pins(header)
+                finding.survey = .partial(saved)
+            }
+            if case .existing(let file) = finding.survey { shared.note(file) }
+        }
+        return finding
+    }
+
+    /// Examines the destination. With the policy to rename, examines the first name that has no file and that no other
+    /// process is fetching.
+    ///
+    /// - Parameter passesPartials: Whether names with an interrupted download are skipped too.
+    func surveyChosen(
+        from first: DestinationPaths, passesPartials: Bool = false
+    ) async throws -> (DestinationPaths, Surveyor.Finding) {
+        var number = 0
+        while true {
+            let paths: DestinationPaths
+            (paths, number) = try self.naming.chosenPaths(from: first, number: number)
+            do {
+                let finding = try await self.survey(paths)
+                if finding.isUnlocked { self.noteUnlocked(paths) }
+                switch finding.survey {
+                // Another process may have created the file after the name was chosen.
+                case .existing where self.request.ifExists == .rename: break
+                case .partial where passesPartials: finding.part?.close()
+                case .existing, .partial, .nothing: return (paths, finding)
+                }
+            } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
+                // Another process has locked the part of that name: try the next.
+            }
+            number += 1
+        }
+    }
+
+    /// Sends a note, once, that the part cannot be locked against other processes.
+    func noteUnlocked(_ paths: DestinationPaths) {
+        let isFirst = self.shared.withLock { shared in
+            defer { shared.isNotedUnlocked = true }
+            return !shared.isNotedUnlocked
+        }
+        guard isFirst else { return }
+        self.broadcaster.send(
+            .note(
+                "the file system of \(paths.part.printable) has no locks: "
+                    + "fetch this file with one process at a time"))
+    }
+
+    /// Makes later surveys ignore an existing file at the destination, which the finished download replaces.
+    func replaceExisting() {
+        self.shared.withLock { $0.replacesExisting = true }
+    }
+
+    var replacesExisting: Bool { self.shared.withLock { $0.replacesExisting } }
+
+    var surveyor: Surveyor {
+        Surveyor(
+            storage: self.storage, digests: self.request.digests, sources: self.request.sources)
+    }
+
+    /// Examines a destination, and removes files that a crash between the last steps of an earlier run left beside it.
+    private func survey(_ paths: DestinationPaths) async throws -> Surveyor.Finding {
+        try self.storage.removeAbandonedClaim(paths)
+        try self.storage.removeSecondName(paths)
+        if self.replacesExisting {
+            let found = try self.storage.status(of: paths.destination)
+            if let found, self.placed.contains(found) {
+                throw Failure(
+                    .exists, "another URL of this run has the same file name, \(paths.destination.printable)",
+                    remedy: .keepBothOrChooseName)
+            }
+            self.shared.withLock { $0.replaceable = found }
+        }
+        let finding = try self.surveyor.survey(
+            paths, policy: self.replacesExisting ? .overwrite : self.request.settings.ifExists)
+        if case .existing(let file) = finding.survey {
+            try await self.storage.completePlacing(paths, hasRecord: file.record != nil)
+        }
+        return finding
+    }
+}

@@ -1,0 +1,129 @@
+package import SegmentedDownloadCore
+import Synchronization
+
+/// How a part is begun, and how one of an earlier run is resumed.
+extension PartialFile {
+    /// 8 MiB: longer files get their manifest at once, others with their first checkpoint. For a shorter file a crash
+    /// costs less than a directory sync.
+    package static let immediateManifestLength: Int64 = 8 << 20
+
+    /// A part of which nothing is known yet.
+    convenience init(_ paths: DestinationPaths, file: any StorageFile, storage: any Storage) {
+        let header = Manifest.Header(
+            id: 0, resource: RemoteResource(completeLength: nil), completeLength: 0, device: 0, inode: 0, bootID: "",
+            sources: [], digests: [])
+        self.init(paths: paths, file: file, storage: storage, header: header, claims: [])
+    }
+
+    /// Creates and locks a part that does not exist.
+    ///
+    /// - Parameter noteUnlocked: Called if the file system has no locks.
+    /// - Throws: ``Failure`` with code `exists` if another process has created or locked it.
+    static func create(
+        _ paths: DestinationPaths, in storage: any Storage, noteUnlocked: () -> Void
+    ) throws -> PartialFile {
+        let file: any StorageFile
+        do throws(StorageError) {
+            file = try storage.open(paths.part, .create)
+        } catch {
+            guard error.condition == .exists else { throw error }
+            throw Failure(.exists, "another process is already fetching \(paths.destination.printable)")
+        }
+        switch try file.tryLock() {
+        case .taken: break
+        case .busy: throw Failure(.exists, "another process is already fetching \(paths.destination.printable)")
+        case .unsupported: noteUnlocked()
+        }
+        let part = PartialFile(paths, file: file, storage: storage)
+        try file.protect()
+        return part
+    }
+
+    /// Sets the label. It is written by the next call of ``begin(_:id:sources:digests:allocates:)`` or
+    /// ``adopt(id:resource:limit:sources:digests:)``.
+    func describe(_ label: Manifest.Label) {
+        self.state.withLock { $0.log.header.label = label }
+    }
+
+    /// Starts over in this part file and discards its content.
+    ///
+    /// - Parameter hasSetAside: Whether another part was set aside for this one. If so, the manifest is written at once
+    ///   even for a short file, so that a run after a crash finds it and deletes the other part.
+    package func begin(
+        _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool,
+        hasSetAside: Bool = false
+    ) async throws(StorageError) {
+        self.state.withLock {
+            $0.log.clear(isRecorded: resource.completeLength ?? 0 > 0 && self.storage.keepsFiles)
+        }
+        // The manifest is removed first: bytes without claims are harmless, claims without bytes are not. A damaged
+        // manifest beside a part is removed too.
+        if try self.storage.status(of: self.paths.manifest) != nil { try self.storage.remove(self.paths.manifest) }
+        try self.storage.removeManifest(self.paths.manifestDraft)
+        try self.file.begin(length: resource.completeLength ?? 0, allocates: allocates)
+        let status = try self.file.status()
+        self.state.withLock { state in
+            state.log.header = Manifest.Header(
+                id: id, resource: resource, completeLength: resource.completeLength ?? 0, device: status.device,
+                inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
+                label: state.log.header.label)
+        }
+        if let length = resource.completeLength, length > (hasSetAside ? 0 : Self.immediateManifestLength),
+            self.storage.keepsFiles
+        {
+            try await self.writeManifest(durableCount: 0)
+        }
+    }
+
+    /// Resumes the part.
+    ///
+    /// - Parameters:
+    ///   - limit: The offset from which claims are withdrawn; `nil` to keep all.
+    ///   - keepsRecord: Whether the manifest keeps its resource, sources and digests.
+    package func adopt(
+        id: UInt64, resource: RemoteResource, limit: Int64?, sources: [String], digests: [String],
+        keepsRecord: Bool = false
+    ) async throws(StorageError) {
+        let length = self.header.completeLength
+        if try self.file.status().length != length {
+            try self.file.truncate(to: length)
+        }
+        let status = try self.file.status()
+        let count = self.state.withLock { state in
+            if let limit {
+                state.reader?.withdraw([limit..<Int64.max])
+                state.log.keep(upTo: limit)
+            }
+            state.log.retireMarks()
+            let header = state.log.header
+            state.log.header = Manifest.Header(
+                id: id, resource: keepsRecord ? header.resource : resource, completeLength: length,
+                device: status.device, inode: status.inode, bootID: self.storage.bootID,
+                sources: keepsRecord ? header.sources : sources, digests: keepsRecord ? header.digests : digests,
+                label: header.label)
+            return state.log.claims.count
+        }
+        guard self.syncPolicy == .checkpoint else {
+            return try await self.writeManifest(durableCount: self.state.withLock { $0.log.durableCount })
+        }
+        // Some of these claims were read back only from the page cache. If writing or syncing them fails, the manifest
+        // stays as it is.
+        try self.rewriteUnsynced()
+        do throws(StorageError) {
+            try await self.synchronize(metadata: false)
+        } catch {
+            // The remaining claims were durable before.
+            try? await self.writeManifest(durableCount: .max)
+            throw error
+        }
+        try await self.writeManifest(durableCount: count)
+    }
+
+    /// Writes the claims again that are not known to be durable.
+    ///
+    /// An earlier sync may have failed in a process that could not record it. The kernel then regards the pages as
+    /// clean although they never reached the disk, and syncs them only if they are written again.
+    private func rewriteUnsynced() throws(StorageError) {
+        for claim in self.state.withLock({ $0.log.claims[$0.log.durableCount...] }) { try self.file.rewrite(claim) }
+    }
+}

@@ -1,0 +1,34 @@
+import Synchronization
+
+/// How the manifest is replaced and removed as a whole.
+extension PartialFile {
+    /// Writes header and claims to a draft, syncs it, renames it into place, and appends to it from then on.
+    func writeManifest(durableCount: Int) async throws(StorageError) {
+        while try await !self.tryWriteManifest(durableCount: durableCount) {
+            // Claims were withdrawn meanwhile, so the draft is obsolete. This is rare.
+        }
+    }
+
+    private func tryWriteManifest(durableCount: Int) async throws(StorageError) -> Bool {
+        let draft = ManifestDraft(of: self.state.withLock { $0.log }, durableCount: durableCount)
+        try self.storage.removeManifest(self.paths.manifestDraft)
+        let file = try self.storage.open(self.paths.manifestDraft, .createPrivate)
+        try file.writeFully(draft.bytes, at: 0)
+        // A manifest with durable claims is replaced only by one that is durable too.
+        let isSynced = self.syncPolicy == .checkpoint || draft.durableCount > 0
+        if isSynced { try await file.synchronize(metadata: true) }
+        try self.storage.rename(self.paths.manifestDraft, to: self.paths.manifest, replacing: true)
+        if isSynced { try await self.storage.synchronize(directory: self.paths.directory) }
+        return try self.withState { (state) throws(StorageError) in try state.log.move(to: file, from: draft) }
+    }
+
+    /// Removes the manifest that this run wrote, if it is still in place, and a leftover draft.
+    func removeManifest() throws(StorageError) {
+        if try self.storage.isManifest(self.paths.manifestDraft) == true {
+            try self.storage.remove(self.paths.manifestDraft)
+        }
+        let own = try self.withState { (state) throws(StorageError) in try state.log.file?.status() }
+        guard let own, try self.storage.status(of: self.paths.manifest)?.isSameFile(as: own) == true else { return }
+        try self.storage.remove(self.paths.manifest)
+    }
+}

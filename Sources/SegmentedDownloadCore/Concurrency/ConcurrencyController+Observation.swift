@@ -1,0 +1,26 @@
+extension ConcurrencyController {
+    /// What the scheduler measured, at a tick.
+    package struct Observation: Hashable, Sendable {
+        /// The number of bytes received so far.
+        package var bytes: Int64
+        /// The number of connections that receive a body.
+        package var receiving: Int
+        /// The number of bytes not written yet.
+        package var bytesMissing: Int64
+        /// Seconds from a request to its first byte.
+        package var requestCost: Double
+        /// The average number of bytes that each later connection had received at the age at which the first one was
+        /// joined by them. Absent while no later connection is that old.
+        package var newcomer: Double?
+
+        package init(
+            bytes: Int64, receiving: Int, bytesMissing: Int64 = .max, requestCost: Double = 0, newcomer: Double? = nil
+        ) {
+            self.newcomer = newcomer
+            self.bytes = bytes
+            self.receiving = receiving
+            self.bytesMissing = bytesMissing
+            self.requestCost = requestCost
+        }
+    }
+}

@@ -1,0 +1,131 @@
+/// How a download leaves `fetching`, closes its connections, and carries out the stop that it left for.
+extension DownloadStateMachine {
+    mutating func updateFetching(_ body: (inout Fetching) -> [DownloadAction]) -> [DownloadAction] {
+        guard case .fetching(var fetching) = self.state else { return [] }
+        let actions = body(&fetching)
+        self.state = .fetching(fetching)
+        // A revision is awaited like a checkpoint.
+        for case .revise in actions { self.checkpointsPending += 1 }
+        return actions + self.advanceFetching()
+    }
+
+    /// Leaves `fetching` if its outcome is known.
+    mutating func advanceFetching() -> [DownloadAction] {
+        guard case .fetching(var fetching) = self.state, let outcome = fetching.outcome else { return [] }
+        switch outcome {
+        case .complete:
+            // All bytes are written. Connections that still deliver the rest of their responses are not needed.
+            let actions = fetching.revokeAll()
+            self.state = .fetching(fetching)
+            // Waits for the checkpoint in progress. If it fails, some bytes are lost.
+            guard fetching.leases.isEmpty, self.checkpointsPending == 0, let length = fetching.plan.completeLength
+            else {
+                return actions
+            }
+            // The length may still be unchecked: of a stream without a known length, or of a part that an earlier run
+            // completed.
+            if let mismatch = self.settings.mismatch(
+                ofLength: length, from: fetching.sources[fetching.sources.reference].host)
+            {
+                return actions + self.leave(fetching, .fail(mismatch), hasPart: true)
+            }
+            (self.leaseNext, self.generator, self.sources) = fetching.handover
+            self.beforePlacing = self.sources.hasMirrors || fetching.isCompared ? fetching : nil
+            self.state = .placing
+            let limit = self.sources.hasMirrors ? nil : fetching.controller.limitObserved
+            return actions + (limit.map { [.report(.learned(connections: $0))] } ?? [])
+                + [.place(length: length, isCompared: fetching.isCompared)]
+        case .failed(let failure):
+            return self.leave(fetching, .fail(failure), hasPart: true)
+        case .changed(let difference):
+            return self.leave(fetching, self.stop(forChange: difference), hasPart: true)
+        case .moved:
+            if fetching.plan.bytesDone > self.bytesAtRelocation { self.relocations = 0 }
+            self.bytesAtRelocation = max(self.bytesAtRelocation, fetching.plan.bytesDone)
+            self.relocations += 1
+            self.hasRelocated = true
+            let stop =
+                self.relocations <= Self.relocationsMax
+                ? Stop.relocate : self.stop(forChange: "its URL leads to another place again and again")
+            return self.leave(fetching, stop, hasPart: true)
+        case .otherFile(let difference):
+            return self.leave(fetching, self.stop(forOtherFile: difference), hasPart: true)
+        }
+    }
+
+    /// Closes all connections of a download that stops fetching, temporarily or finally.
+    mutating func leave(_ fetching: Fetching, _ stop: Stop, hasPart: Bool) -> [DownloadAction] {
+        var fetching = fetching
+        (self.leaseNext, self.generator, self.sources) = fetching.handover
+        let actions = fetching.revokeAll()
+        return actions + self.settle(stop, leases: fetching.leases.map(\.id), hasPart: hasPart)
+    }
+
+    mutating func settle(_ stop: Stop, leases: [LeaseID], hasPart: Bool) -> [DownloadAction] {
+        self.state = .settling(Settling(leases: leases, stop: stop, hasPart: hasPart))
+        return self.checkSettled()
+    }
+
+    mutating func checkSettled() -> [DownloadAction] {
+        guard case .settling(let settling) = self.state, settling.leases.isEmpty else { return [] }
+        guard settling.hasPart, settling.stop != .cancel(keepingPartial: false) else {
+            return self.checkpointsPending > 0 ? [] : self.settled(settling.stop, hasPart: settling.hasPart)
+        }
+        self.checkpointsPending += 1
+        return [.checkpoint(isPause: true)]
+    }
+
+    /// Carries out a stop once no fetch and no checkpoint is in progress.
+    mutating func settled(_ stop: Stop, hasPart: Bool) -> [DownloadAction] {
+        switch stop {
+        case .cancel(keepingPartial: false):
+            self.state = .discarding
+            return [.discard]
+        case .restart(let difference):
+            self.mustBeginAnew = true
+            self.sources.reinstate()
+            self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
+            return [.report(.restarted(difference))]
+        case .beginAnew(let difference):
+            self.sources.reinstate()
+            var probing = Probing(.fresh, replaces: true, source: self.sources.firstAsked)
+            probing.setsAside = true
+            self.state = .probing(probing)
+            return [.report(.setAside(difference))]
+        case .relocate:
+            self.isHealing = true
+            self.state = .surveying
+            return [.survey]
+        case .pause where self.resumesWhenSettled:
+            self.resumesWhenSettled = false
+            self.startedAt = nil
+            self.state = .queued
+            return []
+        case .pause, .cancel, .fail:
+            return self.rest(Self.conclusion(of: stop))
+        }
+    }
+
+    static func conclusion(of stop: Stop) -> DownloadConclusion {
+        switch stop {
+        case .pause, .restart, .beginAnew, .relocate: .paused
+        case .cancel: .cancelled
+        case .fail(let failure): .failed(failure)
+        }
+    }
+
+    mutating func rest(_ conclusion: DownloadConclusion) -> [DownloadAction] {
+        // Pending commands of this run do not affect the next one.
+        self.pendingStop = nil
+        self.resumesWhenSettled = false
+        self.beforePlacing = nil
+        self.startedAt = nil
+        self.state = .resting(conclusion)
+        return [.conclude(conclusion)]
+    }
+
+    mutating func takePendingStop() -> Stop? {
+        defer { self.pendingStop = nil }
+        return self.pendingStop
+    }
+}

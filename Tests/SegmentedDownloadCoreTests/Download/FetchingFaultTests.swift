@@ -1,0 +1,172 @@
+import SegmentedDownloadCore
+import Testing
+
+/// Connections that fail or stall, and servers that refuse.
+@Suite("Faults while segments are fetched")
+struct FetchingFaultTests {
+    @Test("A stalled lease is revoked, and another connection fetches the rest from the exact byte")
+    func replacesStalled() {
+        var script = Script.receiving(2)
+        script.wait(.seconds(1))
+        script.progress(0, to: 5_000_001)
+        script.progress(1, to: 40 << 20)
+        _ = script.take()
+        for second in 0..<32 {
+            script.progress(1, to: 40 << 20 + Int64(second))
+            script.wait(.seconds(1))
+        }
+        #expect(script.take().contains(.revoke(LeaseID(0))))
+        script.end(0, .revoked)
+        #expect(script.order(2)?.writesFrom == 5_000_001)
+    }
+
+    @Test("A connection that waits for the local disk does not count as stalled")
+    func ownDiskIsNoStall() {
+        var script = Script.receiving(2)
+        _ = script.take()
+        for _ in 0..<100 {
+            script.wait(.seconds(1))
+            let waiting = [0, 1].map {
+                LeaseObservation(lease: LeaseID($0), position: Int64($0) * 32 << 20, bytesReceived: 0, isWriting: true)
+            }
+            script.note(waiting)
+        }
+        #expect(!script.take().contains { $0.isRevoke })
+    }
+
+    @Test("A request whose head is late is revoked, however late the request was made")
+    func lateHead() {
+        var script = Script.fetching(2)
+        script.progress(0, to: 1)
+        _ = script.take()
+        script.wait(.seconds(29))
+        script.progress(0, to: 2)
+        #expect(!script.take().contains(.revoke(LeaseID(1))))
+        script.wait(.seconds(2))
+        #expect(script.take().contains(.revoke(LeaseID(1))))
+    }
+
+    @Test("A 429 lowers the limit to the number served; one more is tried per probe delay")
+    func refusalLowersCeiling() {
+        var script = Script.fetching(8)
+        for lease in 1..<3 { script.accept(lease, Script.resource) }
+        for lease in 3..<8 {
+            script.respond(lease, Script.refused)
+            script.end(lease, .finished)
+        }
+        #expect(script.leases == [0, 1, 2])
+        var trials: [Duration] = []
+        var next = 8
+        for step in 0..<300 {
+            script.wait(.milliseconds(100))
+            for lease in 0..<3 { script.progress(lease, to: (script.order(lease)?.writesFrom ?? 0) + Int64(step)) }
+            if script.order(next) != nil {
+                trials.append(script.now)
+                script.respond(next, Script.refused)
+                script.end(next, .finished)
+                next += 1
+            }
+            #expect(script.leases.count == 3)
+        }
+        #expect(trials.count >= 2)
+        for (left, right) in zip(trials, trials.dropFirst()) { #expect(right - left >= ConcurrencyBudget.probeDelay) }
+    }
+
+    @Test(
+        "Server errors for one segment do not cause a burst of requests", arguments: [500, 502, 504, 408])
+    func noStorm(status: Int) {
+        var script = Script.receiving(2)
+        script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
+        var requests = 0
+        var lease = 2
+        for step in 0..<600 {
+            script.wait(.milliseconds(100))
+            script.progress(0, to: Int64(step))
+            guard script.order(lease) != nil else { continue }
+            requests += 1
+            script.respond(lease, .refused(status: status, retryAfter: nil))
+            script.end(lease, .finished)
+            lease += 1
+        }
+        #expect(requests <= 40, "\(requests) requests in a minute")
+    }
+
+    @Test("Refusals while other requests are served do not count as failures of a segment")
+    func crowdIsNoFailure() {
+        var script = Script.receiving(2)
+        script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
+        var lease = 2
+        for step in 0..<12_000 where script.conclusion == nil {
+            script.wait(.milliseconds(100))
+            script.progress(0, to: Int64(step))
+            guard script.order(lease) != nil else { continue }
+            script.respond(lease, Script.refused)
+            script.end(lease, .finished)
+            lease += 1
+        }
+        #expect(lease > 12)
+        script.complete(0)
+        script.wait(.seconds(1))
+        #expect(!script.leases.isEmpty)
+        for next in script.leases { script.respond(next, .refused(status: 503, retryAfter: nil)) }
+        #expect(
+            script.conclusion == nil && script.plan != nil, "a refusal without other requests is the first that counts")
+    }
+
+    @Test("A connection that always breaks without a byte fails the download after the allowed attempts")
+    func attemptsAreFinite() {
+        var script = Script.fetching(1)
+        var requests = 0
+        var lease = 0
+        for _ in 0..<5_000 where script.conclusion == nil {
+            if script.order(lease) != nil {
+                requests += 1
+                script.end(lease, .failed(Failure(.network, "reset", isTransient: true)))
+                lease += 1
+            }
+            for case .checkpoint in script.take() { script.tell(.checkpointed(bytes: 0)) }
+            script.wait(.milliseconds(100))
+        }
+        #expect(script.failure?.code == .network)
+        #expect(requests == 11)
+    }
+
+    @Test("Progress resets the failure count: a file completes although the server cuts every response")
+    func progressResets() {
+        var script = Script.fetching(1)
+        for cut in 1...30 {
+            script.progress(cut - 1, to: Int64(cut) << 20)
+            script.end(cut - 1, .failed(Failure(.network, "reset", isTransient: true)))
+            #expect(script.order(cut)?.writesFrom == Int64(cut) << 20)
+            script.accept(cut, Script.resource)
+        }
+        script.complete(30)
+        #expect(script.take().last?.isPlace == true)
+    }
+
+    @Test("A shorter 206 than requested is kept, and the rest is requested")
+    func shortResponse() {
+        var script = Script.receiving(2)
+        script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
+        script.wait(.seconds(1))
+        let from: Int64 = 32 << 20
+        script.respond(2, .partial(ByteRange(from..<(from + 100_000)), Script.resource))
+        script.progress(2, to: from + 100_000)
+        script.end(2, .finished)
+        #expect(script.order(3)?.writesFrom == from + 100_000)
+    }
+
+    @Test("A Retry-After longer than allowed fails the download after the fetched bytes are durable")
+    func retryAfterTooLong() {
+        var script = Script.receiving(2)
+        script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
+        script.wait(.seconds(1))
+        script.respond(
+            2, .refused(status: 503, retryAfter: RetryAfter(fieldValue: "999999", date: nil, fallbackNow: nil)))
+        script.end(2, .finished)
+        script.end(0, .revoked)
+        #expect(script.take().last == .checkpoint(isPause: true))
+        script.tell(.checkpointed(bytes: 0))
+        #expect(script.failure?.retryAfter == .seconds(999_999))
+    }
+}

@@ -1,0 +1,191 @@
+import Foundation
+import Testing
+
+@testable import SegmentedDownload
+@testable import SegmentedDownloadCore
+
+/// What is done on disk before the first byte.
+@Suite("Preparing a download's part")
+struct DownloadJobPreparationTests {
+    @Test("A part is created for its owner alone to write to")
+    func protected() async throws {
+        try await WatchedJob.run { disk, directory in
+            // As with a mask that takes nothing from others.
+            let path = directory + "/file.bin.segdl-part"
+            disk.before("lock file.bin.segdl-part") {
+                try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+            }
+            let job = try WatchedJob.job(disk, directory)
+            _ = try await job.survey()
+            _ = try await job.prepare(WatchedJob.preparation(), id: 7)
+            #expect(try #require(job.part).file.status().ownership.permissions & Ownership.foreignWrite == 0)
+            job.close()
+        }
+    }
+
+    // MARK: Space
+
+    @Test("A file that does not fit is not begun, and leaves nothing; what its part holds already counts")
+    func space() async throws {
+        for (free, isEnough) in [(99, false), (100, true)] as [(Int64, Bool)] {
+            try await WatchedJob.run { disk, directory in
+                disk.setFreeSpace(free)
+                let job = try WatchedJob.job(disk, directory)
+                _ = try await job.survey()
+                let code = await failureCode { try await job.prepare(WatchedJob.preparation(), id: 7) }
+                #expect(code == (isEnough ? nil : .space))
+                #expect(try disk.names(in: directory).contains("file.bin.segdl-part") == isEnough)
+                job.close()
+            }
+        }
+        try await WatchedJob.run { disk, directory in
+            try await WatchedJob.interrupt(disk, directory)
+            let job = try WatchedJob.job(disk, directory)
+            _ = try await job.survey()
+            let reserved = try #require(job.part).file.status().allocated
+            disk.setFreeSpace(50)
+            do {
+                _ = try await job.prepare(WatchedJob.preparation(length: 51 + reserved), id: 8)
+                Issue.record("a file was begun that does not fit")
+            } catch let failure as Failure {
+                #expect(failure.code == .space)
+                #expect(failure.message.contains("needs \(51 + reserved) bytes, and \(50 + reserved) are free"))
+            }
+            #expect(
+                await failureCode { try await job.prepare(WatchedJob.preparation(length: 50 + reserved), id: 8) } == nil
+            )
+            job.close()
+        }
+    }
+
+    @Test("A disk of endless space has room for everything")
+    func endlessSpace() async throws {
+        try await WatchedJob.run { disk, directory in
+            disk.setFreeSpace(.max)
+            let job = try WatchedJob.job(disk, directory)
+            _ = try await job.survey()
+            #expect(await failureCode { try await job.prepare(WatchedJob.preparation(), id: 7) } == nil)
+            job.close()
+        }
+    }
+
+    // MARK: Continuing
+
+    @Test("What an earlier run left is continued, or replaced by another file")
+    func continued() async throws {
+        for (mode, ranges) in [(.adopted, [0..<50]), (.adoptedUp(to: 49), []), (.fresh, [])]
+            as [(Preparation.Mode, [Range<Int64>])]
+        {
+            try await WatchedJob.run { disk, directory in
+                try await WatchedJob.interrupt(disk, directory)
+                let job = try WatchedJob.job(disk, directory)
+                let finding = try await job.survey()
+                guard case .partial(let saved) = finding.survey else {
+                    Issue.record("nothing was found")
+                    return
+                }
+                #expect(saved.missing == [50..<100] && !saved.hasDigests && !saved.isPinned)
+                _ = try await job.prepare(WatchedJob.preparation(mode), id: 8)
+                #expect(job.part?.settledClaims.map(\.range) == ranges && job.part?.header.id == 8)
+                job.close()
+            }
+        }
+    }
+
+    @Test("What was not found cannot be continued")
+    func notFound() async throws {
+        try await WatchedJob.run { disk, directory in
+            let job = try WatchedJob.job(disk, directory)
+            _ = try await job.survey()
+            #expect(await failureCode { try await job.prepare(WatchedJob.preparation(.adopted), id: 7) } == .internal)
+        }
+    }
+
+    @Test("A continued download has the digests and the label it was begun with, unless others are given")
+    func inherits() async throws {
+        let md5 = try #require(ExpectedDigest(.md5, hex: String(repeating: "1", count: 32)))
+        let other = try #require(ExpectedDigest(.md5, hex: String(repeating: "2", count: 32)))
+        for (digests, continuation, expected, isPinned) in [
+            ([], .auto, [md5], true), ([other], .auto, [other], false), ([], .no, [], false),
+        ] as [([ExpectedDigest], DownloadOptions.Continuation, [ExpectedDigest], Bool)] {
+            try await WatchedJob.run { disk, directory in
+                try await WatchedJob.interrupt(disk, directory) {
+                    $0.digests = [md5]
+                    $0.userInfo = ["key": "value"]
+                }
+                let job = try WatchedJob.job(disk, directory) {
+                    $0.digests = digests
+                    $0.continuation = continuation
+                }
+                guard case .partial(let saved) = try await job.survey().survey else {
+                    Issue.record("nothing was found")
+                    return
+                }
+                #expect(saved.hasDigests == !expected.isEmpty && saved.isPinned == isPinned)
+                _ = try await job.prepare(WatchedJob.preparation(.adopted), id: 8)
+                #expect(job.part?.header.digests == expected.map(\.description))
+                #expect(job.part?.header.label.userInfo == ["key": "value"])
+                job.close()
+            }
+        }
+    }
+
+    // MARK: Setting aside
+
+    @Test("A part of another file is set aside until this one is complete, if anything of it is there")
+    func setsAside() async throws {
+        for (isKept, isEmpty) in [(true, false), (false, false), (false, true)] {
+            try await WatchedJob.run { disk, directory in
+                try await WatchedJob.interrupt(disk, directory)
+                let job = try WatchedJob.job(disk, directory)
+                _ = try await job.survey()
+                if isEmpty { try job.part?.forget(from: 0) }
+                _ = try await job.prepare(WatchedJob.preparation(tag: "\"b\"", setsAside: isKept || isEmpty), id: 8)
+                let names = try disk.names(in: directory)
+                #expect(names.contains("file.bin.segdl-old.segdl-part") == isKept)
+                // A crash at the end must find the manifest, by which it knows that something is to be deleted.
+                #expect(isEmpty || names.contains("file.bin.segdl") == isKept)
+                #expect(job.part?.claimedLength == 0)
+                try WatchedJob.fill(job, 0..<100)
+                try await job.place(length: 100, isCompared: false)
+                #expect(try disk.names(in: directory).filter { $0 != "." && $0 != ".." } == ["file.bin"])
+                job.close()
+            }
+        }
+    }
+
+    @Test("Where another part was set aside before, that one stays and this one is given up")
+    func setsAsideOne() async throws {
+        try await WatchedJob.run { disk, directory in
+            try await WatchedJob.interrupt(disk, directory)
+            let aside = DestinationPaths(path: directory + "/file.bin").setAside
+            try Data("older".utf8).write(to: URL(fileURLWithPath: aside.part))
+            let job = try WatchedJob.job(disk, directory)
+            _ = try await job.survey()
+            _ = try await job.prepare(WatchedJob.preparation(tag: "\"b\"", setsAside: true), id: 8)
+            let older = try WatchedJob.contents(aside.part)
+            #expect(older == Array("older".utf8) && job.part?.claimedLength == 0 && job.part?.header.id == 8)
+            job.close()
+        }
+    }
+
+    @Test("If the new part cannot be begun the old one comes back")
+    func bringsBack() async throws {
+        try await WatchedJob.run { disk, directory in
+            try await WatchedJob.interrupt(disk, directory)
+            let job = try WatchedJob.job(disk, directory)
+            _ = try await job.survey()
+            disk.setFreeSpace(10)
+            let preparation = WatchedJob.preparation(tag: "\"b\"", setsAside: true)
+            #expect(await failureCode { try await job.prepare(preparation, id: 8) } == .space)
+            job.close()
+            let again = try WatchedJob.job(disk, directory)
+            guard case .partial(let saved) = try await again.survey().survey else {
+                Issue.record("the old part is gone")
+                return
+            }
+            #expect(saved.missing == [50..<100])
+            again.close()
+        }
+    }
+}

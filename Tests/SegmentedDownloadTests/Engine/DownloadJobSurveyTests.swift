@@ -1,0 +1,72 @@
+import Foundation
+import Testing
+
+@testable import SegmentedDownload
+@testable import SegmentedDownloadCore
+
+/// What a download finds at its destination.
+@Suite("A destination with an existing file")
+struct DownloadJobSurveyTests {
+    @Test("A finished file is found by its record, and its length is the progress")
+    func existing() async throws {
+        try await WatchedJob.run { disk, directory in
+            try await WatchedJob.place(disk, directory)
+            let job = try WatchedJob.job(disk, directory)
+            guard case .existing(let file) = try await job.survey().survey else {
+                Issue.record("nothing was found")
+                return
+            }
+            #expect(file.length == 100 && file.record != nil)
+            #expect(job.progress.bytesDone == 100 && job.progress.bytesTotal == 100)
+            let result = job.result(duration: .zero, wasAlreadyComplete: true)
+            #expect(result.bytes == 100 && result.verifiedBy == .etag && result.wasAlreadyComplete)
+        }
+    }
+
+    @Test("A file to be replaced is replaced, unless another download of the group has just put it there")
+    func replaces() async throws {
+        for isOfGroup in [false, true] {
+            try await WatchedJob.run { disk, directory in
+                let placed = PlacedFiles()
+                try await WatchedJob.place(disk, directory, placed: isOfGroup ? placed : PlacedFiles())
+                let job = try WatchedJob.job(disk, directory, placed: placed)
+                job.replaceExisting()
+                let code = await failureCode { try await job.survey() }
+                #expect(code == (isOfGroup ? .exists : nil))
+                guard !isOfGroup else { return }
+                _ = try await job.prepare(WatchedJob.preparation(), id: 8)
+                try WatchedJob.fill(job, 0..<100)
+                try await job.place(length: 100, isCompared: false)
+                job.close()
+            }
+        }
+    }
+
+    @Test("What a crash after the last step left is cleared away once the file's name is durable")
+    func clearsAway() async throws {
+        try await WatchedJob.run { disk, directory in
+            try await WatchedJob.place(disk, directory)
+            let path = directory + "/file.bin"
+            try Data("SEGDLMAN".utf8).write(to: URL(fileURLWithPath: path + ".segdl"))
+            let job = try WatchedJob.job(disk, directory)
+            _ = try await job.survey()
+            #expect(disk.take() == ["sync names", "remove file.bin.segdl"])
+        }
+    }
+
+    @Test("A part that is a second name of the finished file is removed")
+    func secondName() async throws {
+        try await WatchedJob.run { disk, directory in
+            try await WatchedJob.place(disk, directory)
+            let path = directory + "/file.bin"
+            try FileManager.default.linkItem(atPath: path, toPath: path + ".segdl-part")
+            let job = try WatchedJob.job(disk, directory)
+            _ = try await job.survey()
+            #expect(disk.take().first == "remove file.bin.segdl-part")
+            // Another file of that name is a part.
+            try Data("part".utf8).write(to: URL(fileURLWithPath: path + ".segdl-part"))
+            _ = try await job.survey()
+            #expect(FileManager.default.fileExists(atPath: path + ".segdl-part"))
+        }
+    }
+}

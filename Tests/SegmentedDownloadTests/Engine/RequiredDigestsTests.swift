@@ -1,0 +1,75 @@
+import SegmentedDownloadCore
+import Testing
+
+@testable import SegmentedDownload
+
+/// Which digests a file must have.
+@Suite("The digests that a file must have")
+struct RequiredDigestsTests {
+    private static func digest(_ algorithm: ExpectedDigest.Algorithm, _ count: Int, _ digit: String = "0") throws
+        -> ExpectedDigest
+    {
+        try #require(ExpectedDigest(algorithm, hex: String(repeating: digit, count: count)))
+    }
+
+    private static func header(_ digests: [ExpectedDigest], source: String = "http://host/file") -> Manifest.Header {
+        Manifest.Header(
+            id: 7, resource: WatchedPart.resource(100), completeLength: 100, device: 1, inode: 2, bootID: "",
+            sources: [source], digests: digests.map(\.description))
+    }
+
+    @Test("The server's digest counts once its response defines the resource, and is not recorded")
+    func announced() throws {
+        let sha256 = try Self.digest(.sha256, 64)
+        var digests = RequiredDigests([])
+        digests.note(sha256)
+        #expect(digests.all.isEmpty)
+        digests.expectLatest()
+        #expect(digests.all == [sha256] && digests.recorded.isEmpty)
+        // Later responses, of other segments, change nothing.
+        digests.note(nil)
+        #expect(digests.all == [sha256])
+        digests.expectLatest()
+        #expect(digests.all.isEmpty)
+    }
+
+    @Test("The server's digest is ignored beside one of the user's that is at least as strong")
+    func stronger() throws {
+        let (md5, sha256) = (try Self.digest(.md5, 32), try Self.digest(.sha256, 64))
+        let other = try Self.digest(.sha256, 64, "1")
+        for (requested, announced, all) in [
+            ([sha256], md5, [sha256]), ([sha256], other, [sha256]), ([md5], sha256, [md5, sha256]),
+        ] {
+            var digests = RequiredDigests(requested)
+            digests.note(announced)
+            digests.expectLatest()
+            #expect(digests.all == all)
+        }
+    }
+
+    @Test("A manifest of the same source adds its digests, except for algorithms that the request gives itself")
+    func inherited() throws {
+        let (md5, sha256) = (try Self.digest(.md5, 32), try Self.digest(.sha256, 64))
+        let source = try SourceURL("http://host/file")
+        for (recordedSource, expected) in [
+            ("http://host/file", [sha256, md5]), ("*http://host/file", [sha256, md5]), ("http://other/file", [sha256]),
+        ] {
+            var digests = RequiredDigests([sha256])
+            digests.inherit(
+                Self.header([md5, try Self.digest(.sha256, 64, "1")], source: recordedSource), of: source)
+            #expect(digests.recorded == expected && digests.all == expected)
+        }
+    }
+
+    @Test("A manifest is pinned if it has digests and all of them still apply")
+    func pinned() throws {
+        let (md5, sha256) = (try Self.digest(.md5, 32), try Self.digest(.sha256, 64))
+        let (other, sha1) = (try Self.digest(.md5, 32, "1"), try Self.digest(.sha1, 40))
+        let digests = RequiredDigests([md5, sha256])
+        for (recorded, isPinned) in [
+            ([], false), ([md5], true), ([md5, sha256], true), ([other], false), ([md5, sha1], false),
+        ] as [([ExpectedDigest], Bool)] {
+            #expect(digests.pins(Self.header(recorded)) == isPinned)
+        }
+    }
+}

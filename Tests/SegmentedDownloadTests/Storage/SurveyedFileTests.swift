@@ -1,0 +1,113 @@
+import Foundation
+import SegmentedDownloadCore
+import Testing
+
+@testable import SegmentedDownload
+
+/// What is known of a finished file at a destination.
+@Suite("Surveying a finished file")
+struct SurveyedFileTests {
+    private static func survey(
+        _ subject: WatchedPart, _ policy: DownloadOptions.ExistingFilePolicy = .verify, digests: [ExpectedDigest] = []
+    ) throws -> Surveyor.Finding {
+        try Surveyor(storage: subject.disk, digests: digests).survey(subject.paths, policy: policy)
+    }
+
+    /// The code with which surveying fails.
+    private static func code(
+        _ subject: WatchedPart, _ policy: DownloadOptions.ExistingFilePolicy = .verify
+    ) async -> Failure.Code? {
+        await failureCode { try Self.survey(subject, policy).part?.close() }
+    }
+
+    /// A finished file of ten bytes, with a record if it is to have one.
+    private static func finished(_ subject: WatchedPart, crc: CRC32? = nil, length: Int64 = 10) throws {
+        let file = try subject.disk.open(subject.paths.destination, .create)
+        defer { file.close() }
+        try file.writeFully(WatchedPart.bytes(0..<10), at: 0)
+        guard let crc else { return }
+        let record = FinishedRecord(
+            resource: WatchedPart.resource(length), length: length, crc: crc, modified: try file.status().modified)
+        #expect(try file.setAttribute(FinishedRecord.attribute, record.encoded))
+    }
+
+    /// What is found at the destination.
+    private static func existing(
+        _ subject: WatchedPart, _ policy: DownloadOptions.ExistingFilePolicy = .verify, digests: [ExpectedDigest] = []
+    ) throws -> ExistingFile? {
+        guard case .existing(let file) = try Self.survey(subject, policy, digests: digests).survey else { return nil }
+        return file
+    }
+
+    private static let crc = CRC32(of: WatchedPart.bytes(0..<10))
+
+    @Test("A finished file is known by its record while it has that length, and that time or content")
+    func record() async throws {
+        for (crc, length, isTouched, isKnown) in [
+            (Self.crc, 10, false, true), (Self.crc, 10, true, true), (CRC32(), 10, false, true),
+            (CRC32(), 10, true, false), (Self.crc, 11, false, false),
+        ] as [(CRC32, Int64, Bool, Bool)] {
+            try await WatchedPart.run { subject in
+                try Self.finished(subject, crc: crc, length: length)
+                if isTouched {
+                    try FileManager.default.setAttributes(
+                        [.modificationDate: Date(timeIntervalSince1970: 1000)], ofItemAtPath: subject.paths.destination)
+                }
+                let file = try #require(try Self.existing(subject))
+                #expect(file.length == 10 && file.agreesWithDigests == nil && (file.record != nil) == isKnown)
+            }
+        }
+        try await WatchedPart.run { subject in
+            try Self.finished(subject)
+            let file = try #require(try Self.existing(subject))
+            #expect(file == ExistingFile(length: 10, record: nil, agreesWithDigests: nil))
+        }
+    }
+
+    @Test("All digests must agree")
+    func digests() async throws {
+        let right = try #require(ExpectedDigest(.crc32, hex: Self.crc.hex))
+        let wrong = try #require(ExpectedDigest(.md5, hex: String(repeating: "0", count: 32)))
+        for (digests, agrees) in [([right], true), ([right, wrong], false), ([], nil)]
+            as [([ExpectedDigest], Bool?)]
+        {
+            try await WatchedPart.run { subject in
+                try Self.finished(subject)
+                let file = try #require(try Self.existing(subject, digests: digests))
+                #expect(file.agreesWithDigests == agrees)
+            }
+        }
+    }
+
+    @Test("A record that others may have written proves nothing, where a file is to be verified without a digest")
+    func foreignRecord() async throws {
+        let right = try #require(ExpectedDigest(.crc32, hex: Self.crc.hex))
+        try await WatchedPart.run { subject in
+            try Self.finished(subject, crc: Self.crc)
+            try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: subject.paths.destination)
+            #expect(await Self.code(subject, .verify) == .exists)
+            #expect(try Self.existing(subject, .skip) != nil)
+            #expect(try Self.existing(subject, .verify, digests: [right])?.agreesWithDigests == true)
+        }
+        try await WatchedPart.run { subject in
+            try Self.finished(subject)
+            try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: subject.paths.destination)
+            #expect(try Self.existing(subject, .verify)?.record == nil)
+        }
+    }
+
+    @Test("A file to be overwritten is overlooked, and a link there is no file to be kept")
+    func overwritten() async throws {
+        try await WatchedPart.run { subject in
+            subject.part.close()
+            try Self.finished(subject, crc: Self.crc)
+            let finding = try Self.survey(subject, .overwrite)
+            #expect(finding.survey == .nothing)
+            finding.part?.close()
+            try FileManager.default.removeItem(atPath: subject.paths.destination)
+            try FileManager.default.createSymbolicLink(
+                atPath: subject.paths.destination, withDestinationPath: "elsewhere")
+            #expect(await Self.code(subject, .verify) == .exists)
+        }
+    }
+}
