@@ -63,7 +63,7 @@ extension Fetching {
     ) -> [DownloadAction] {
         self.noteHead(of: self.leases[index], now: now)
         self.sources[self.leases[index].order.source].noteAccepted()
-        self.rangeRefusals = 0
+        self.mode.noteServed()
         self.leases[index].phase = .receiving
         self.leases[index].wasAccepted = true
         self.leases[index].headAt = now
@@ -89,9 +89,8 @@ extension Fetching {
                 self.leases[index].order.source, Failure(.protocol, "\(self.host(index)): \(reason)"))
                 + self.end(index)
         }
-        self.rangeRefusals += 1
         let note: [DownloadAction] =
-            self.rangeRefusals == Self.rangeRefusalsMax
+            self.mode.noteRefusal()
             ? [.report(.note("\(self.host(index)) does not support ranges: \(reason)"))] : []
         self.plan.postpone(self.leases[index].order.segment, until: now + self.settings.retry.delayBase)
         return note + self.end(index)

@@ -30,12 +30,8 @@ extension Fetching {
 
     /// Makes a hedge for the segment that gains most. Nil if none is due.
     mutating func nextHedge(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard self.outcome == nil, self.revision == nil, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
-            !self.isReplacing,
-            !self.isSingleStream, !self.awaitsProof, self.rangeRefusals == 0, self.narrowing == nil,
-            self.takingOver == nil,
-            self.leases.count < self.target, now >= self.hedgeAt,
-            !self.hasWaiting,
+        guard self.isUndisturbed, self.mode.servesRanges, !self.awaitsProof, self.narrowing == nil,
+            self.leases.count < self.target, now >= self.hedgeAt, !self.hasWaiting,
             let segment = self.latest(now: now), let source = self.bestSource(now: now, isOpen: isOpen)
         else { return nil }
         self.hedgedLength += segment.remaining + Self.requestLength
@@ -96,9 +92,7 @@ extension Fetching {
     /// Handles the head of a hedge's response. If the other connection is still late, the hedge takes over.
     mutating func hedgeResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         let lease = self.leases[index]
-        guard lease.phase == .requested, self.revision == nil, self.mismatchingSources.isEmpty,
-            self.withdrawals.isEmpty,
-            self.narrowing == nil, self.takingOver == nil, !self.isSingleStream,
+        guard lease.phase == .requested, !self.isWithdrawing, self.narrowing == nil, !self.isSingleStream,
             let segment = lease.order.hedged.flatMap({ self.plan[$0] }), !segment.isComplete,
             segment.position >= lease.order.writesFrom
         else { return self.end(index) }
@@ -117,7 +111,7 @@ extension Fetching {
             self.hedgeAt = now + Self.hedgePause
             return self.end(index)
         }
-        self.takingOver = lease.id
+        self.narrowing = .takeover(by: lease.id)
         return [.narrow(late.id, to: segment.position)]
     }
 

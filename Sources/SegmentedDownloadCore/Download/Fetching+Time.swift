@@ -12,7 +12,7 @@ extension Fetching {
             }
             if seen.isHeld { self.leases[index].heldAt = now }
             if seen.position > lease.writesFrom, lease.order.request.lowerBound < lease.order.writesFrom {
-                self.awaitsProof = false
+                self.proof.end()
             }
             if seen.bytesReceived > lease.bytesReceived || seen.isHeld { self.servedAt = now }
             self.bytesReceived += seen.bytesReceived - lease.bytesReceived
@@ -107,7 +107,7 @@ extension Fetching {
 
     /// Replaces the slowest connection if it is much slower than the others and has much left.
     private mutating func replaceLaggard(now: Duration) -> [DownloadAction] {
-        guard !self.isSingleStream, now >= self.replaceAt, self.rangeRefusals == 0 else { return [] }
+        guard self.mode.servesRanges, now >= self.replaceAt else { return [] }
         let running = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }
         let rates = running.compactMap { $0.meter.rate }.sorted()
         guard rates.count >= 2 else { return [] }
@@ -135,7 +135,7 @@ extension Fetching {
     ///
     /// If their replacements are silent too, the origin is delaying responses, so the patience doubles each time.
     private mutating func replaceSilent(now: Duration) -> [DownloadAction] {
-        guard !self.isSingleStream, self.rangeRefusals == 0 else { return [] }
+        guard self.mode.servesRanges else { return [] }
         let patience =
             max(Self.replacementPatience, .seconds(Self.silenceFactor * self.slowestHead))
             * (1 << min(self.silences, 6))

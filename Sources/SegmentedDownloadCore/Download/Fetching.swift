@@ -11,9 +11,6 @@ struct Fetching: Hashable, Sendable {
         case otherFile(String)
     }
 
-    /// After this many answers without the requested range, the origin is treated as serving only one stream.
-    static let rangeRefusalsMax = 3
-
     /// 8, the number of connections of a typical download. Older rates say less about the present.
     static let ratesBeforeMax = 8
 
@@ -29,7 +26,8 @@ struct Fetching: Hashable, Sendable {
     var settings: DownloadSettings
     /// The sources of the bytes, and how far each is trusted.
     var sources: SourceTable
-    let isSegmented: Bool
+    /// How bytes are requested.
+    var mode: Mode
     var plan: SegmentPlan
     var leases: [Lease] = []
     var outcome: Outcome?
@@ -38,16 +36,14 @@ struct Fetching: Hashable, Sendable {
     var leaseNext: Int
     var bytesReceived: Int64 = 0
     var speedWindow: SpeedWindow
-    var isSingleStream: Bool
-    var rangeRefusals = 0
     var malformed = 0
     /// When this phase began.
     let beganAt: Duration
     /// The number of bytes before a resumed segment that are requested again and compared. 0 if a validator proves the
     /// resource.
     private let overlap: Int64
-    /// While a connection is asked to give up work: the number of pieces into which that work is cut.
-    var narrowing: Int?
+    /// The work that a connection is asked to give up, absent if none is.
+    var narrowing: Narrowing?
     var stealAt: Duration = .zero
     var replaceAt: Duration
     var replacements = 0
@@ -55,19 +51,12 @@ struct Fetching: Hashable, Sendable {
     var hedgedLength: Int64 = 0
     /// When the next hedge may be made after an unsuccessful one.
     var hedgeAt: Duration = .zero
-    /// The hedge that is taking over, until the late connection's last byte is known.
-    var takingOver: LeaseID?
     /// When any connection last received a byte; initially, when this phase began.
     var servedAt: Duration
-    /// Whether only a comparison can prove the resource, and no compared byte has agreed yet.
-    ///
-    /// Until then, only segments that begin with a comparison are requested. Others would write bytes that may belong
-    /// to another file.
-    var awaitsProof: Bool
+    /// Whether the bytes of an earlier run belong to the resource.
+    var proof: Proof
     /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
     let provenGroups: Int
-    /// Whether only a comparison proved the bytes of an earlier run.
-    let beganWithComparison: Bool
     /// The rates of the last finished connections in bytes per second.
     var ratesBefore: [Double] = []
     /// The shortest time from a request to its head, in seconds.
@@ -87,9 +76,6 @@ struct Fetching: Hashable, Sendable {
     var withdrawals: [Range<Int64>] = []
     /// Whether the manifest still names another source than the one that answered, until that one is proven equal.
     var owesRecord = false
-    /// Claims that end after this offset are withdrawn with the next request, because one stream delivers those bytes
-    /// again.
-    private var forgetsFrom: Int64?
     /// The withdrawal in progress. No request is made until it ends.
     var revision: Revision?
     /// The window of a consumer that takes the bytes in order, absent without one.
@@ -103,16 +89,14 @@ struct Fetching: Hashable, Sendable {
         self.window = window
         self.sources = sources
         self.plan = plan
-        self.isSegmented = isSegmented
-        self.isSingleStream = !isSegmented
+        self.mode = isSegmented ? .segmented(rangeRefusals: 0) : .stream
         self.overlap = overlap
         self.servedAt = now
         self.beganAt = now
         self.speedWindow = SpeedWindow(at: now, bytes: 0)
         // Without kept bytes there is nothing to compare.
-        self.awaitsProof = overlap > 0 && plan.bytesDone > 0
-        self.beganWithComparison = self.awaitsProof
-        self.provenGroups = self.awaitsProof && isSegmented ? sources.earlier.count : 0
+        self.proof = overlap > 0 && plan.bytesDone > 0 ? .awaited : .unneeded
+        self.provenGroups = self.proof == .awaited && isSegmented ? sources.earlier.count : 0
         self.leaseNext = leaseNext
         self.generator = generator
         self.controller = ConcurrencyController(
@@ -189,24 +173,14 @@ struct Fetching: Hashable, Sendable {
     ///
     /// - Parameter isOpen: Whether a connection to a host may be opened.
     mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        // While the bytes of a source are being withdrawn, overlaps would be compared with them.
-        guard self.outcome == nil, self.revision == nil, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
-            !self.isReplacing, self.leases.count < self.target
-        else {
-            return nil
-        }
+        guard self.isUndisturbed, self.leases.count < self.target else { return nil }
         if self.sources.hasMirrors || !self.audits.isEmpty, !self.isSingleStream {
             if let sample = self.nextSample(now: now, isOpen: isOpen) { return sample }
             guard self.leases.count < self.target - self.roomForSamples(now: now) else { return nil }
         }
-        if !self.isSingleStream, self.rangeRefusals >= Self.rangeRefusalsMax {
+        if self.mode.hasLostRanges {
             guard self.leases.isEmpty else { return nil }
-            // No source serves ranges any more. One stream delivers the rest and is compared with the bytes on disk.
-            self.plan.truncate(to: self.plan.frontier)
-            self.isSingleStream = true
-            self.forgetsFrom = self.plan.frontier
-            self.disputes = []
-            self.audits = []
+            self.fallBack()
         }
         // A single stream delivers everything after the first hole.
         let first = self.plan.segments.firstIndex { !$0.isComplete }
@@ -228,10 +202,9 @@ struct Fetching: Hashable, Sendable {
         self.leaseNext += 1
         let order = FetchOrder(
             lease: lease, source: source, segment: segment.id, request: self.request(for: segment, from: source),
-            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: self.forgetsFrom,
+            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: self.mode.takeForgetsFrom(),
             mark: self.mark(of: source)
         )
-        self.forgetsFrom = nil
         self.plan.assign(segment.id, to: lease)
         self.leases.append(Lease(order: order, now: now))
         return order
@@ -310,10 +283,8 @@ struct Fetching: Hashable, Sendable {
 
     /// Takes work for a free connection from the lease with the most time left, if no segment is waiting.
     mutating func steal(now: Duration) -> [DownloadAction] {
-        guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, self.takingOver == nil,
-            now >= self.stealAt,
-            self.rangeRefusals < Self.rangeRefusalsMax, self.leases.count < self.target,
-            !self.hasWaiting
+        guard self.outcome == nil, !self.isSingleStream, !self.mode.hasLostRanges, self.narrowing == nil,
+            now >= self.stealAt, self.leases.count < self.target, !self.hasWaiting
         else { return [] }
         let candidates = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }.map { lease in
             let segment = self.plan[lease.order.segment]
@@ -332,7 +303,7 @@ struct Fetching: Hashable, Sendable {
         switch proposal {
         case .none: return []
         case .split(let victim, let offset, let pieces):
-            self.narrowing = pieces
+            self.narrowing = .split(into: pieces)
             self.stealAt = now
             return [.narrow(victim, to: offset)]
         case .replace(let victim):
@@ -343,12 +314,19 @@ struct Fetching: Hashable, Sendable {
 
     /// The lease will write nothing from `limit` on. The bytes after that become new segments.
     mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
-        if let heir = self.takingOver {
-            self.takingOver = nil
-            return self.takeOver(heir, from: limit, now: now)
-        }
-        let pieces = self.narrowing ?? 1
+        let narrowing = self.narrowing
         self.narrowing = nil
+        switch narrowing {
+        case .takeover(let heir): return self.takeOver(heir, from: limit, now: now)
+        case .split(let pieces): return self.split(id, at: limit, into: pieces, now: now)
+        case nil: return self.split(id, at: limit, into: 1, now: now)
+        }
+    }
+
+    /// Divides the segment of a lease that writes nothing from `limit` on.
+    private mutating func split(
+        _ id: LeaseID, at limit: Int64, into pieces: Int, now: Duration
+    ) -> [DownloadAction] {
         guard let lease = self.lease(id), let segment = self.plan[lease.order.segment], limit < segment.upperBound,
             let back = self.plan.split(segment.id, at: limit)
         else {

@@ -127,9 +127,7 @@ extension Fetching {
 
     /// Drops disputes that no longer apply, and decides the first one if no arbiter is left.
     mutating func settleDisputes() -> [DownloadAction] {
-        guard self.outcome == nil, self.revision == nil, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
-            !self.isReplacing
-        else { return [] }
+        guard self.isUndisturbed else { return [] }
         self.disputes = self.disputes.filter { $0.lease != nil || self.stands($0) }
         guard let dispute = self.disputes.first, dispute.lease == nil,
             self.isSingleStream || dispute.attempts >= Self.arbitrationsMax || self.arbiters(of: dispute).isEmpty

@@ -121,7 +121,7 @@ extension Fetching {
             guard self.audits.contains(where: { $0.lease == lease.id }) else { fallthrough }
             // A reference without ranges cannot be compared. One stream fetches the bytes of other sources again, and
             // everything before them is compared.
-            self.rangeRefusals = Self.rangeRefusalsMax
+            self.mode.loseRanges()
             let contributors = self.audits.reduce(into: [SourceTable.Contributor]()) { all, audit in
                 let isOwn = audit.contributor == .source(self.sources.reference)
                 if !isOwn, !all.contains(audit.contributor) { all.append(audit.contributor) }
@@ -165,7 +165,7 @@ extension Fetching {
         let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
         let isAudit = self.audits.contains { $0.lease == lease.id }
         if isAnswered { self.finishAudit(lease, agrees: end == .finished) }
-        if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.awaitsProof = false }
+        if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.proof.end() }
         // An unanswered audit is requested again.
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
         let dispute = self.disputes.first.flatMap { $0.lease == lease.id ? $0 : nil }
@@ -228,9 +228,7 @@ extension Fetching {
 
     /// Sets the outcome if all bytes are on disk and bytes of sampled sources have been audited.
     mutating func finishIfComplete() {
-        guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.mismatchingSources.isEmpty,
-            self.withdrawals.isEmpty, self.disputes.isEmpty, !self.isReplacing
-        else { return }
+        guard self.isUndisturbed, self.plan.isComplete, self.disputes.isEmpty else { return }
         // The bytes of a lease are attributed to its source when it ends. A waiting hedge has written none.
         guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || self.isWaitingHedge($0) })
         else { return }
@@ -320,7 +318,7 @@ extension Fetching {
 
     /// Whether some bytes of the file were proven by a comparison instead of a validator.
     var isCompared: Bool {
-        self.beganWithComparison || self.sources.earlier.contains { !$0.isEmpty }
+        self.proof != .unneeded || self.sources.earlier.contains { !$0.isEmpty }
             || self.sources.ids.contains { $0 != self.sources.reference && !self.sources[$0].contributed.isEmpty }
     }
 

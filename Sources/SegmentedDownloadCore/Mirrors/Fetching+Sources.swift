@@ -135,10 +135,9 @@ extension Fetching {
 
     /// Replaces a reference that is gone with a source known to have the same bytes.
     mutating func replaceReference() -> [DownloadAction] {
-        guard self.sources[self.sources.reference].isGone, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
-            self.revision == nil,
-            let next = self.successor
-        else { return [] }
+        guard self.sources[self.sources.reference].isGone, !self.isWithdrawing, let next = self.successor else {
+            return []
+        }
         guard !self.hasUnmarked else { return self.endUnmarked() }
         self.sources.replaceReference(by: next)
         self.audits = []
@@ -158,12 +157,6 @@ extension Fetching {
 
     /// Whether a lease writes bytes that are claimed as the reference's.
     private var hasUnmarked: Bool { self.leases.contains { !$0.order.isSample && $0.order.mark == 0 } }
-
-    /// Whether another source is about to become the reference.
-    var isReplacing: Bool {
-        self.sources.hasMirrors && !self.isSingleStream && self.sources[self.sources.reference].isGone
-            && self.sources.ids.contains { self.sources[$0].canBeReference }
-    }
 
     private mutating func endUnmarked() -> [DownloadAction] {
         self.leases.filter { !$0.order.isSample && $0.order.mark == 0 }.flatMap { self.revoke($0.id, .stopping) }
@@ -299,7 +292,7 @@ extension Fetching {
         var actions = self.reviseIfSettled() + self.replaceReference()
         if self.awaitsProof, self.revision == nil, self.outcome == nil, !self.canProve {
             // No remaining bytes can be compared together with a missing segment.
-            self.awaitsProof = false
+            self.proof.end()
             if self.plan.bytesDone > 0, let length = self.plan.completeLength {
                 actions += self.revise(withdrawing: [0..<length], remarks: false)
             }

@@ -47,8 +47,9 @@ struct LateConnectionTests {
         let fetching = try Self.alone(isAnswered: true)
         let changes: [(inout Fetching) -> Void] = [
             { $0.outcome = .complete }, { $0.mismatchingSources = [.first] }, { $0.withdrawals = [0..<1] },
-            { $0.isSingleStream = true }, { $0.awaitsProof = true }, { $0.rangeRefusals = 1 }, { $0.narrowing = 1 },
-            { $0.takingOver = LeaseID(9) }, { $0.hedgeAt = .seconds(2) },
+            { $0.mode = .stream }, { $0.proof = .awaited }, { $0.mode = .segmented(rangeRefusals: 1) },
+            { $0.narrowing = .split(into: 1) },
+            { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.hedgeAt = .seconds(2) },
             { $0.controller.update(.exactly(1)) }, { $0.ratesBefore = [] }, { $0.ratesBefore = [0] },
             { $0.hedgedLength = Self.length / 50 - 100_000 - Fetching.requestLength + 1 },
             { $0.leases[0].yieldsBy = .seconds(9) }, { $0.leases[0].phase = .ending },

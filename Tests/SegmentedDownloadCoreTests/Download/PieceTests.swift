@@ -44,7 +44,7 @@ struct PieceTests {
         #expect(window.room.end == 1 << 16)
         #expect(Fetching.sample().room.end == .max && Fetching.sample().room.piece == .max)
         var stream = window
-        stream.isSingleStream = true
+        stream.mode = .stream
         #expect(stream.room.end == .max)
         let unproved = Self.reading(1 << 20, window: 1 << 16, overlap: 1 << 14, done: 1 << 15)
         #expect(unproved.awaitsProof && unproved.room.end == .max)

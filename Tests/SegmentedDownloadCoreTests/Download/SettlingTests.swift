@@ -94,8 +94,8 @@ struct SettlingTests {
         let order = try #require(hedge)
         let answer = RangeResponse.partial(ByteRange(rest..<Self.length), .tagged("\"a\"", length: Self.length))
         let changes: [(inout Fetching) -> Void] = [
-            { $0.withdrawals = [0..<1] }, { $0.mismatchingSources = [.first] }, { $0.narrowing = 1 },
-            { $0.takingOver = LeaseID(9) }, { $0.isSingleStream = true },
+            { $0.withdrawals = [0..<1] }, { $0.mismatchingSources = [.first] }, { $0.narrowing = .split(into: 1) },
+            { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.mode = .stream },
             { _ = $0.revise(withdrawing: [], remarks: false) },
             { $0.plan.advance($0.leases[0].order.segment, to: Self.length) },
         ]
@@ -212,13 +212,13 @@ struct SettlingTests {
         for count in 1...3 {
             let order = try fetching.asked(at: .seconds(10 * count))
             let actions = fetching.responded(order.lease, .ignoresRanges("no"), now: .seconds(10 * count))
-            #expect(fetching.rangeRefusals == count && actions.count == (count == 3 ? 2 : 1))
+            #expect(fetching.mode == .segmented(rangeRefusals: count) && actions.count == (count == 3 ? 2 : 1))
             let segment = try #require(fetching.plan[order.segment])
             #expect(segment.retryAt == .seconds(10 * count) + fetching.settings.retry.delayBase)
             _ = fetching.ended(order.lease, .stopped, now: .seconds(10 * count))
         }
         let order = try fetching.asked(at: .seconds(100))
-        #expect(fetching.isSingleStream && !order.request.isRanged && order.forgetsFrom == 0)
+        #expect(fetching.mode == .fallback(forgetsFrom: nil) && !order.request.isRanged && order.forgetsFrom == 0)
     }
 
     @Test("Another validator is asked for again after a while, whether for a piece or for a sample")

@@ -81,7 +81,7 @@ struct SourceChoiceTests {
         var done = Fetching.sample(missing: [10..<64 << 20], hosts: ["one", "two"])
         done.sources[.first].standing = .failed
         #expect(Self.best(done) == nil)
-        done.isSingleStream = true
+        done.mode = .stream
         #expect(Self.best(done) == Self.two)
     }
 
@@ -300,9 +300,9 @@ struct SourceChoiceTests {
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         fetching.accept(order.lease, at: .seconds(2))
-        #expect(fetching.takingOver == order.lease)
+        #expect(fetching.narrowing == .takeover(by: order.lease))
         _ = fetching.narrowed(late.lease, to: length - 100_000, now: .seconds(2))
-        #expect(fetching.takingOver == nil && fetching.lease(order.lease)?.wasAccepted == true)
+        #expect(fetching.narrowing == nil && fetching.lease(order.lease)?.wasAccepted == true)
         #expect(fetching.lease(late.lease)?.revocation == .outrun)
         return (fetching, late.lease)
     }
