@@ -264,8 +264,9 @@ extension Fetching {
         guard end == .finished || end == .stopped, lease.hasProgressed, now > lease.startedAt else { return }
         // A connection that finished before its rate could be measured was at least this fast.
         let average = Double(lease.position - lease.writesFrom) / (now - lease.startedAt).inSeconds
-        self.ratesBefore = (self.ratesBefore + [lease.meter.rate ?? average]).suffix(Self.ratesBeforeMax)
-        self.sources[lease.order.source].rate = lease.meter.rate ?? average
+        let rate = lease.meter.rate ?? average
+        self.path.noteRate(rate)
+        self.sources[lease.order.source].rate = rate
     }
 
     private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {

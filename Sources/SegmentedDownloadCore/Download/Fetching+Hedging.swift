@@ -53,7 +53,7 @@ extension Fetching {
             guard let segment = self.plan[lease.order.segment], !segment.isComplete,
                 segment.remaining + Self.requestLength <= budget,
                 let left = self.timeLeft(lease, segment, now: now), let anew = self.timeAnew(segment),
-                left > max(SegmentSplitter.timeLeftMinimum, self.requestCost), left > Self.hedgeGain * anew,
+                left > max(SegmentSplitter.timeLeftMinimum, self.path.requestCost), left > Self.hedgeGain * anew,
                 left - anew > latest?.saved ?? 0
             else { continue }
             latest = (segment, left - anew)
@@ -74,9 +74,9 @@ extension Fetching {
     private func timeLeft(_ lease: Lease, _ segment: Segment, now: Duration) -> Double? {
         let isAsked = lease.phase == .requested
         let silence = (now - (isAsked ? lease.startedAt : lease.progressAt)).inSeconds
-        let patience = max(Self.silenceMinimum, (isAsked ? Self.headSpread : 2) * self.requestCost)
+        let patience = max(Self.silenceMinimum, (isAsked ? Self.headSpread : 2) * self.path.requestCost)
         // A connection without bytes is silent, not slow. A new connection will become faster.
-        let isCold = self.isCold(lease, costs: Self.headSpread, now: now)
+        let isCold = self.path.isCold(lease, costs: Self.headSpread, now: now)
         let rate = isAsked || isCold ? nil : lease.meter.rate.flatMap { $0 > 0 ? $0 : nil }
         let moving = rate.map { Double(segment.remaining) / $0 }
         return silence > patience ? max(silence, moving ?? 0) : moving
@@ -84,9 +84,8 @@ extension Fetching {
 
     /// Seconds that a new request for the rest of a segment would take. Absent until a connection has shown its speed.
     private func timeAnew(_ segment: Segment) -> Double? {
-        let rates = (self.leases.compactMap { $0.phase == .receiving ? $0.meter.rate : nil } + self.ratesBefore).filter
-        { $0 > 0 }
-        return SegmentSplitter.middle(rates).map { self.requestCost + Double(segment.remaining) / $0 }
+        let rates = self.path.rates(of: self.leases).filter { $0 > 0 }
+        return SegmentSplitter.middle(rates).map { self.path.requestCost + Double(segment.remaining) / $0 }
     }
 
     /// Handles the head of a hedge's response. If the other connection is still late, the hedge takes over.
@@ -119,7 +118,7 @@ extension Fetching {
         guard lease.phase != .ending, let left = self.timeLeft(lease, segment, now: now),
             let anew = self.timeAnew(segment)
         else { return false }
-        return left > max(anew - self.requestCost, Self.takeoverMinimum)
+        return left > max(anew - self.path.requestCost, Self.takeoverMinimum)
     }
 
     /// Takes over a segment from `offset` on. The late connection, if it still exists, writes nothing from there.

@@ -11,17 +11,8 @@ struct Fetching: Hashable, Sendable {
         case otherFile(String)
     }
 
-    /// 8, the number of connections of a typical download. Older rates say less about the present.
-    static let ratesBeforeMax = 8
-
     /// An origin that serves any connection sends bytes at least this often.
     static let serviceInterval: Duration = .seconds(1)
-
-    /// A file shorter than this many of the smallest pieces (2 MiB at the default of 16 KiB) is not cut that small.
-    static let briefPieces: Int64 = 128
-
-    /// The interval between attempts to take work, so that connections that end together do not cause a busy loop.
-    static let stealSpacing: Duration = .milliseconds(100)
 
     var settings: DownloadSettings
     /// The sources of the bytes, and how far each is trusted.
@@ -44,9 +35,7 @@ struct Fetching: Hashable, Sendable {
     private let overlap: Int64
     /// The work that a connection is asked to give up, absent if none is.
     var narrowing: Narrowing?
-    var stealAt: Duration = .zero
-    var replaceAt: Duration
-    var replacements = 0
+    var stealing: WorkStealing
     /// The number of bytes that were or may be fetched twice.
     var hedgedLength: Int64 = 0
     /// When the next hedge may be made after an unsuccessful one.
@@ -57,12 +46,7 @@ struct Fetching: Hashable, Sendable {
     var proof: Proof
     /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
     let provenGroups: Int
-    /// The rates of the last finished connections in bytes per second.
-    var ratesBefore: [Double] = []
-    /// The shortest time from a request to its head, in seconds.
-    var requestCost = 0.0
-    /// The longest time from a request to its head, in seconds.
-    var slowestHead = 0.0
+    var path = PathStatistics()
     /// How often silent connections were replaced since all requests were last answered.
     var silences = 0
     /// The comparisons to make before the file counts as complete.
@@ -101,7 +85,7 @@ struct Fetching: Hashable, Sendable {
         self.generator = generator
         self.controller = ConcurrencyController(
             isSegmented ? settings.segments : .exactly(1), known: settings.connectionsKnown)
-        self.replaceAt = now + Self.replacementPatience
+        self.stealing = WorkStealing(beganAt: now)
         if self.awaitsProof, isSegmented { self.audits = self.proofs() }
         self.finishIfComplete()
     }
@@ -127,9 +111,9 @@ struct Fetching: Hashable, Sendable {
             return [.answer(probe.id, .stop)]
         }
         // Includes connecting, as for most later requests.
-        if probe.wasAccepted { self.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds) }
+        if probe.wasAccepted { self.path.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds) }
         if !self.isSingleStream {
-            self.controller.begin(requestCost: self.requestCost, now: now)
+            self.controller.begin(requestCost: self.path.requestCost, now: now)
             if self.window == nil { self.planner(now: now).divide(&self.plan, into: self.target) }
             self.cutPiece(segment.id)
         }
@@ -161,12 +145,7 @@ struct Fetching: Hashable, Sendable {
         let latest = self.sources[lease.order.source].answeredRequest
         self.sources[lease.order.source].answeredRequest = max(latest ?? .zero, lease.startedAt)
         if !self.leases.contains(where: { $0.phase == .requested && $0.id != lease.id }) { self.silences = 0 }
-        self.noteHead(cost: (now - lease.startedAt).inSeconds)
-    }
-
-    private mutating func noteHead(cost: Double) {
-        self.requestCost = self.requestCost == 0 ? cost : min(self.requestCost, cost)
-        self.slowestHead = max(self.slowestHead, cost)
+        self.path.noteHead(cost: (now - lease.startedAt).inSeconds)
     }
 
     /// The next request for a free connection. Nil if none can be made now.
@@ -245,98 +224,5 @@ struct Fetching: Hashable, Sendable {
             let lease = self.leases.first(where: { $0.id == holder })
         else { return false }
         return lease.phase == .receiving && lease.responseEnd >= self.plan.segments[index].upperBound
-    }
-
-    /// Whether the file is so short that smaller pieces near its end are not worth their requests.
-    private var isBrief: Bool {
-        (self.plan.completeLength ?? 0) / Self.briefPieces < self.settings.stealLengthMinimum
-    }
-
-    /// A piece is worth its request if it takes a connection this many seconds or this many times a request's cost.
-    static let pieceTime = 1.0
-    static let pieceCosts = 4.0
-
-    /// Whether a connection has just begun, so that its rate is still growing.
-    ///
-    /// - Parameter costs: How many times a request's cost this phase lasts.
-    func isCold(_ lease: Lease, costs: Double = Self.coldCosts, now: Duration) -> Bool {
-        (now - lease.startedAt).inSeconds < costs * self.requestCost + ThroughputMeter.spanMinimum.inSeconds
-    }
-
-    static let coldCosts = 2.0
-
-    /// The planner for the current speeds: the slower the connections, the smaller the pieces, down to the user's
-    /// minimum.
-    private func planner(now: Duration) -> SegmentPlanner {
-        let (least, most) = (self.settings.stealLengthMinimum, self.settings.planLengthMinimum)
-        let rates = self.leases.filter {
-            $0.phase == .receiving && !$0.order.isSample && !self.isCold($0, now: now)
-        }.compactMap(\.meter.rate)
-        guard least < most, let rate = SegmentSplitter.middle(rates), rate > 0 else {
-            // On a long path a connection receives little before it becomes fast.
-            let isLong = self.requestCost >= ConcurrencyController.longRequest
-            return SegmentPlanner(splitLengthMinimum: isLong ? max(most / 4, least) : most)
-        }
-        let worth = rate * max(Self.pieceTime, Self.pieceCosts * self.requestCost)
-        return SegmentPlanner(splitLengthMinimum: worth < Double(most) ? max(Int64(worth), least) : most)
-    }
-
-    /// Takes work for a free connection from the lease with the most time left, if no segment is waiting.
-    mutating func steal(now: Duration) -> [DownloadAction] {
-        guard self.outcome == nil, !self.isSingleStream, !self.mode.hasLostRanges, self.narrowing == nil,
-            now >= self.stealAt, self.leases.count < self.target, !self.hasWaiting
-        else { return [] }
-        let candidates = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }.map { lease in
-            let segment = self.plan[lease.order.segment]
-            return SegmentSplitter.Candidate(
-                lease: lease.id, remaining: lease.position..<max(segment?.upperBound ?? lease.position, lease.position),
-                rate: self.isCold(lease, now: now) ? nil : lease.meter.rate
-            )
-        }
-        let splitter = SegmentSplitter(
-            planner: self.planner(now: now), stealLengthMinimum: self.isBrief ? nil : self.settings.stealLengthMinimum)
-        self.stealAt = now + Self.stealSpacing
-        // The free connections share the work. Taking it one after the other would halve the rest again and again.
-        let proposal = splitter.proposal(
-            among: candidates, ratesBefore: self.ratesBefore, requestCost: self.requestCost,
-            free: self.target - self.leases.count, mayReplace: now >= self.replaceAt)
-        switch proposal {
-        case .none: return []
-        case .split(let victim, let offset, let pieces):
-            self.narrowing = .split(into: pieces)
-            self.stealAt = now
-            return [.narrow(victim, to: offset)]
-        case .replace(let victim):
-            self.noteReplacement(now: now)
-            return self.revoke(victim, .tooSlow)
-        }
-    }
-
-    /// The lease will write nothing from `limit` on. The bytes after that become new segments.
-    mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
-        let narrowing = self.narrowing
-        self.narrowing = nil
-        switch narrowing {
-        case .takeover(let heir): return self.takeOver(heir, from: limit, now: now)
-        case .split(let pieces): return self.split(id, at: limit, into: pieces, now: now)
-        case nil: return self.split(id, at: limit, into: 1, now: now)
-        }
-    }
-
-    /// Divides the segment of a lease that writes nothing from `limit` on.
-    private mutating func split(
-        _ id: LeaseID, at limit: Int64, into pieces: Int, now: Duration
-    ) -> [DownloadAction] {
-        guard let lease = self.lease(id), let segment = self.plan[lease.order.segment], limit < segment.upperBound,
-            let back = self.plan.split(segment.id, at: limit)
-        else {
-            self.stealAt = now + Self.stealSpacing
-            return []
-        }
-        if let rest = self.plan[back] {
-            self.planner(now: now).cut(rest, of: &self.plan, into: pieces)
-        }
-        return self.plan.segments.filter { $0.lowerBound >= limit && $0.upperBound <= segment.upperBound }
-            .map { .report(.segmentSplit($0.id, $0.lowerBound..<$0.upperBound)) }
     }
 }

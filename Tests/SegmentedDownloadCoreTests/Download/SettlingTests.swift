@@ -67,13 +67,13 @@ struct SettlingTests {
         fetching.accept(order.lease, at: .seconds(10))
         fetching.bring(order.lease, to: 1_000_000, at: .seconds(11))
         #expect(fetching.lease(order.lease)?.meter.rate == 1e6)
-        #expect(fetching.requestCost == 10 && fetching.lease(order.lease)?.headAt == .seconds(10))
+        #expect(fetching.path.requestCost == 10 && fetching.lease(order.lease)?.headAt == .seconds(10))
 
         let rest = Self.length - 100_000
         var late = Fetching.sample(length: Self.length, missing: [rest..<Self.length], connections: 2)
         _ = try late.asked()
-        late.requestCost = 0.1
-        late.ratesBefore = [1e6]
+        late.path.requestCost = 0.1
+        late.path.ratesBefore = [1e6]
         let hedge = late.nextHedge(now: .seconds(2)) { _ in true }
         let heir = try #require(hedge)
         late.accept(heir.lease, at: .seconds(8))
@@ -88,8 +88,8 @@ struct SettlingTests {
         let rest = Self.length - 100_000
         var fetching = Fetching.sample(length: Self.length, missing: [rest..<Self.length], connections: 2)
         _ = try fetching.asked()
-        fetching.requestCost = 0.1
-        fetching.ratesBefore = [0, 0, 1e6]
+        fetching.path.requestCost = 0.1
+        fetching.path.ratesBefore = [0, 0, 1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         let answer = RangeResponse.partial(ByteRange(rest..<Self.length), .tagged("\"a\"", length: Self.length))
@@ -264,7 +264,7 @@ struct SettlingTests {
             _ = fetching.ended(order.lease, .finished, now: now)
             let retryAt = fetching.plan[order.segment]?.retryAt
             #expect(retryAt == (isPaced ? now + fetching.settings.retry.delayBase : .zero))
-            #expect(fetching.ratesBefore.count == 1)
+            #expect(fetching.path.ratesBefore.count == 1)
         }
     }
 

@@ -295,8 +295,8 @@ struct SourceChoiceTests {
         let length: Int64 = 64 << 20
         var fetching = Fetching.sample(length: length, missing: [length - 100_000..<length], connections: 2)
         let late = try fetching.asked()
-        fetching.requestCost = 0.1
-        fetching.ratesBefore = [1e6]
+        fetching.path.requestCost = 0.1
+        fetching.path.ratesBefore = [1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         fetching.accept(order.lease, at: .seconds(2))
@@ -327,8 +327,8 @@ struct SourceChoiceTests {
         let length: Int64 = 64 << 20
         var fetching = Fetching.sample(length: length, missing: [length - 100_000..<length], connections: 2)
         _ = try fetching.asked()
-        fetching.requestCost = 0.1
-        fetching.ratesBefore = [1e6]
+        fetching.path.requestCost = 0.1
+        fetching.path.ratesBefore = [1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         _ = fetching.ended(order.lease, .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(3))
