@@ -64,13 +64,10 @@ extension Fetching {
         self.noteHead(of: self.leases[index], now: now)
         self.sources[self.leases[index].order.source].noteAccepted()
         self.mode.noteServed()
-        self.leases[index].phase = .receiving
+        self.leases[index].beginBody(now: now)
         self.leases[index].wasAccepted = true
         self.leases[index].headAt = now
-        self.leases[index].progressAt = now
         self.leases[index].responseEnd = responseEnd
-        self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
-        self.leases[index].speedWindow = SpeedWindow(at: now, bytes: self.leases[index].bytesReceived)
         self.controller.joined(self.observation, now: now)
         let limit = min(segment.upperBound, responseEnd)
         return [

@@ -133,13 +133,10 @@ extension Fetching {
         self.sources[order.source].noteAccepted()
         self.plan.assign(order.segment, to: id)
         self.hedgedLength -= end - offset
-        self.leases[index].phase = .receiving
         self.leases[index].wasAccepted = true
         self.leases[index].writesFrom = offset
         self.leases[index].position = offset
-        self.leases[index].progressAt = now
-        self.leases[index].meter = ThroughputMeter(start: now, count: offset)
-        self.leases[index].speedWindow = SpeedWindow(at: now, bytes: self.leases[index].bytesReceived)
+        self.leases[index].beginBody(now: now)
         return (segment.lease.map { self.revoke($0, .outrun) } ?? []) + [
             .report(.segmentSplit(order.segment, offset..<end)),
             .report(.segmentOpened(order.segment, offset..<end, order.source)),

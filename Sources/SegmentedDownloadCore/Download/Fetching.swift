@@ -127,10 +127,7 @@ struct Fetching: Hashable, Sendable {
         )
         lease.wasAccepted = probe.wasAccepted
         // The time spent preparing the part file does not count as a stall.
-        lease.progressAt = now
-        lease.meter = ThroughputMeter(start: now, count: lease.position)
-        lease.speedWindow = SpeedWindow(at: now, bytes: 0)
-        lease.phase = .receiving
+        lease.beginBody(now: now)
         lease.responseEnd = responseEnd
         self.leases.append(lease)
         let limit = min(self.plan[segment.id]?.upperBound ?? responseEnd, responseEnd)
