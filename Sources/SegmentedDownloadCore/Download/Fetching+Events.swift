@@ -10,7 +10,7 @@ extension Fetching {
         }
         let lease = self.leases[index]
         if lease.order.isSample { return self.sampleResponded(index, response, now: now) }
-        if self.isWaitingHedge(lease) { return self.hedgeResponded(index, response, now: now) }
+        if lease.isWaitingHedge { return self.hedgeResponded(index, response, now: now) }
         guard lease.phase == .requested, let segment = self.plan[lease.order.segment] else {
             return [.answer(id, .stop)]
         }
@@ -246,7 +246,7 @@ extension Fetching {
         case .differs(let offset, let byte): actions += self.differs(offset, byte, at: lease.order.source)
         // A failure that only a hedge has seen is not counted. The next request for unleased bytes shows whether it
         // persists.
-        case .failed where self.isWaitingHedge(lease): self.hedgeAt = now + Self.hedgePause
+        case .failed where lease.isWaitingHedge: self.hedging.postpone(now: now)
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
         // None of its bytes are used.

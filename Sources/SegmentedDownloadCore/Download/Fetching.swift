@@ -36,10 +36,7 @@ struct Fetching: Hashable, Sendable {
     /// The work that a connection is asked to give up, absent if none is.
     var narrowing: Narrowing?
     var stealing: WorkStealing
-    /// The number of bytes that were or may be fetched twice.
-    var hedgedLength: Int64 = 0
-    /// When the next hedge may be made after an unsuccessful one.
-    var hedgeAt: Duration = .zero
+    var hedging = Hedging()
     /// When any connection last received a byte; initially, when this phase began.
     var servedAt: Duration
     /// Whether the bytes of an earlier run belong to the resource.

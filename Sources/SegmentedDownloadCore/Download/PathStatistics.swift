@@ -29,6 +29,11 @@ struct PathStatistics: Hashable, Sendable {
         leases.compactMap { $0.phase == .receiving ? $0.meter.rate : nil } + self.ratesBefore
     }
 
+    /// The rate that a new connection is expected to reach. Absent until a connection has shown its speed.
+    func rateExpected(with leases: [Lease]) -> Double? {
+        SegmentSplitter.middle(self.rates(of: leases).filter { $0 > 0 })
+    }
+
     /// Whether a connection has just begun, so that its rate is still growing.
     ///
     /// - Parameter costs: How many times a request's cost this phase lasts.

@@ -230,7 +230,7 @@ extension Fetching {
     mutating func finishIfComplete() {
         guard self.isUndisturbed, self.plan.isComplete, self.disputes.isEmpty else { return }
         // The bytes of a lease are attributed to its source when it ends. A waiting hedge has written none.
-        guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || self.isWaitingHedge($0) })
+        guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || $0.isWaitingHedge })
         else { return }
         if !self.hasAudited {
             self.hasAudited = true

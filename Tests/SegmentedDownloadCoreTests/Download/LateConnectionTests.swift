@@ -49,9 +49,9 @@ struct LateConnectionTests {
             { $0.outcome = .complete }, { $0.mismatchingSources = [.first] }, { $0.withdrawals = [0..<1] },
             { $0.mode = .stream }, { $0.proof = .awaited }, { $0.mode = .segmented(rangeRefusals: 1) },
             { $0.narrowing = .split(into: 1) },
-            { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.hedgeAt = .seconds(2) },
+            { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.hedging.postpone(now: .seconds(1)) },
             { $0.controller.update(.exactly(1)) }, { $0.path.ratesBefore = [] }, { $0.path.ratesBefore = [0] },
-            { $0.hedgedLength = Self.length / 50 - 100_000 - Fetching.requestLength + 1 },
+            { $0.hedging.begin(Self.length / 50 - 100_000 - 2 * Hedging.requestLength + 1) },
             { $0.leases[0].yieldsBy = .seconds(9) }, { $0.leases[0].phase = .ending },
             { $0.leases[0].heldAt = .milliseconds(1) },
             { _ = $0.revise(withdrawing: [], remarks: false) },
@@ -63,9 +63,9 @@ struct LateConnectionTests {
             #expect(!Self.isHedged(changed, at: 1000), "change \(number)")
         }
         var enough = fetching
-        enough.hedgedLength = Self.length / 50 - 100_000 - Fetching.requestLength
+        enough.hedging.begin(Self.length / 50 - 100_000 - 2 * Hedging.requestLength)
         #expect(Self.isHedged(enough, at: 1000))
-        enough.hedgeAt = .seconds(1)
+        enough.hedging.postpone(now: .zero)
         #expect(Self.isHedged(enough, at: 1000))
     }
 
@@ -75,7 +75,7 @@ struct LateConnectionTests {
         fetching.controller.update(.exactly(3))
         let hedge = fetching.nextHedge(now: .seconds(1), isOpen: Self.isOpen)
         let order = try #require(hedge)
-        #expect(fetching.hedgedLength == 100_000 + Fetching.requestLength)
+        #expect(fetching.hedging.length == 100_000 + Hedging.requestLength)
         #expect(order.writesFrom == Self.length - 100_000 && order.limit == Self.length)
         #expect(order.hedged == fetching.leases[0].order.segment && fetching.leases.count == 2)
         #expect(!Self.isHedged(fetching, at: 2000))

@@ -27,4 +27,15 @@ struct PathStatisticsTests {
         let leases = [Lease.sample(0, rate: 9, now: .seconds(1)), Lease.sample(1), ending]
         #expect(path.rates(of: leases) == [9, 5])
     }
+
+    @Test("A new connection is expected to be as fast as the middle one of those that bring anything")
+    func expected() {
+        var path = PathStatistics()
+        #expect(path.rateExpected(with: [Lease.sample(0)]) == nil)
+        path.noteRate(0)
+        #expect(path.rateExpected(with: []) == nil)
+        path.noteRate(3)
+        path.noteRate(5)
+        #expect(path.rateExpected(with: [Lease.sample(0, rate: 9, now: .seconds(1))]) == 5)
+    }
 }

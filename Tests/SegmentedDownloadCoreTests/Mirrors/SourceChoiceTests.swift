@@ -332,6 +332,6 @@ struct SourceChoiceTests {
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         _ = fetching.ended(order.lease, .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(3))
-        #expect(fetching.hedgeAt == .seconds(4) && fetching.outcome == nil && fetching.leases.count == 1)
+        #expect(fetching.hedging.nextAt == .seconds(4) && fetching.outcome == nil && fetching.leases.count == 1)
     }
 }
