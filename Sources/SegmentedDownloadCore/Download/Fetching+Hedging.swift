@@ -42,7 +42,7 @@ extension Fetching {
     /// Handles the head of a hedge's response. If the other connection is still late, the hedge takes over.
     mutating func hedgeResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         let lease = self.leases[index]
-        guard lease.phase == .requested, !self.isWithdrawing, self.narrowing == nil, !self.isSingleStream,
+        guard lease.phase == .requested, self.withdrawals.isEmpty, self.narrowing == nil, !self.isSingleStream,
             let segment = lease.order.hedged.flatMap({ self.plan[$0] }), !segment.isComplete,
             segment.position >= lease.order.writesFrom
         else { return self.end(index) }

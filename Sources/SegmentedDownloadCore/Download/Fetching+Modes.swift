@@ -87,12 +87,10 @@ extension Fetching {
     /// Whether bytes may be requested and disputes decided.
     ///
     /// While the bytes of a source are being withdrawn, overlaps would be compared with them.
-    var isUndisturbed: Bool { self.outcome == nil && !self.isWithdrawing && !self.isReplacing }
+    var isUndisturbed: Bool { self.outcome == nil && self.withdrawals.isEmpty && !self.isReplacing }
 
-    /// Whether bytes are being withdrawn, or will be as soon as none of their sources' leases is writing.
-    var isWithdrawing: Bool {
-        self.revision != nil || !self.mismatchingSources.isEmpty || !self.withdrawals.isEmpty
-    }
+    /// The withdrawal in progress.
+    var revision: Revision? { self.withdrawals.revision }
 
     /// Whether another source is about to become the reference.
     var isReplacing: Bool {

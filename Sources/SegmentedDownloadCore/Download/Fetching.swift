@@ -51,14 +51,10 @@ struct Fetching: Hashable, Sendable {
     var hasAudited = false
     /// Undecided contradictions between sources, oldest first.
     var disputes: [Dispute] = []
-    /// Sources with other bytes, whose contributions are still to be withdrawn.
-    var mismatchingSources: [SourceID] = []
-    /// Other bytes to be withdrawn.
-    var withdrawals: [Range<Int64>] = []
+    /// Bytes that are no longer trusted.
+    var withdrawals = Withdrawals()
     /// Whether the manifest still names another source than the one that answered, until that one is proven equal.
     var owesRecord = false
-    /// The withdrawal in progress. No request is made until it ends.
-    var revision: Revision?
     /// The window of a consumer that takes the bytes in order, absent without one.
     var window: ReadingWindow?
 

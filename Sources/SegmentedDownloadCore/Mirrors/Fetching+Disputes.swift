@@ -38,9 +38,8 @@ extension Fetching {
 
     /// Whether a byte is on disk, is not being withdrawn, and is not from a quarantined source.
     private func isBelieved(_ offset: Int64) -> Bool {
-        let isHere = { (range: Range<Int64>) in range.contains(offset) }
         guard self.plan.segments.contains(where: { $0.lowerBound <= offset && offset < $0.position }),
-            !self.withdrawals.contains(where: isHere), self.revision?.withdrawn.contains(where: isHere) != true
+            !self.withdrawals.contains(offset)
         else { return false }
         guard case .source(let id) = self.contributor(of: offset) else { return true }
         return self.sources[id].standing != .quarantined

@@ -135,7 +135,7 @@ extension Fetching {
 
     /// Replaces a reference that is gone with a source known to have the same bytes.
     mutating func replaceReference() -> [DownloadAction] {
-        guard self.sources[self.sources.reference].isGone, !self.isWithdrawing, let next = self.successor else {
+        guard self.sources[self.sources.reference].isGone, self.withdrawals.isEmpty, let next = self.successor else {
             return []
         }
         guard !self.hasUnmarked else { return self.endUnmarked() }
@@ -209,7 +209,7 @@ extension Fetching {
         case .source(let id): return self.quarantine(id, reason)
         case .earlier(let index):
             let readmitted = self.readmit(deniedBy: contributor)
-            self.withdrawals += self.sources.earlier[index]
+            self.withdrawals.add(self.sources.earlier[index])
             self.sources.earlier[index] = []
             self.audits.removeAll { $0.contributor == contributor }
             return [.report(.note(reason ?? "bytes from another source differ; they are fetched again"))]
@@ -221,14 +221,14 @@ extension Fetching {
     ///
     /// - Parameter reason: The message to report, by default that its bytes differ.
     mutating func quarantine(_ source: SourceID, _ reason: String? = nil) -> [DownloadAction] {
-        guard !self.mismatchingSources.contains(source), self.sources[source].standing != .quarantined else {
+        guard !self.withdrawals.sources.contains(source), self.sources[source].standing != .quarantined else {
             return []
         }
         let readmitted = self.readmit(deniedBy: .source(source))
         self.sources[source].standing = .quarantined
-        self.mismatchingSources.append(source)
+        self.withdrawals.add(source)
         self.audits.removeAll { $0.contributor == .source(source) }
-        if source == self.sources.reference { self.withdrawals += self.sources.takeKept() }
+        if source == self.sources.reference { self.withdrawals.add(self.sources.takeKept()) }
         var actions: [DownloadAction] = [
             .report(
                 .note(
@@ -251,17 +251,16 @@ extension Fetching {
 
     /// Withdraws the bytes of mismatching sources once none of their leases is writing.
     mutating func reviseIfSettled() -> [DownloadAction] {
-        guard self.outcome == nil, self.revision == nil, !self.mismatchingSources.isEmpty || !self.withdrawals.isEmpty,
-            !self.leases.contains(where: { self.mismatchingSources.contains($0.order.source) && !$0.order.isSample })
+        guard self.outcome == nil, self.withdrawals.isDue,
+            !self.leases.contains(where: { self.withdrawals.sources.contains($0.order.source) && !$0.order.isSample })
         else { return [] }
         let successor = self.successor
         let isReplaced = self.sources[self.sources.reference].isGone && successor != nil
         guard !isReplaced || !self.hasUnmarked else { return self.endUnmarked() }
-        let withdrawn = (self.withdrawals + self.mismatchingSources.flatMap { self.sources[$0].contributed }).merged()
-        for source in self.mismatchingSources { self.sources[source].contributed = [] }
+        let (sources, ranges) = self.withdrawals.take()
+        let withdrawn = (ranges + sources.flatMap { self.sources[$0].contributed }).merged()
+        for source in sources { self.sources[source].contributed = [] }
         self.sources.withdraw(withdrawn)
-        self.mismatchingSources = []
-        self.withdrawals = []
         guard isReplaced || !withdrawn.isEmpty else { return [] }
         if isReplaced, let successor {
             self.sources.replaceReference(by: successor)
@@ -276,18 +275,17 @@ extension Fetching {
         let revision = Revision(
             withdrawn: ranges, reference: self.sources.reference, resource: self.resource, remarks: remarks,
             keepsRecord: self.owesRecord)
-        self.revision = revision
+        self.withdrawals.begin(revision)
         return [.revise(revision)]
     }
 
     /// Handles a completed withdrawal: the bytes are no longer claimed, even after a crash, and may be fetched anew.
     mutating func revised() -> [DownloadAction] {
-        for range in self.revision?.withdrawn ?? [] {
+        for range in self.withdrawals.end() {
             self.plan.reopen(range)
             // Bytes that arrive there now have not been contradicted.
             self.disputes.removeAll { range.contains($0.offset) }
         }
-        self.revision = nil
         if self.plan.bytesMissing > 0 { self.hasAudited = false }
         var actions = self.reviseIfSettled() + self.replaceReference()
         if self.awaitsProof, self.revision == nil, self.outcome == nil, !self.canProve {

@@ -46,7 +46,7 @@ struct LateConnectionTests {
     func notNow() throws {
         let fetching = try Self.alone(isAnswered: true)
         let changes: [(inout Fetching) -> Void] = [
-            { $0.outcome = .complete }, { $0.mismatchingSources = [.first] }, { $0.withdrawals = [0..<1] },
+            { $0.outcome = .complete }, { $0.withdrawals.add(.first) }, { $0.withdrawals.add([0..<1]) },
             { $0.mode = .stream }, { $0.proof = .awaited }, { $0.mode = .segmented(rangeRefusals: 1) },
             { $0.narrowing = .split(into: 1) },
             { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.hedging.postpone(now: .seconds(1)) },

@@ -55,7 +55,7 @@ struct ModeTests {
         let settled = Fetching.sample(hosts: ["one", "two"])
         #expect(settled.isUndisturbed)
         for change in [
-            { $0.outcome = .complete }, { $0.withdrawals = [0..<1] }, { $0.mismatchingSources = [.first] },
+            { $0.outcome = .complete }, { $0.withdrawals.add([0..<1]) }, { $0.withdrawals.add(.first) },
             { _ = $0.revise(withdrawing: [], remarks: false) },
             {
                 $0.sources[SourceID(1)].standing = .sampled

@@ -94,7 +94,7 @@ struct SettlingTests {
         let order = try #require(hedge)
         let answer = RangeResponse.partial(ByteRange(rest..<Self.length), .tagged("\"a\"", length: Self.length))
         let changes: [(inout Fetching) -> Void] = [
-            { $0.withdrawals = [0..<1] }, { $0.mismatchingSources = [.first] }, { $0.narrowing = .split(into: 1) },
+            { $0.withdrawals.add([0..<1]) }, { $0.withdrawals.add(.first) }, { $0.narrowing = .split(into: 1) },
             { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.mode = .stream },
             { _ = $0.revise(withdrawing: [], remarks: false) },
             { $0.plan.advance($0.leases[0].order.segment, to: Self.length) },
@@ -170,7 +170,7 @@ struct SettlingTests {
     @Test("Of two the reference is believed, but not while anything else is settled first")
     func decided() {
         let changes: [(inout Fetching) -> Void] = [
-            { $0.mismatchingSources = [Self.two] }, { $0.withdrawals = [0..<1] }, { $0.outcome = .complete },
+            { $0.withdrawals.add(Self.two) }, { $0.withdrawals.add([0..<1]) }, { $0.outcome = .complete },
             { _ = $0.revise(withdrawing: [], remarks: false) }, { $0.disputes[0].lease = LeaseID(9) },
         ]
         for (number, change) in changes.enumerated() {
@@ -301,7 +301,7 @@ struct SettlingTests {
     @Test("A byte that is missing, or about to be withdrawn, contradicts no source")
     func unbelieved() {
         for change in [
-            { $0.plan.reopen(0..<10) }, { $0.withdrawals = [0..<10] },
+            { $0.plan.reopen(0..<10) }, { $0.withdrawals.add([0..<10]) },
             { _ = $0.revise(withdrawing: [5..<6], remarks: false) },
         ] as [(inout Fetching) -> Void] {
             var fetching = Self.disputed()

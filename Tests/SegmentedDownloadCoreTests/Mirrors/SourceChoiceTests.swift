@@ -231,7 +231,7 @@ struct SourceChoiceTests {
         fetching.sources.contribute(0..<100, by: Self.two)
         fetching.sources[Self.three].samples = [50, 200]
         let actions = fetching.quarantine(Self.two, "it lies")
-        #expect(fetching.sources[Self.two].standing == .quarantined && fetching.mismatchingSources.isEmpty)
+        #expect(fetching.sources[Self.two].standing == .quarantined && fetching.withdrawals.sources.isEmpty)
         #expect(fetching.sources[Self.two].contributed.isEmpty && fetching.sources[Self.three].samples == [200])
         #expect(fetching.revision?.withdrawn == [0..<100] && fetching.revision?.remarks == false)
         #expect(actions.contains(.report(.note("it lies"))))
@@ -242,7 +242,7 @@ struct SourceChoiceTests {
     func nothingWithdrawn() {
         var fetching = Self.known()
         _ = fetching.quarantine(Self.two)
-        #expect(fetching.revision == nil && fetching.mismatchingSources.isEmpty && fetching.outcome == nil)
+        #expect(fetching.revision == nil && fetching.withdrawals.sources.isEmpty && fetching.outcome == nil)
     }
 
     @Test("A reference found wrong is replaced and all it brought withdrawn, at once")
