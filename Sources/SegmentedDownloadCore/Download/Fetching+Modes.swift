@@ -102,7 +102,7 @@ extension Fetching {
     mutating func fallBack() {
         self.plan.truncate(to: self.plan.frontier)
         self.mode = .fallback(forgetsFrom: self.plan.frontier)
-        self.disputes = []
+        self.disputes.removeAll()
         self.audits = []
     }
 }

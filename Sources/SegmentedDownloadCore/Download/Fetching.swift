@@ -49,8 +49,7 @@ struct Fetching: Hashable, Sendable {
     /// The comparisons to make before the file counts as complete.
     var audits: [Audit] = []
     var hasAudited = false
-    /// Undecided contradictions between sources, oldest first.
-    var disputes: [Dispute] = []
+    var disputes = Disputes()
     /// Bytes that are no longer trusted.
     var withdrawals = Withdrawals()
     /// Whether the manifest still names another source than the one that answered, until that one is proven equal.

@@ -46,7 +46,8 @@ extension Fetching {
         for id in self.sources.ids where self.sources[id].standing == .unproven {
             // Fewer samples may be enough now, because another source is gone.
             if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
-            guard self.sources[id].standing == .unproven, !self.isAccuser(id), self.sources[id].retryAt <= now,
+            guard self.sources[id].standing == .unproven, !self.disputes.contains(accuser: id),
+                self.sources[id].retryAt <= now,
                 isOpen(self.sources[id].host),
                 !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)
             else { continue }
@@ -168,7 +169,7 @@ extension Fetching {
         if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.proof.end() }
         // An unanswered audit is requested again.
         for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
-        let dispute = self.disputes.first.flatMap { $0.lease == lease.id ? $0 : nil }
+        let dispute = self.disputes.asked(by: lease.id)
         guard self.outcome == nil else { return [] }
         // The compared bytes may have been withdrawn, or the source's standing may have changed.
         guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven

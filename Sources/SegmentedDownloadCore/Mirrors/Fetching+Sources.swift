@@ -19,7 +19,8 @@ extension Fetching {
             guard entry.isUsable || entry.standing == .unproven && (self.isSingleStream || self.isOrphaned) else {
                 return false
             }
-            guard !self.isAccuser(id) else { return false }
+            // A source writes nothing until its contradiction is decided.
+            guard !self.disputes.contains(accuser: id) else { return false }
             return entry.retryAt <= now && isOpen(entry.host)
         }
         return usable.max { left, right in
@@ -150,7 +151,7 @@ extension Fetching {
     /// dispute.
     private var successor: SourceID? {
         let usable = self.sources.ids.filter { self.sources[$0].canBeReference }
-        let impartial = usable.filter { !self.isAccuser($0) }
+        let impartial = usable.filter { !self.disputes.contains(accuser: $0) }
         let candidates = impartial.isEmpty ? usable : impartial
         return candidates.first { self.sources[$0].standing == .proven } ?? candidates.first
     }
@@ -284,7 +285,7 @@ extension Fetching {
         for range in self.withdrawals.end() {
             self.plan.reopen(range)
             // Bytes that arrive there now have not been contradicted.
-            self.disputes.removeAll { range.contains($0.offset) }
+            self.disputes.remove(in: range)
         }
         if self.plan.bytesMissing > 0 { self.hasAudited = false }
         var actions = self.reviseIfSettled() + self.replaceReference()

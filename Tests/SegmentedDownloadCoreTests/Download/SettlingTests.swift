@@ -147,7 +147,7 @@ struct SettlingTests {
     private static func disputed(_ count: Int = 3) -> Fetching {
         var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: (0..<count).map { "host\($0)" })
         fetching.sources[Self.two].standing = .sampled
-        fetching.disputes = [Dispute(accuser: Self.two, offset: 5, byte: 1)]
+        fetching.disputes.add(Dispute(accuser: Self.two, offset: 5, byte: 1))
         return fetching
     }
 
@@ -162,7 +162,7 @@ struct SettlingTests {
         let asked = fetching.nextArbitration(now: .seconds(1)) { _ in true }
         let order = try #require(asked)
         #expect(order.source == SourceID(2) && order.spot == 5..<6)
-        #expect(fetching.disputes.first?.lease == order.lease)
+        #expect(fetching.disputes.asked(by: order.lease)?.offset == 5)
         let again = fetching.nextArbitration(now: .seconds(1)) { _ in true }
         #expect(again == nil)
     }
@@ -171,12 +171,12 @@ struct SettlingTests {
     func decided() {
         let changes: [(inout Fetching) -> Void] = [
             { $0.withdrawals.add(Self.two) }, { $0.withdrawals.add([0..<1]) }, { $0.outcome = .complete },
-            { _ = $0.revise(withdrawing: [], remarks: false) }, { $0.disputes[0].lease = LeaseID(9) },
+            { _ = $0.revise(withdrawing: [], remarks: false) }, { $0.disputes.ask(LeaseID(9)) },
         ]
         for (number, change) in changes.enumerated() {
             var fetching = Self.disputed(2)
             change(&fetching)
-            #expect(fetching.settleDisputes().isEmpty && fetching.disputes.count == 1, "change \(number)")
+            #expect(fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1, "change \(number)")
         }
         var fetching = Self.disputed(2)
         #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
@@ -198,9 +198,13 @@ struct SettlingTests {
     @Test("Who never says is asked ten times, and then the reference is believed")
     func attempts() {
         var fetching = Self.disputed()
-        fetching.disputes[0].attempts = Fetching.arbitrationsMax - 1
-        #expect(fetching.settleDisputes().isEmpty && fetching.disputes.count == 1)
-        fetching.disputes[0].attempts = Fetching.arbitrationsMax
+        let attempt = { (fetching: inout Fetching) in
+            fetching.disputes.ask(LeaseID(9))
+            fetching.disputes.noteUnanswered(isAttempt: true)
+        }
+        for _ in 1..<Disputes.arbitrationsMax { attempt(&fetching) }
+        #expect(fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1)
+        attempt(&fetching)
         #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
     }
 
@@ -305,15 +309,15 @@ struct SettlingTests {
             { _ = $0.revise(withdrawing: [5..<6], remarks: false) },
         ] as [(inout Fetching) -> Void] {
             var fetching = Self.disputed()
-            fetching.disputes = []
+            fetching.disputes.removeAll()
             change(&fetching)
             #expect(
                 fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.isEmpty && fetching.outcome == nil)
         }
         var fetching = Self.disputed()
-        fetching.disputes = []
+        fetching.disputes.removeAll()
         _ = fetching.revise(withdrawing: [6..<7], remarks: false)
-        #expect(fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.map(\.offset) == [5])
+        #expect(fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.open.map(\.offset) == [5])
         var alone = Fetching.sample(missing: [1 << 20..<64 << 20])
         #expect(alone.differs(5, 1, at: .first).isEmpty && alone.outcome != nil)
     }
@@ -323,7 +327,7 @@ struct SettlingTests {
         var fetching = Self.disputed(2)
         fetching.sources[Self.two].resource = .tagged("\"b\"", length: Self.length)
         fetching.sources[.first].standing = .failed
-        #expect(fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.disputes.count == 1)
+        #expect(fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1)
     }
 
     @Test("A stream that no longer says its length is asked for again: the one before said it")

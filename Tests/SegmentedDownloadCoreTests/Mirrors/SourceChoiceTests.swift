@@ -60,7 +60,7 @@ struct SourceChoiceTests {
             ({ $0.sources[.first].standing = .failed }, Self.two),
             ({ $0.sources[.first].standing = .quarantined }, Self.two),
             ({ $0.sources[.first].standing = .unproven }, Self.two),
-            ({ $0.disputes = [Dispute(accuser: .first, offset: 0, byte: 1)] }, Self.two), ({ _ in }, .first),
+            ({ $0.disputes.add(Dispute(accuser: .first, offset: 0, byte: 1)) }, Self.two), ({ _ in }, .first),
         ] as [((inout Fetching) -> Void, SourceID)] {
             var fetching = Self.known()
             change(&fetching)
@@ -180,14 +180,12 @@ struct SourceChoiceTests {
     func impartial() {
         var fetching = Self.known()
         fetching.sources[.first].standing = .failed
-        fetching.disputes = [Dispute(accuser: Self.two, offset: 0, byte: 1)]
+        fetching.disputes.add(Dispute(accuser: Self.two, offset: 0, byte: 1))
         _ = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.three)
         var both = Self.known()
         both.sources[.first].standing = .failed
-        both.disputes = [
-            Dispute(accuser: Self.two, offset: 0, byte: 1), Dispute(accuser: Self.three, offset: 0, byte: 1),
-        ]
+        for accuser in [Self.two, Self.three] { both.disputes.add(Dispute(accuser: accuser, offset: 0, byte: 1)) }
         _ = both.replaceReference()
         #expect(both.sources.reference == Self.two)
         var proven = Self.known()
@@ -215,13 +213,11 @@ struct SourceChoiceTests {
         var fetching = Self.known(2)
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
         fetching.hasAudited = true
-        fetching.disputes = [
-            Dispute(accuser: Self.two, offset: 15, byte: 1), Dispute(accuser: Self.two, offset: 20, byte: 1),
-        ]
+        for offset: Int64 in [15, 20] { fetching.disputes.add(Dispute(accuser: Self.two, offset: offset, byte: 1)) }
         _ = fetching.revise(withdrawing: [10..<20], remarks: false)
         _ = fetching.revised()
         #expect(fetching.revision == nil && fetching.plan.missing.first == 10..<20)
-        #expect(!fetching.hasAudited && fetching.disputes.map(\.offset) == [20])
+        #expect(!fetching.hasAudited && fetching.disputes.open.map(\.offset) == [20])
     }
 
     @Test("A culprit's bytes go once none of its connections writes, and what it agreed with counts no more")
