@@ -103,6 +103,6 @@ extension Fetching {
         self.plan.truncate(to: self.plan.frontier)
         self.mode = .fallback(forgetsFrom: self.plan.frontier)
         self.disputes.removeAll()
-        self.audits = []
+        self.audits.removeAll()
     }
 }

@@ -46,9 +46,7 @@ struct Fetching: Hashable, Sendable {
     var path = PathStatistics()
     /// How often silent connections were replaced since all requests were last answered.
     var silences = 0
-    /// The comparisons to make before the file counts as complete.
-    var audits: [Audit] = []
-    var hasAudited = false
+    var audits = Audits()
     var disputes = Disputes()
     /// Bytes that are no longer trusted.
     var withdrawals = Withdrawals()
@@ -78,7 +76,7 @@ struct Fetching: Hashable, Sendable {
         self.controller = ConcurrencyController(
             isSegmented ? settings.segments : .exactly(1), known: settings.connectionsKnown)
         self.stealing = WorkStealing(beganAt: now)
-        if self.awaitsProof, isSegmented { self.audits = self.proofs() }
+        if self.awaitsProof, isSegmented { self.audits.add(self.proofs()) }
         self.finishIfComplete()
     }
 
@@ -197,7 +195,7 @@ struct Fetching: Hashable, Sendable {
 
     /// The number of bytes on disk before a new segment that are requested again and compared.
     private func overlapBefore(_ segment: Segment, from source: SourceID = .first) -> Int64 {
-        let overlap = self.sources[source].standing == .sampled ? Self.sampleLength : self.overlap
+        let overlap = self.sources[source].standing == .sampled ? SampleSpots.length : self.overlap
         guard overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
         let before = self.plan.segments[index - 1]
         return before.isComplete ? min(overlap, before.upperBound - before.lowerBound) : 0

@@ -141,8 +141,7 @@ extension Fetching {
         }
         guard !self.hasUnmarked else { return self.endUnmarked() }
         self.sources.replaceReference(by: next)
-        self.audits = []
-        self.hasAudited = false
+        self.audits.restart()
         self.owesRecord = false
         return self.revise(withdrawing: [], remarks: true)
     }
@@ -212,7 +211,7 @@ extension Fetching {
             let readmitted = self.readmit(deniedBy: contributor)
             self.withdrawals.add(self.sources.earlier[index])
             self.sources.earlier[index] = []
-            self.audits.removeAll { $0.contributor == contributor }
+            self.audits.remove(of: contributor)
             return [.report(.note(reason ?? "bytes from another source differ; they are fetched again"))]
                 + readmitted + self.endSamples() + self.reviseIfSettled()
         }
@@ -228,7 +227,7 @@ extension Fetching {
         let readmitted = self.readmit(deniedBy: .source(source))
         self.sources[source].standing = .quarantined
         self.withdrawals.add(source)
-        self.audits.removeAll { $0.contributor == .source(source) }
+        self.audits.remove(of: .source(source))
         if source == self.sources.reference { self.withdrawals.add(self.sources.takeKept()) }
         var actions: [DownloadAction] = [
             .report(
@@ -265,8 +264,7 @@ extension Fetching {
         guard isReplaced || !withdrawn.isEmpty else { return [] }
         if isReplaced, let successor {
             self.sources.replaceReference(by: successor)
-            self.audits = []
-            self.hasAudited = false
+            self.audits.restart()
             self.owesRecord = false
         }
         return self.revise(withdrawing: withdrawn, remarks: isReplaced)
@@ -287,7 +285,7 @@ extension Fetching {
             // Bytes that arrive there now have not been contradicted.
             self.disputes.remove(in: range)
         }
-        if self.plan.bytesMissing > 0 { self.hasAudited = false }
+        if self.plan.bytesMissing > 0 { self.audits.reopen() }
         var actions = self.reviseIfSettled() + self.replaceReference()
         if self.awaitsProof, self.revision == nil, self.outcome == nil, !self.canProve {
             // No remaining bytes can be compared together with a missing segment.

@@ -72,7 +72,7 @@ struct ModeTests {
     @Test("A stream that follows ranges ends all comparisons by samples, and keeps what is before the first hole")
     func fallsBack() {
         var fetching = Fetching.sample(missing: [100..<200, 300..<64 << 20], hosts: ["one", "two"])
-        fetching.audits = [Audit(spot: 0..<1, contributor: .source(.first))]
+        fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
         fetching.disputes.add(Dispute(accuser: SourceID(1), offset: 0, byte: 1))
         fetching.fallBack()
         #expect(fetching.mode == .fallback(forgetsFrom: 100) && fetching.target == 1)

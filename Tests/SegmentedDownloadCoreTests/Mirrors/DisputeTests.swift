@@ -92,7 +92,7 @@ struct DisputeTests {
         var fetching = Fetching.sample(
             length: 100, missing: [50..<100], hosts: ["a", "b", "c"],
             written: .init(ranges: [0..<50], marked: [MarkedRanges(mark: 9, ranges: [0..<50])]))
-        fetching.audits = []
+        fetching.audits.removeAll()
         fetching.sources[.first].standing = .quarantined
         _ = fetching.differs(10, 1, at: SourceID(1))
         // The third source may arbitrate, as the reference cannot.

@@ -40,7 +40,7 @@ struct SourceChoiceTests {
     @Test("While the first connection to a source is measured the next goes elsewhere, and then its rate counts")
     func measured() throws {
         var fetching = Self.known(2)
-        fetching.audits = []
+        fetching.audits.removeAll()
         fetching.sources[Self.two].rate = 1000
         let order = try fetching.asked()
         #expect(order.source == .first)
@@ -157,15 +157,14 @@ struct SourceChoiceTests {
     @Test("A reference that is gone is replaced by one that is known, and what was to be compared is decided anew")
     func replaced() {
         var fetching = Self.known()
-        fetching.hasAudited = true
         fetching.owesRecord = true
-        fetching.audits = [Audit(spot: 0..<1, contributor: .source(.first))]
+        fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
         #expect(fetching.replaceReference().isEmpty, "it is there")
         fetching.sources[.first].standing = .failed
         #expect(fetching.isReplacing)
         let actions = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty && !fetching.isReplacing)
-        #expect(!fetching.hasAudited && !fetching.owesRecord)
+        #expect(!fetching.audits.areChosen && !fetching.owesRecord)
         #expect(
             actions == [
                 .revise(
@@ -212,12 +211,12 @@ struct SourceChoiceTests {
     func revised() {
         var fetching = Self.known(2)
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
-        fetching.hasAudited = true
+        fetching.audits.choose([])
         for offset: Int64 in [15, 20] { fetching.disputes.add(Dispute(accuser: Self.two, offset: offset, byte: 1)) }
         _ = fetching.revise(withdrawing: [10..<20], remarks: false)
         _ = fetching.revised()
         #expect(fetching.revision == nil && fetching.plan.missing.first == 10..<20)
-        #expect(!fetching.hasAudited && fetching.disputes.open.map(\.offset) == [20])
+        #expect(!fetching.audits.areChosen && fetching.disputes.open.map(\.offset) == [20])
     }
 
     @Test("A culprit's bytes go once none of its connections writes, and what it agreed with counts no more")
@@ -246,12 +245,11 @@ struct SourceChoiceTests {
         var fetching = Self.known()
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
         fetching.sources.contribute(0..<100, by: .first)
-        fetching.hasAudited = true
         fetching.owesRecord = true
-        fetching.audits = [Audit(spot: 0..<1, contributor: .source(Self.three))]
+        fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(Self.three))])
         _ = fetching.quarantine(.first)
         #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty)
-        #expect(!fetching.hasAudited && !fetching.owesRecord)
+        #expect(!fetching.audits.areChosen && !fetching.owesRecord)
         #expect(fetching.revision?.withdrawn == [0..<100] && fetching.revision?.remarks == true)
     }
 
