@@ -1,4 +1,7 @@
 /// The phase in which the plan is known and leases fetch its segments.
+///
+/// It connects values that decide about one thing each: ``WorkStealing``, ``Hedging``, ``Audits``, ``Disputes`` and
+/// ``Withdrawals``. The extensions give them the leases, the plan and the sources, and carry out what they decide.
 struct Fetching: Hashable, Sendable {
     /// The reason why no more leases are given out.
     enum Outcome: Hashable {
@@ -14,46 +17,51 @@ struct Fetching: Hashable, Sendable {
     /// An origin that serves any connection sends bytes at least this often.
     static let serviceInterval: Duration = .seconds(1)
 
+    // What is fetched, and how.
     var settings: DownloadSettings
-    /// The sources of the bytes, and how far each is trusted.
-    var sources: SourceTable
-    /// How bytes are requested.
     var mode: Mode
-    var plan: SegmentPlan
-    var leases: [Lease] = []
+    var proof: Proof
+    /// The reason why no more leases are given out.
     var outcome: Outcome?
-    var controller: ConcurrencyController
-    var generator: SplitMix64
-    var leaseNext: Int
-    var bytesReceived: Int64 = 0
-    var speedWindow: SpeedWindow
-    var malformed = 0
-    /// When this phase began.
-    let beganAt: Duration
+    var plan: SegmentPlan
+    /// The window of a consumer that takes the bytes in order, absent without one.
+    var window: ReadingWindow?
     /// The number of bytes before a resumed segment that are requested again and compared. 0 if a validator proves the
     /// resource.
     private let overlap: Int64
+    var generator: SplitMix64
+
+    // The connections, and what they have shown.
+    var leases: [Lease] = []
+    var leaseNext: Int
+    var controller: ConcurrencyController
+    var path = PathStatistics()
+    var speedWindow: SpeedWindow
+    var bytesReceived: Int64 = 0
+    /// When this phase began.
+    let beganAt: Duration
+    /// When any connection last received a byte; initially, when this phase began.
+    var servedAt: Duration
+    /// How often silent connections were replaced since all requests were last answered.
+    var silences = 0
+    /// The number of invalid HTTP responses.
+    var malformed = 0
+
+    // Work that moves from one connection to another.
     /// The work that a connection is asked to give up, absent if none is.
     var narrowing: Narrowing?
     var stealing: WorkStealing
     var hedging = Hedging()
-    /// When any connection last received a byte; initially, when this phase began.
-    var servedAt: Duration
-    /// Whether the bytes of an earlier run belong to the resource.
-    var proof: Proof
-    /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
-    let provenGroups: Int
-    var path = PathStatistics()
-    /// How often silent connections were replaced since all requests were last answered.
-    var silences = 0
+
+    // The sources, and how they are compared.
+    var sources: SourceTable
     var audits = Audits()
     var disputes = Disputes()
-    /// Bytes that are no longer trusted.
     var withdrawals = Withdrawals()
+    /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
+    let provenGroups: Int
     /// Whether the manifest still names another source than the one that answered, until that one is proven equal.
     var owesRecord = false
-    /// The window of a consumer that takes the bytes in order, absent without one.
-    var window: ReadingWindow?
 
     init(
         settings: DownloadSettings, sources: SourceTable, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
