@@ -10,7 +10,7 @@ extension Fetching {
         }
         let lease = self.leases[index]
         if lease.order.isSample { return self.sampleResponded(index, response, now: now) }
-        if self.isWaitingHedge(lease) { return self.hedgeResponded(index, response, now: now) }
+        if lease.isWaitingHedge { return self.hedgeResponded(index, response, now: now) }
         guard lease.phase == .requested, let segment = self.plan[lease.order.segment] else {
             return [.answer(id, .stop)]
         }
@@ -63,14 +63,11 @@ extension Fetching {
     ) -> [DownloadAction] {
         self.noteHead(of: self.leases[index], now: now)
         self.sources[self.leases[index].order.source].noteAccepted()
-        self.rangeRefusals = 0
-        self.leases[index].phase = .receiving
+        self.mode.noteServed()
+        self.leases[index].beginBody(now: now)
         self.leases[index].wasAccepted = true
         self.leases[index].headAt = now
-        self.leases[index].progressAt = now
         self.leases[index].responseEnd = responseEnd
-        self.leases[index].meter = ThroughputMeter(start: now, count: self.leases[index].position)
-        self.leases[index].speedWindow = SpeedWindow(at: now, bytes: self.leases[index].bytesReceived)
         self.controller.joined(self.observation, now: now)
         let limit = min(segment.upperBound, responseEnd)
         return [
@@ -89,9 +86,8 @@ extension Fetching {
                 self.leases[index].order.source, Failure(.protocol, "\(self.host(index)): \(reason)"))
                 + self.end(index)
         }
-        self.rangeRefusals += 1
         let note: [DownloadAction] =
-            self.rangeRefusals == Self.rangeRefusalsMax
+            self.mode.noteRefusal()
             ? [.report(.note("\(self.host(index)) does not support ranges: \(reason)"))] : []
         self.plan.postpone(self.leases[index].order.segment, until: now + self.settings.retry.delayBase)
         return note + self.end(index)
@@ -250,7 +246,7 @@ extension Fetching {
         case .differs(let offset, let byte): actions += self.differs(offset, byte, at: lease.order.source)
         // A failure that only a hedge has seen is not counted. The next request for unleased bytes shows whether it
         // persists.
-        case .failed where self.isWaitingHedge(lease): self.hedgeAt = now + Self.hedgePause
+        case .failed where lease.isWaitingHedge: self.hedging.postpone(now: now)
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
         // None of its bytes are used.
@@ -265,8 +261,9 @@ extension Fetching {
         guard end == .finished || end == .stopped, lease.hasProgressed, now > lease.startedAt else { return }
         // A connection that finished before its rate could be measured was at least this fast.
         let average = Double(lease.position - lease.writesFrom) / (now - lease.startedAt).inSeconds
-        self.ratesBefore = (self.ratesBefore + [lease.meter.rate ?? average]).suffix(Self.ratesBeforeMax)
-        self.sources[lease.order.source].rate = lease.meter.rate ?? average
+        let rate = lease.meter.rate ?? average
+        self.path.noteRate(rate)
+        self.sources[lease.order.source].rate = rate
     }
 
     private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {

@@ -1,4 +1,4 @@
-/// Decisions that depend on time: progress, stalls, late heads, connections much slower than the others.
+/// Decisions that depend on time: progress, stalls, late heads.
 extension Fetching {
     /// Records the progress of leases.
     mutating func observe(_ observations: [LeaseObservation], now: Duration) {
@@ -12,7 +12,7 @@ extension Fetching {
             }
             if seen.isHeld { self.leases[index].heldAt = now }
             if seen.position > lease.writesFrom, lease.order.request.lowerBound < lease.order.writesFrom {
-                self.awaitsProof = false
+                self.proof.end()
             }
             if seen.bytesReceived > lease.bytesReceived || seen.isHeld { self.servedAt = now }
             self.bytesReceived += seen.bytesReceived - lease.bytesReceived
@@ -37,7 +37,7 @@ extension Fetching {
     var observation: ConcurrencyController.Observation {
         ConcurrencyController.Observation(
             bytes: self.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
-            requestCost: self.requestCost, newcomer: self.newcomer)
+            requestCost: self.path.requestCost, newcomer: self.newcomer)
     }
 
     /// The average number of bytes that the later connections had received at the age at which they joined the first
@@ -99,35 +99,6 @@ extension Fetching {
         return slow.flatMap { self.revoke(self.leases[$0].id, .tooSlow) }
     }
 
-    /// How long a connection may lag before it is replaced, and the first interval between two replacements.
-    static let replacementPatience: Duration = .seconds(1)
-
-    /// A connection this many times slower than the median is worth replacing.
-    static let laggardFactor = 5.0
-
-    /// Replaces the slowest connection if it is much slower than the others and has much left.
-    private mutating func replaceLaggard(now: Duration) -> [DownloadAction] {
-        guard !self.isSingleStream, now >= self.replaceAt, self.rangeRefusals == 0 else { return [] }
-        let running = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }
-        let rates = running.compactMap { $0.meter.rate }.sorted()
-        guard rates.count >= 2 else { return [] }
-        let middle = rates[rates.count / 2]
-        let laggards = running.filter { lease in
-            guard let rate = lease.meter.rate, let segment = self.plan[lease.order.segment] else { return false }
-            let left = Double(segment.remaining)
-            return now - lease.startedAt > Self.replacementPatience
-                && lease.heldAt.map { now - $0 >= ThroughputMeter.window } ?? true
-                && now - lease.progressAt < self.settings.stallTimeout
-                && rate * Self.laggardFactor < middle && left > rate * 2 * Self.replacementPatience.inSeconds
-        }
-        guard let slowest = laggards.min(by: { ($0.meter.rate ?? 0, $0.id) < ($1.meter.rate ?? 0, $1.id) }) else {
-            return []
-        }
-        // The interval doubles with each replacement, because an origin may always serve one of its connections slowly.
-        self.noteReplacement(now: now)
-        return self.revoke(slowest.id, .tooSlow)
-    }
-
     /// A head may take this many times as long as the slowest one.
     static let silenceFactor = 2.0
 
@@ -135,9 +106,9 @@ extension Fetching {
     ///
     /// If their replacements are silent too, the origin is delaying responses, so the patience doubles each time.
     private mutating func replaceSilent(now: Duration) -> [DownloadAction] {
-        guard !self.isSingleStream, self.rangeRefusals == 0 else { return [] }
+        guard self.mode.servesRanges else { return [] }
         let patience =
-            max(Self.replacementPatience, .seconds(Self.silenceFactor * self.slowestHead))
+            max(WorkStealing.replacementPatience, .seconds(Self.silenceFactor * self.path.slowestHead))
             * (1 << min(self.silences, 6))
         let silent = self.leases.filter { lease in
             lease.phase == .requested && !lease.order.isSample && lease.order.hedged == nil
@@ -147,11 +118,6 @@ extension Fetching {
         guard !silent.isEmpty else { return [] }
         self.silences += 1
         return silent.flatMap { self.revoke($0.id, .silent) }
-    }
-
-    mutating func noteReplacement(now: Duration) {
-        self.replacements += 1
-        self.replaceAt = now + Self.replacementPatience * (1 << min(self.replacements, 6))
     }
 
     mutating func revoke(_ id: LeaseID, _ reason: Lease.Revocation) -> [DownloadAction] {

@@ -91,7 +91,7 @@ extension DownloadStateMachine {
         self.settings.segments = segments
         return self.updateFetching { fetching in
             fetching.settings.segments = segments
-            if fetching.isSegmented { fetching.controller.update(segments) }
+            if fetching.mode != .stream { fetching.controller.update(segments) }
             return []
         }
     }

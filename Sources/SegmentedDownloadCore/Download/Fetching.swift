@@ -1,4 +1,7 @@
 /// The phase in which the plan is known and leases fetch its segments.
+///
+/// It connects values that decide about one thing each: ``WorkStealing``, ``Hedging``, ``Audits``, ``Disputes`` and
+/// ``Withdrawals``. The extensions give them the leases, the plan and the sources, and carry out what they decide.
 struct Fetching: Hashable, Sendable {
     /// The reason why no more leases are given out.
     enum Outcome: Hashable {
@@ -11,89 +14,54 @@ struct Fetching: Hashable, Sendable {
         case otherFile(String)
     }
 
-    /// After this many answers without the requested range, the origin is treated as serving only one stream.
-    static let rangeRefusalsMax = 3
-
-    /// 8, the number of connections of a typical download. Older rates say less about the present.
-    static let ratesBeforeMax = 8
-
     /// An origin that serves any connection sends bytes at least this often.
     static let serviceInterval: Duration = .seconds(1)
 
-    /// A file shorter than this many of the smallest pieces (2 MiB at the default of 16 KiB) is not cut that small.
-    static let briefPieces: Int64 = 128
-
-    /// The interval between attempts to take work, so that connections that end together do not cause a busy loop.
-    static let stealSpacing: Duration = .milliseconds(100)
-
+    // What is fetched, and how.
     var settings: DownloadSettings
-    /// The sources of the bytes, and how far each is trusted.
-    var sources: SourceTable
-    let isSegmented: Bool
-    var plan: SegmentPlan
-    var leases: [Lease] = []
+    var mode: Mode
+    var proof: Proof
+    /// The reason why no more leases are given out.
     var outcome: Outcome?
-    var controller: ConcurrencyController
-    var generator: SplitMix64
-    var leaseNext: Int
-    var bytesReceived: Int64 = 0
-    var speedWindow: SpeedWindow
-    var isSingleStream: Bool
-    var rangeRefusals = 0
-    var malformed = 0
-    /// When this phase began.
-    let beganAt: Duration
+    var plan: SegmentPlan
+    /// The window of a consumer that takes the bytes in order, absent without one.
+    var window: ReadingWindow?
     /// The number of bytes before a resumed segment that are requested again and compared. 0 if a validator proves the
     /// resource.
     private let overlap: Int64
-    /// While a connection is asked to give up work: the number of pieces into which that work is cut.
-    var narrowing: Int?
-    var stealAt: Duration = .zero
-    var replaceAt: Duration
-    var replacements = 0
-    /// The number of bytes that were or may be fetched twice.
-    var hedgedLength: Int64 = 0
-    /// When the next hedge may be made after an unsuccessful one.
-    var hedgeAt: Duration = .zero
-    /// The hedge that is taking over, until the late connection's last byte is known.
-    var takingOver: LeaseID?
+    var generator: SplitMix64
+
+    // The connections, and what they have shown.
+    var leases: [Lease] = []
+    var leaseNext: Int
+    var controller: ConcurrencyController
+    var path = PathStatistics()
+    var speedWindow: SpeedWindow
+    var bytesReceived: Int64 = 0
+    /// When this phase began.
+    let beganAt: Duration
     /// When any connection last received a byte; initially, when this phase began.
     var servedAt: Duration
-    /// Whether only a comparison can prove the resource, and no compared byte has agreed yet.
-    ///
-    /// Until then, only segments that begin with a comparison are requested. Others would write bytes that may belong
-    /// to another file.
-    var awaitsProof: Bool
-    /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
-    let provenGroups: Int
-    /// Whether only a comparison proved the bytes of an earlier run.
-    let beganWithComparison: Bool
-    /// The rates of the last finished connections in bytes per second.
-    var ratesBefore: [Double] = []
-    /// The shortest time from a request to its head, in seconds.
-    var requestCost = 0.0
-    /// The longest time from a request to its head, in seconds.
-    var slowestHead = 0.0
     /// How often silent connections were replaced since all requests were last answered.
     var silences = 0
-    /// The comparisons to make before the file counts as complete.
-    var audits: [Audit] = []
-    var hasAudited = false
-    /// Undecided contradictions between sources, oldest first.
-    var disputes: [Dispute] = []
-    /// Sources with other bytes, whose contributions are still to be withdrawn.
-    var mismatchingSources: [SourceID] = []
-    /// Other bytes to be withdrawn.
-    var withdrawals: [Range<Int64>] = []
+    /// The number of invalid HTTP responses.
+    var malformed = 0
+
+    // Work that moves from one connection to another.
+    /// The work that a connection is asked to give up, absent if none is.
+    var narrowing: Narrowing?
+    var stealing: WorkStealing
+    var hedging = Hedging()
+
+    // The sources, and how they are compared.
+    var sources: SourceTable
+    var audits = Audits()
+    var disputes = Disputes()
+    var withdrawals = Withdrawals()
+    /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
+    let provenGroups: Int
     /// Whether the manifest still names another source than the one that answered, until that one is proven equal.
     var owesRecord = false
-    /// Claims that end after this offset are withdrawn with the next request, because one stream delivers those bytes
-    /// again.
-    private var forgetsFrom: Int64?
-    /// The withdrawal in progress. No request is made until it ends.
-    var revision: Revision?
-    /// The window of a consumer that takes the bytes in order, absent without one.
-    var window: ReadingWindow?
 
     init(
         settings: DownloadSettings, sources: SourceTable, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
@@ -103,22 +71,20 @@ struct Fetching: Hashable, Sendable {
         self.window = window
         self.sources = sources
         self.plan = plan
-        self.isSegmented = isSegmented
-        self.isSingleStream = !isSegmented
+        self.mode = isSegmented ? .segmented(rangeRefusals: 0) : .stream
         self.overlap = overlap
         self.servedAt = now
         self.beganAt = now
         self.speedWindow = SpeedWindow(at: now, bytes: 0)
         // Without kept bytes there is nothing to compare.
-        self.awaitsProof = overlap > 0 && plan.bytesDone > 0
-        self.beganWithComparison = self.awaitsProof
-        self.provenGroups = self.awaitsProof && isSegmented ? sources.earlier.count : 0
+        self.proof = overlap > 0 && plan.bytesDone > 0 ? .awaited : .unneeded
+        self.provenGroups = self.proof == .awaited && isSegmented ? sources.earlier.count : 0
         self.leaseNext = leaseNext
         self.generator = generator
         self.controller = ConcurrencyController(
             isSegmented ? settings.segments : .exactly(1), known: settings.connectionsKnown)
-        self.replaceAt = now + Self.replacementPatience
-        if self.awaitsProof, isSegmented { self.audits = self.proofs() }
+        self.stealing = WorkStealing(beganAt: now)
+        if self.awaitsProof, isSegmented { self.audits.add(self.proofs()) }
         self.finishIfComplete()
     }
 
@@ -143,9 +109,9 @@ struct Fetching: Hashable, Sendable {
             return [.answer(probe.id, .stop)]
         }
         // Includes connecting, as for most later requests.
-        if probe.wasAccepted { self.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds) }
+        if probe.wasAccepted { self.path.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds) }
         if !self.isSingleStream {
-            self.controller.begin(requestCost: self.requestCost, now: now)
+            self.controller.begin(requestCost: self.path.requestCost, now: now)
             if self.window == nil { self.planner(now: now).divide(&self.plan, into: self.target) }
             self.cutPiece(segment.id)
         }
@@ -159,10 +125,7 @@ struct Fetching: Hashable, Sendable {
         )
         lease.wasAccepted = probe.wasAccepted
         // The time spent preparing the part file does not count as a stall.
-        lease.progressAt = now
-        lease.meter = ThroughputMeter(start: now, count: lease.position)
-        lease.speedWindow = SpeedWindow(at: now, bytes: 0)
-        lease.phase = .receiving
+        lease.beginBody(now: now)
         lease.responseEnd = responseEnd
         self.leases.append(lease)
         let limit = min(self.plan[segment.id]?.upperBound ?? responseEnd, responseEnd)
@@ -177,36 +140,21 @@ struct Fetching: Hashable, Sendable {
         let latest = self.sources[lease.order.source].answeredRequest
         self.sources[lease.order.source].answeredRequest = max(latest ?? .zero, lease.startedAt)
         if !self.leases.contains(where: { $0.phase == .requested && $0.id != lease.id }) { self.silences = 0 }
-        self.noteHead(cost: (now - lease.startedAt).inSeconds)
-    }
-
-    private mutating func noteHead(cost: Double) {
-        self.requestCost = self.requestCost == 0 ? cost : min(self.requestCost, cost)
-        self.slowestHead = max(self.slowestHead, cost)
+        self.path.noteHead(cost: (now - lease.startedAt).inSeconds)
     }
 
     /// The next request for a free connection. Nil if none can be made now.
     ///
     /// - Parameter isOpen: Whether a connection to a host may be opened.
     mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        // While the bytes of a source are being withdrawn, overlaps would be compared with them.
-        guard self.outcome == nil, self.revision == nil, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
-            !self.isReplacing, self.leases.count < self.target
-        else {
-            return nil
-        }
+        guard self.isUndisturbed, self.leases.count < self.target else { return nil }
         if self.sources.hasMirrors || !self.audits.isEmpty, !self.isSingleStream {
             if let sample = self.nextSample(now: now, isOpen: isOpen) { return sample }
             guard self.leases.count < self.target - self.roomForSamples(now: now) else { return nil }
         }
-        if !self.isSingleStream, self.rangeRefusals >= Self.rangeRefusalsMax {
+        if self.mode.hasLostRanges {
             guard self.leases.isEmpty else { return nil }
-            // No source serves ranges any more. One stream delivers the rest and is compared with the bytes on disk.
-            self.plan.truncate(to: self.plan.frontier)
-            self.isSingleStream = true
-            self.forgetsFrom = self.plan.frontier
-            self.disputes = []
-            self.audits = []
+            self.fallBack()
         }
         // A single stream delivers everything after the first hole.
         let first = self.plan.segments.firstIndex { !$0.isComplete }
@@ -228,10 +176,9 @@ struct Fetching: Hashable, Sendable {
         self.leaseNext += 1
         let order = FetchOrder(
             lease: lease, source: source, segment: segment.id, request: self.request(for: segment, from: source),
-            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: self.forgetsFrom,
+            writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: self.mode.takeForgetsFrom(),
             mark: self.mark(of: source)
         )
-        self.forgetsFrom = nil
         self.plan.assign(segment.id, to: lease)
         self.leases.append(Lease(order: order, now: now))
         return order
@@ -256,7 +203,7 @@ struct Fetching: Hashable, Sendable {
 
     /// The number of bytes on disk before a new segment that are requested again and compared.
     private func overlapBefore(_ segment: Segment, from source: SourceID = .first) -> Int64 {
-        let overlap = self.sources[source].standing == .sampled ? Self.sampleLength : self.overlap
+        let overlap = self.sources[source].standing == .sampled ? SampleSpots.length : self.overlap
         guard overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
         let before = self.plan.segments[index - 1]
         return before.isComplete ? min(overlap, before.upperBound - before.lowerBound) : 0
@@ -272,93 +219,5 @@ struct Fetching: Hashable, Sendable {
             let lease = self.leases.first(where: { $0.id == holder })
         else { return false }
         return lease.phase == .receiving && lease.responseEnd >= self.plan.segments[index].upperBound
-    }
-
-    /// Whether the file is so short that smaller pieces near its end are not worth their requests.
-    private var isBrief: Bool {
-        (self.plan.completeLength ?? 0) / Self.briefPieces < self.settings.stealLengthMinimum
-    }
-
-    /// A piece is worth its request if it takes a connection this many seconds or this many times a request's cost.
-    static let pieceTime = 1.0
-    static let pieceCosts = 4.0
-
-    /// Whether a connection has just begun, so that its rate is still growing.
-    ///
-    /// - Parameter costs: How many times a request's cost this phase lasts.
-    func isCold(_ lease: Lease, costs: Double = Self.coldCosts, now: Duration) -> Bool {
-        (now - lease.startedAt).inSeconds < costs * self.requestCost + ThroughputMeter.spanMinimum.inSeconds
-    }
-
-    static let coldCosts = 2.0
-
-    /// The planner for the current speeds: the slower the connections, the smaller the pieces, down to the user's
-    /// minimum.
-    private func planner(now: Duration) -> SegmentPlanner {
-        let (least, most) = (self.settings.stealLengthMinimum, self.settings.planLengthMinimum)
-        let rates = self.leases.filter {
-            $0.phase == .receiving && !$0.order.isSample && !self.isCold($0, now: now)
-        }.compactMap(\.meter.rate)
-        guard least < most, let rate = SegmentSplitter.middle(rates), rate > 0 else {
-            // On a long path a connection receives little before it becomes fast.
-            let isLong = self.requestCost >= ConcurrencyController.longRequest
-            return SegmentPlanner(splitLengthMinimum: isLong ? max(most / 4, least) : most)
-        }
-        let worth = rate * max(Self.pieceTime, Self.pieceCosts * self.requestCost)
-        return SegmentPlanner(splitLengthMinimum: worth < Double(most) ? max(Int64(worth), least) : most)
-    }
-
-    /// Takes work for a free connection from the lease with the most time left, if no segment is waiting.
-    mutating func steal(now: Duration) -> [DownloadAction] {
-        guard self.outcome == nil, !self.isSingleStream, self.narrowing == nil, self.takingOver == nil,
-            now >= self.stealAt,
-            self.rangeRefusals < Self.rangeRefusalsMax, self.leases.count < self.target,
-            !self.hasWaiting
-        else { return [] }
-        let candidates = self.leases.filter { $0.phase == .receiving && !$0.order.isSample }.map { lease in
-            let segment = self.plan[lease.order.segment]
-            return SegmentSplitter.Candidate(
-                lease: lease.id, remaining: lease.position..<max(segment?.upperBound ?? lease.position, lease.position),
-                rate: self.isCold(lease, now: now) ? nil : lease.meter.rate
-            )
-        }
-        let splitter = SegmentSplitter(
-            planner: self.planner(now: now), stealLengthMinimum: self.isBrief ? nil : self.settings.stealLengthMinimum)
-        self.stealAt = now + Self.stealSpacing
-        // The free connections share the work. Taking it one after the other would halve the rest again and again.
-        let proposal = splitter.proposal(
-            among: candidates, ratesBefore: self.ratesBefore, requestCost: self.requestCost,
-            free: self.target - self.leases.count, mayReplace: now >= self.replaceAt)
-        switch proposal {
-        case .none: return []
-        case .split(let victim, let offset, let pieces):
-            self.narrowing = pieces
-            self.stealAt = now
-            return [.narrow(victim, to: offset)]
-        case .replace(let victim):
-            self.noteReplacement(now: now)
-            return self.revoke(victim, .tooSlow)
-        }
-    }
-
-    /// The lease will write nothing from `limit` on. The bytes after that become new segments.
-    mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {
-        if let heir = self.takingOver {
-            self.takingOver = nil
-            return self.takeOver(heir, from: limit, now: now)
-        }
-        let pieces = self.narrowing ?? 1
-        self.narrowing = nil
-        guard let lease = self.lease(id), let segment = self.plan[lease.order.segment], limit < segment.upperBound,
-            let back = self.plan.split(segment.id, at: limit)
-        else {
-            self.stealAt = now + Self.stealSpacing
-            return []
-        }
-        if let rest = self.plan[back] {
-            self.planner(now: now).cut(rest, of: &self.plan, into: pieces)
-        }
-        return self.plan.segments.filter { $0.lowerBound >= limit && $0.upperBound <= segment.upperBound }
-            .map { .report(.segmentSplit($0.id, $0.lowerBound..<$0.upperBound)) }
     }
 }

@@ -56,6 +56,16 @@ struct Lease: Hashable, Sendable {
 
     var id: LeaseID { self.order.lease }
     var hasProgressed: Bool { self.position > self.writesFrom }
+    /// Whether it is a hedge that has not taken over.
+    var isWaitingHedge: Bool { self.order.hedged != nil && !self.wasAccepted }
+
+    /// Begins to receive the body that it writes. Rates and stalls are measured from now on.
+    mutating func beginBody(now: Duration) {
+        self.phase = .receiving
+        self.progressAt = now
+        self.meter = ThroughputMeter(start: now, count: self.position)
+        self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived)
+    }
 }
 
 /// How a fetch ended.

@@ -1,23 +1,5 @@
-/// A contradiction: a byte from one source differs from the byte on disk.
-struct Dispute: Hashable, Sendable {
-    let accuser: SourceID
-    let offset: Int64
-    /// The byte that the accuser sent.
-    let byte: UInt8
-    /// The request that asks a third source.
-    var lease: LeaseID?
-    /// How many answers of arbiters ended before the byte.
-    var attempts = 0
-}
-
-/// Decides which of two contradicting sources is right.
-///
-/// A contradiction is kept until it is decided or its byte is withdrawn. They are decided one at a time, because the
-/// first decision often settles later ones. The contributor of the byte is looked up only then.
+/// Decides which of two contradicting sources is right. The contributor of the byte is looked up only then.
 extension Fetching {
-    /// 10: an arbiter that sends something each time has no consecutive failures that would end it.
-    static let arbitrationsMax = 10
-
     /// Handles a compared byte that differs from the one on disk.
     mutating func differs(_ offset: Int64, _ byte: UInt8, at source: SourceID) -> [DownloadAction] {
         // A byte that is being withdrawn is not evidence.
@@ -32,15 +14,14 @@ extension Fetching {
             self.outcome = .otherFile("byte \(offset) differs")
             return []
         }
-        self.disputes.append(Dispute(accuser: source, offset: offset, byte: byte))
+        self.disputes.add(Dispute(accuser: source, offset: offset, byte: byte))
         return self.settleDisputes()
     }
 
     /// Whether a byte is on disk, is not being withdrawn, and is not from a quarantined source.
     private func isBelieved(_ offset: Int64) -> Bool {
-        let isHere = { (range: Range<Int64>) in range.contains(offset) }
         guard self.plan.segments.contains(where: { $0.lowerBound <= offset && offset < $0.position }),
-            !self.withdrawals.contains(where: isHere), self.revision?.withdrawn.contains(where: isHere) != true
+            !self.withdrawals.contains(offset)
         else { return false }
         guard case .source(let id) = self.contributor(of: offset) else { return true }
         return self.sources[id].standing != .quarantined
@@ -49,7 +30,7 @@ extension Fetching {
     /// Ends all comparisons while bytes are being withdrawn, because correct bytes would contradict the wrong ones on
     /// disk. They are made again afterwards.
     mutating func endSamples() -> [DownloadAction] {
-        if !self.disputes.isEmpty { self.disputes[0].lease = nil }
+        self.disputes.cancel()
         let samples = self.leases.filter(\.order.isSample).map(\.id)
         let actions = samples.flatMap { self.revoke($0, .stopping) }
         // Includes samples that are ending for another reason, because they may have been answered.
@@ -66,9 +47,6 @@ extension Fetching {
         }
         return writer.map { .source($0.order.source) } ?? self.sources.contributor(of: offset)
     }
-
-    /// Whether a source has contradicted bytes on disk in an undecided dispute. It writes nothing until then.
-    func isAccuser(_ source: SourceID) -> Bool { self.disputes.contains { $0.accuser == source } }
 
     // MARK: Arbitration
 
@@ -88,13 +66,13 @@ extension Fetching {
 
     /// The request that asks a third source, if a dispute is open and an arbiter may be asked now.
     mutating func nextArbitration(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard let dispute = self.disputes.first, dispute.lease == nil, self.isBelieved(dispute.offset),
+        guard let dispute = self.disputes.next, self.isBelieved(dispute.offset),
             let arbiter = self.arbiters(of: dispute).first(where: { id in
                 self.sources[id].retryAt <= now && isOpen(self.sources[id].host)
             })
         else { return nil }
         let order = self.sample(dispute.offset..<(dispute.offset + 1), from: arbiter, now: now)
-        self.disputes[0].lease = order.lease
+        self.disputes.ask(order.lease)
         return order
     }
 
@@ -107,13 +85,12 @@ extension Fetching {
     ///
     /// - Parameter answer: Absent if the arbiter did not answer.
     mutating func arbitrated(_ dispute: Dispute, by lease: Lease, _ answer: Arbitration?) -> [DownloadAction] {
-        guard let index = self.disputes.firstIndex(where: { $0.lease == dispute.lease }) else { return [] }
+        guard self.disputes.asked(by: lease.id) != nil else { return [] }
         guard let answer else {
-            self.disputes[index].lease = nil
-            if lease.bytesReceived > 0 { self.disputes[index].attempts += 1 }
+            self.disputes.noteUnanswered(isAttempt: lease.bytesReceived > 0)
             return self.settleDisputes()
         }
-        self.disputes.remove(at: index)
+        self.disputes.removeFirst()
         switch answer {
         case .agrees: return self.deny(dispute)
         case .differs(dispute.byte): return self.discard(self.contributor(of: dispute.offset))
@@ -127,12 +104,10 @@ extension Fetching {
 
     /// Drops disputes that no longer apply, and decides the first one if no arbiter is left.
     mutating func settleDisputes() -> [DownloadAction] {
-        guard self.outcome == nil, self.revision == nil, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
-            !self.isReplacing
-        else { return [] }
-        self.disputes = self.disputes.filter { $0.lease != nil || self.stands($0) }
-        guard let dispute = self.disputes.first, dispute.lease == nil,
-            self.isSingleStream || dispute.attempts >= Self.arbitrationsMax || self.arbiters(of: dispute).isEmpty
+        guard self.isUndisturbed else { return [] }
+        self.disputes = self.disputes.filter { self.stands($0) }
+        guard let dispute = self.disputes.next,
+            self.isSingleStream || dispute.attempts >= Disputes.arbitrationsMax || self.arbiters(of: dispute).isEmpty
         else { return [] }
         self.disputes.removeFirst()
         return self.decide(dispute)

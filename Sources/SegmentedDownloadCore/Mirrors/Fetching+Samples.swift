@@ -1,21 +1,8 @@
-/// A comparison of bytes on disk with those of the reference.
-struct Audit: Hashable, Sendable {
-    let spot: Range<Int64>
-    let contributor: SourceTable.Contributor
-    var lease: LeaseID?
-}
-
 /// Samples: bytes that are requested only to compare them with those on disk, which shows whether a source has the same
 /// file.
 extension Fetching {
-    /// 16 KiB: different files hardly agree over this length by chance, and it costs almost nothing.
-    static let sampleLength: Int64 = 16 << 10
-
     /// 3: one near a beginning, one near an end, one between them.
     static let samplesMin = 3
-
-    /// 32: each audit costs a request at the end of the download.
-    static let auditsMax = 32
 
     /// How long one connection is kept free for samples. After that, a mirror that does not answer must not slow the
     /// download.
@@ -24,7 +11,7 @@ extension Fetching {
     /// The number of connections kept free while a mirror is not compared yet.
     func roomForSamples(now: Duration) -> Int {
         guard self.target > 1, now - self.beganAt < Self.samplingPatience,
-            self.plan.bytesMissing > Self.sampleLength * Int64(Self.samplesMin * 4),
+            self.plan.bytesMissing > SampleSpots.length * Int64(Self.samplesMin * 4),
             !self.leases.contains(where: \.order.isSample)
         else { return 0 }
         return self.sources.ids.contains { self.sources[$0].standing == .unproven } ? 1 : 0
@@ -36,17 +23,18 @@ extension Fetching {
     mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
         let reference = self.sources[self.sources.reference]
-        if let index = self.audits.firstIndex(where: { $0.lease == nil }), reference.isUsable {
+        if let audit = self.audits.next, reference.isUsable {
             guard reference.retryAt <= now, isOpen(reference.host) else { return nil }
-            let order = self.sample(self.audits[index].spot, from: self.sources.reference, now: now)
-            self.audits[index].lease = order.lease
+            let order = self.sample(audit.spot, from: self.sources.reference, now: now)
+            self.audits.ask(order.lease)
             return order
         }
         guard !self.plan.isComplete || !reference.isUsable else { return nil }
         for id in self.sources.ids where self.sources[id].standing == .unproven {
             // Fewer samples may be enough now, because another source is gone.
             if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
-            guard self.sources[id].standing == .unproven, !self.isAccuser(id), self.sources[id].retryAt <= now,
+            guard self.sources[id].standing == .unproven, !self.disputes.contains(accuser: id),
+                self.sources[id].retryAt <= now,
                 isOpen(self.sources[id].host),
                 !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)
             else { continue }
@@ -71,24 +59,13 @@ extension Fetching {
 
     /// The place on disk that is farthest from the earlier samples of a source. Nil if there is none far enough.
     private func spot(for source: SourceID) -> Range<Int64>? {
-        var length = Self.sampleLength
+        let runs = self.plan.segments.map { $0.lowerBound..<$0.position }
+        var length = SampleSpots.length
         if !self.hasUsable {
             // Without a usable source no more bytes will come, so shorter runs must suffice.
-            let longest = self.plan.segments.map { $0.position - $0.lowerBound }.max() ?? 0
-            length = min(length, longest)
+            length = min(length, runs.map { $0.upperBound - $0.lowerBound }.max() ?? 0)
         }
-        guard length > 0 else { return nil }
-        var places: [Int64] = []
-        for segment in self.plan.segments where segment.position - segment.lowerBound >= length {
-            let last = segment.position - length
-            places += [segment.lowerBound, (segment.lowerBound + last) / 2, last]
-        }
-        let before = self.sources[source].samples
-        let far = places.map { place in (place, before.map { abs($0 - place) }.min() ?? .max) }
-        guard let (place, distance) = far.max(by: { ($0.1, $1.0) < ($1.1, $0.0) }), distance >= length else {
-            return nil
-        }
-        return place..<(place + length)
+        return SampleSpots.farthest(from: self.sources[source].samples, in: runs, length: length)
     }
 
     var hasUsable: Bool { self.sources.ids.contains { self.sources[$0].isUsable } }
@@ -118,15 +95,12 @@ extension Fetching {
         case .moved(let difference):
             return self.moved(difference, lease, now: now) + self.end(index)
         case .whole, .ignoresRanges:
-            guard self.audits.contains(where: { $0.lease == lease.id }) else { fallthrough }
+            guard self.audits.contains(lease.id) else { fallthrough }
             // A reference without ranges cannot be compared. One stream fetches the bytes of other sources again, and
             // everything before them is compared.
-            self.rangeRefusals = Self.rangeRefusalsMax
-            let contributors = self.audits.reduce(into: [SourceTable.Contributor]()) { all, audit in
-                let isOwn = audit.contributor == .source(self.sources.reference)
-                if !isOwn, !all.contains(audit.contributor) { all.append(audit.contributor) }
-            }
-            self.audits = []
+            self.mode.loseRanges()
+            let contributors = self.audits.contributors.filter { $0 != .source(self.sources.reference) }
+            self.audits.removeAll()
             let host = self.sources[lease.order.source].host
             let reason = "\(host) does not support ranges to compare with; bytes of other sources are fetched again"
             return contributors.flatMap { self.discard($0, reason) } + self.end(index)
@@ -163,12 +137,11 @@ extension Fetching {
         var actions: [DownloadAction] = []
         // A cancelled sample may have been answered before it ended.
         let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
-        let isAudit = self.audits.contains { $0.lease == lease.id }
-        if isAnswered { self.finishAudit(lease, agrees: end == .finished) }
-        if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.awaitsProof = false }
-        // An unanswered audit is requested again.
-        for index in self.audits.indices where self.audits[index].lease == lease.id { self.audits[index].lease = nil }
-        let dispute = self.disputes.first.flatMap { $0.lease == lease.id ? $0 : nil }
+        let isAudit = self.audits.contains(lease.id)
+        if isAnswered { self.audits.finish(lease, agrees: end == .finished) }
+        if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.proof.end() }
+        self.audits.release(lease.id)
+        let dispute = self.disputes.asked(by: lease.id)
         guard self.outcome == nil else { return [] }
         // The compared bytes may have been withdrawn, or the source's standing may have changed.
         guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven
@@ -205,15 +178,6 @@ extension Fetching {
         return actions
     }
 
-    /// Records the answer to an audit. If the server sent less than requested, the rest is audited separately.
-    private mutating func finishAudit(_ lease: Lease, agrees: Bool) {
-        guard let index = self.audits.firstIndex(where: { $0.lease == lease.id }) else { return }
-        let audit = self.audits.remove(at: index)
-        let reached = lease.order.request.lowerBound + lease.bytesReceived
-        guard agrees, lease.responseEnd < audit.spot.upperBound, reached < audit.spot.upperBound else { return }
-        self.audits.append(Audit(spot: reached..<audit.spot.upperBound, contributor: audit.contributor))
-    }
-
     private mutating func agreed(_ lease: Lease) -> [DownloadAction] {
         let source = lease.order.source
         self.sources[source].failures = 0
@@ -228,20 +192,17 @@ extension Fetching {
 
     /// Sets the outcome if all bytes are on disk and bytes of sampled sources have been audited.
     mutating func finishIfComplete() {
-        guard self.outcome == nil, self.plan.isComplete, self.revision == nil, self.mismatchingSources.isEmpty,
-            self.withdrawals.isEmpty, self.disputes.isEmpty, !self.isReplacing
-        else { return }
+        guard self.isUndisturbed, self.plan.isComplete, self.disputes.isEmpty else { return }
         // The bytes of a lease are attributed to its source when it ends. A waiting hedge has written none.
-        guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || self.isWaitingHedge($0) })
+        guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || $0.isWaitingHedge })
         else { return }
-        if !self.hasAudited {
-            self.hasAudited = true
+        if !self.audits.areChosen {
             // A single stream was compared with all bytes before it. A digest verifies all bytes.
             let isNeeded = self.settings.digests.isEmpty && !self.isSingleStream
-            self.audits += isNeeded ? self.endAudits() : []
+            self.audits.choose(isNeeded ? self.endAudits() : [])
         }
         // If one answer had another validator, bytes that other connections have just written may be affected too.
-        if self.audits.isEmpty, let audit = self.auditOfDisagreement { self.audits = [audit] }
+        if self.audits.isEmpty, let audit = self.auditOfDisagreement { self.audits.add([audit]) }
         if self.audits.isEmpty {
             self.outcome = .complete
         } else if !self.hasUsable {
@@ -252,8 +213,7 @@ extension Fetching {
         }
     }
 
-    /// Audits at both ends of every run of bytes from sampled sources. Files that differ from some offset on differ at
-    /// an end.
+    /// The comparisons of bytes from sampled sources.
     private func endAudits() -> [Audit] {
         let sampled = self.sources.ids.filter { id in
             id != self.sources.reference && !self.sources[id].contributed.isEmpty
@@ -261,66 +221,21 @@ extension Fetching {
         let groups =
             sampled.map { SourceTable.Contributor.source($0) }
             + self.sources.earlier.indices.dropFirst(self.provenGroups).map { .earlier($0) }
-        return groups.flatMap { group in
-            Self.audits(at: self.sources.contributed(by: group).flatMap { Self.ends(of: $0) }, of: group)
-        }
-    }
-
-    /// The last bytes of a run, and its first bytes if it is long.
-    private static func ends(of run: Range<Int64>) -> [Range<Int64>] {
-        let last = max(run.lowerBound, run.upperBound - Self.sampleLength)..<run.upperBound
-        guard run.upperBound - run.lowerBound > 2 * Self.sampleLength else { return [last] }
-        return [last, run.lowerBound..<(run.lowerBound + Self.sampleLength)]
-    }
-
-    /// Audits at the given places. If there are more than `count`, every n-th is chosen.
-    private static func audits(
-        at spots: [Range<Int64>], of contributor: SourceTable.Contributor, max count: Int = Self.auditsMax
-    ) -> [Audit] {
-        let step = max((spots.count + count - 1) / count, 1)
-        return stride(from: 0, to: spots.count, by: step).map { Audit(spot: spots[$0], contributor: contributor) }
+        return Audits.atEnd(of: groups.map { ($0, self.sources.contributed(by: $0)) })
     }
 
     // MARK: At the beginning
 
-    /// 128: both ends of 64 runs, more than a resumed download usually has.
-    private static let endsMax = 128
-
-    /// At most this many random places are compared, one for each MiB of long runs.
-    private static let randomPlacesMax = 32
-
-    /// The comparisons that prove the bytes of an earlier run without a validator: at both sides of every gap and at
-    /// random places.
+    /// The comparisons that prove the bytes of an earlier run without a validator.
     mutating func proofs() -> [Audit] {
-        var groups: [(SourceTable.Contributor, [Range<Int64>])] = [(.source(self.sources.reference), self.sources.kept)]
-        groups += self.sources.earlier.indices.map { (.earlier($0), self.sources.earlier[$0]) }
-        return groups.flatMap { contributor, runs in
-            let ends = Self.audits(at: runs.flatMap { Self.ends(of: $0) }, of: contributor, max: Self.endsMax)
-            return ends + self.randomPlaces(in: runs).map { Audit(spot: $0, contributor: contributor) }
-        }
-    }
-
-    /// Random places in long runs. Each byte is equally likely.
-    private mutating func randomPlaces(in runs: [Range<Int64>]) -> [Range<Int64>] {
-        let long = runs.filter { $0.upperBound - $0.lowerBound > 2 * Self.sampleLength }
-        let length = long.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
-        let count = min(Int(clamping: length >> 20), Self.randomPlacesMax)
-        return (0..<count).compactMap { _ in
-            var offset = Int64(self.generator.next() % UInt64(length))
-            for run in long {
-                guard offset >= run.upperBound - run.lowerBound else {
-                    let start = min(run.lowerBound + offset, run.upperBound - Self.sampleLength)
-                    return start..<(start + Self.sampleLength)
-                }
-                offset -= run.upperBound - run.lowerBound
-            }
-            return nil
-        }
+        let own = Audits.Group(.source(self.sources.reference), self.sources.kept)
+        let groups = self.sources.earlier.indices.map { Audits.Group(.earlier($0), self.sources.earlier[$0]) }
+        return Audits.proving([own] + groups, using: &self.generator)
     }
 
     /// Whether some bytes of the file were proven by a comparison instead of a validator.
     var isCompared: Bool {
-        self.beganWithComparison || self.sources.earlier.contains { !$0.isEmpty }
+        self.proof != .unneeded || self.sources.earlier.contains { !$0.isEmpty }
             || self.sources.ids.contains { $0 != self.sources.reference && !self.sources[$0].contributed.isEmpty }
     }
 
@@ -330,7 +245,7 @@ extension Fetching {
         guard reference.isUsable, reference.disagreement.isOpen, !self.isSingleStream,
             let length = self.plan.completeLength, length > 0
         else { return nil }
-        let spot = max(0, length - Self.sampleLength)..<length
+        let spot = max(0, length - SampleSpots.length)..<length
         return Audit(spot: spot, contributor: self.contributor(of: spot.lowerBound))
     }
 }

@@ -19,7 +19,8 @@ extension Fetching {
             guard entry.isUsable || entry.standing == .unproven && (self.isSingleStream || self.isOrphaned) else {
                 return false
             }
-            guard !self.isAccuser(id) else { return false }
+            // A source writes nothing until its contradiction is decided.
+            guard !self.disputes.contains(accuser: id) else { return false }
             return entry.retryAt <= now && isOpen(entry.host)
         }
         return usable.max { left, right in
@@ -135,14 +136,12 @@ extension Fetching {
 
     /// Replaces a reference that is gone with a source known to have the same bytes.
     mutating func replaceReference() -> [DownloadAction] {
-        guard self.sources[self.sources.reference].isGone, self.mismatchingSources.isEmpty, self.withdrawals.isEmpty,
-            self.revision == nil,
-            let next = self.successor
-        else { return [] }
+        guard self.sources[self.sources.reference].isGone, self.withdrawals.isEmpty, let next = self.successor else {
+            return []
+        }
         guard !self.hasUnmarked else { return self.endUnmarked() }
         self.sources.replaceReference(by: next)
-        self.audits = []
-        self.hasAudited = false
+        self.audits.restart()
         self.owesRecord = false
         return self.revise(withdrawing: [], remarks: true)
     }
@@ -151,19 +150,13 @@ extension Fetching {
     /// dispute.
     private var successor: SourceID? {
         let usable = self.sources.ids.filter { self.sources[$0].canBeReference }
-        let impartial = usable.filter { !self.isAccuser($0) }
+        let impartial = usable.filter { !self.disputes.contains(accuser: $0) }
         let candidates = impartial.isEmpty ? usable : impartial
         return candidates.first { self.sources[$0].standing == .proven } ?? candidates.first
     }
 
     /// Whether a lease writes bytes that are claimed as the reference's.
     private var hasUnmarked: Bool { self.leases.contains { !$0.order.isSample && $0.order.mark == 0 } }
-
-    /// Whether another source is about to become the reference.
-    var isReplacing: Bool {
-        self.sources.hasMirrors && !self.isSingleStream && self.sources[self.sources.reference].isGone
-            && self.sources.ids.contains { self.sources[$0].canBeReference }
-    }
 
     private mutating func endUnmarked() -> [DownloadAction] {
         self.leases.filter { !$0.order.isSample && $0.order.mark == 0 }.flatMap { self.revoke($0.id, .stopping) }
@@ -216,9 +209,9 @@ extension Fetching {
         case .source(let id): return self.quarantine(id, reason)
         case .earlier(let index):
             let readmitted = self.readmit(deniedBy: contributor)
-            self.withdrawals += self.sources.earlier[index]
+            self.withdrawals.add(self.sources.earlier[index])
             self.sources.earlier[index] = []
-            self.audits.removeAll { $0.contributor == contributor }
+            self.audits.remove(of: contributor)
             return [.report(.note(reason ?? "bytes from another source differ; they are fetched again"))]
                 + readmitted + self.endSamples() + self.reviseIfSettled()
         }
@@ -228,14 +221,14 @@ extension Fetching {
     ///
     /// - Parameter reason: The message to report, by default that its bytes differ.
     mutating func quarantine(_ source: SourceID, _ reason: String? = nil) -> [DownloadAction] {
-        guard !self.mismatchingSources.contains(source), self.sources[source].standing != .quarantined else {
+        guard !self.withdrawals.sources.contains(source), self.sources[source].standing != .quarantined else {
             return []
         }
         let readmitted = self.readmit(deniedBy: .source(source))
         self.sources[source].standing = .quarantined
-        self.mismatchingSources.append(source)
-        self.audits.removeAll { $0.contributor == .source(source) }
-        if source == self.sources.reference { self.withdrawals += self.sources.takeKept() }
+        self.withdrawals.add(source)
+        self.audits.remove(of: .source(source))
+        if source == self.sources.reference { self.withdrawals.add(self.sources.takeKept()) }
         var actions: [DownloadAction] = [
             .report(
                 .note(
@@ -258,22 +251,20 @@ extension Fetching {
 
     /// Withdraws the bytes of mismatching sources once none of their leases is writing.
     mutating func reviseIfSettled() -> [DownloadAction] {
-        guard self.outcome == nil, self.revision == nil, !self.mismatchingSources.isEmpty || !self.withdrawals.isEmpty,
-            !self.leases.contains(where: { self.mismatchingSources.contains($0.order.source) && !$0.order.isSample })
+        guard self.outcome == nil, self.withdrawals.isDue,
+            !self.leases.contains(where: { self.withdrawals.sources.contains($0.order.source) && !$0.order.isSample })
         else { return [] }
         let successor = self.successor
         let isReplaced = self.sources[self.sources.reference].isGone && successor != nil
         guard !isReplaced || !self.hasUnmarked else { return self.endUnmarked() }
-        let withdrawn = (self.withdrawals + self.mismatchingSources.flatMap { self.sources[$0].contributed }).merged()
-        for source in self.mismatchingSources { self.sources[source].contributed = [] }
+        let (sources, ranges) = self.withdrawals.take()
+        let withdrawn = (ranges + sources.flatMap { self.sources[$0].contributed }).merged()
+        for source in sources { self.sources[source].contributed = [] }
         self.sources.withdraw(withdrawn)
-        self.mismatchingSources = []
-        self.withdrawals = []
         guard isReplaced || !withdrawn.isEmpty else { return [] }
         if isReplaced, let successor {
             self.sources.replaceReference(by: successor)
-            self.audits = []
-            self.hasAudited = false
+            self.audits.restart()
             self.owesRecord = false
         }
         return self.revise(withdrawing: withdrawn, remarks: isReplaced)
@@ -283,23 +274,22 @@ extension Fetching {
         let revision = Revision(
             withdrawn: ranges, reference: self.sources.reference, resource: self.resource, remarks: remarks,
             keepsRecord: self.owesRecord)
-        self.revision = revision
+        self.withdrawals.begin(revision)
         return [.revise(revision)]
     }
 
     /// Handles a completed withdrawal: the bytes are no longer claimed, even after a crash, and may be fetched anew.
     mutating func revised() -> [DownloadAction] {
-        for range in self.revision?.withdrawn ?? [] {
+        for range in self.withdrawals.end() {
             self.plan.reopen(range)
             // Bytes that arrive there now have not been contradicted.
-            self.disputes.removeAll { range.contains($0.offset) }
+            self.disputes.remove(in: range)
         }
-        self.revision = nil
-        if self.plan.bytesMissing > 0 { self.hasAudited = false }
+        if self.plan.bytesMissing > 0 { self.audits.reopen() }
         var actions = self.reviseIfSettled() + self.replaceReference()
         if self.awaitsProof, self.revision == nil, self.outcome == nil, !self.canProve {
             // No remaining bytes can be compared together with a missing segment.
-            self.awaitsProof = false
+            self.proof.end()
             if self.plan.bytesDone > 0, let length = self.plan.completeLength {
                 actions += self.revise(withdrawing: [0..<length], remarks: false)
             }

@@ -15,8 +15,8 @@ struct LateConnectionTests {
             length: Self.length, missing: [Self.length - 100_000..<Self.length], connections: 2)
         let order = try fetching.asked()
         if isAnswered { fetching.accept(order.lease, at: .zero) }
-        fetching.requestCost = 0.2
-        fetching.ratesBefore = [1e6]
+        fetching.path.requestCost = 0.2
+        fetching.path.ratesBefore = [1e6]
         return fetching
     }
 
@@ -32,7 +32,7 @@ struct LateConnectionTests {
         // 0.3 s anew, times 1.5.
         #expect(!Self.isHedged(fetching, at: 440) && Self.isHedged(fetching, at: 460))
         var slower = fetching
-        slower.requestCost = 0.5
+        slower.path.requestCost = 0.5
         #expect(!Self.isHedged(slower, at: 990) && Self.isHedged(slower, at: 1010))
     }
 
@@ -46,11 +46,12 @@ struct LateConnectionTests {
     func notNow() throws {
         let fetching = try Self.alone(isAnswered: true)
         let changes: [(inout Fetching) -> Void] = [
-            { $0.outcome = .complete }, { $0.mismatchingSources = [.first] }, { $0.withdrawals = [0..<1] },
-            { $0.isSingleStream = true }, { $0.awaitsProof = true }, { $0.rangeRefusals = 1 }, { $0.narrowing = 1 },
-            { $0.takingOver = LeaseID(9) }, { $0.hedgeAt = .seconds(2) },
-            { $0.controller.update(.exactly(1)) }, { $0.ratesBefore = [] }, { $0.ratesBefore = [0] },
-            { $0.hedgedLength = Self.length / 50 - 100_000 - Fetching.requestLength + 1 },
+            { $0.outcome = .complete }, { $0.withdrawals.add(.first) }, { $0.withdrawals.add([0..<1]) },
+            { $0.mode = .stream }, { $0.proof = .awaited }, { $0.mode = .segmented(rangeRefusals: 1) },
+            { $0.narrowing = .split(into: 1) },
+            { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.hedging.postpone(now: .seconds(1)) },
+            { $0.controller.update(.exactly(1)) }, { $0.path.ratesBefore = [] }, { $0.path.ratesBefore = [0] },
+            { $0.hedging.begin(Self.length / 50 - 100_000 - 2 * Hedging.requestLength + 1) },
             { $0.leases[0].yieldsBy = .seconds(9) }, { $0.leases[0].phase = .ending },
             { $0.leases[0].heldAt = .milliseconds(1) },
             { _ = $0.revise(withdrawing: [], remarks: false) },
@@ -62,9 +63,9 @@ struct LateConnectionTests {
             #expect(!Self.isHedged(changed, at: 1000), "change \(number)")
         }
         var enough = fetching
-        enough.hedgedLength = Self.length / 50 - 100_000 - Fetching.requestLength
+        enough.hedging.begin(Self.length / 50 - 100_000 - 2 * Hedging.requestLength)
         #expect(Self.isHedged(enough, at: 1000))
-        enough.hedgeAt = .seconds(1)
+        enough.hedging.postpone(now: .zero)
         #expect(Self.isHedged(enough, at: 1000))
     }
 
@@ -74,7 +75,7 @@ struct LateConnectionTests {
         fetching.controller.update(.exactly(3))
         let hedge = fetching.nextHedge(now: .seconds(1), isOpen: Self.isOpen)
         let order = try #require(hedge)
-        #expect(fetching.hedgedLength == 100_000 + Fetching.requestLength)
+        #expect(fetching.hedging.length == 100_000 + Hedging.requestLength)
         #expect(order.writesFrom == Self.length - 100_000 && order.limit == Self.length)
         #expect(order.hedged == fetching.leases[0].order.segment && fetching.leases.count == 2)
         #expect(!Self.isHedged(fetching, at: 2000))
@@ -112,7 +113,7 @@ struct LateConnectionTests {
     @Test("A head that took long makes for twice that patience")
     func slowHeads() {
         var fetching = Self.asked(answered: 7)
-        fetching.slowestHead = 1.5
+        fetching.path.slowestHead = 1.5
         #expect(fetching.tick(now: .seconds(3)).isEmpty)
         #expect(fetching.tick(now: .milliseconds(3001)) == [.revoke(LeaseID(7))])
     }
@@ -143,11 +144,11 @@ struct LateConnectionTests {
     @Test("A connection is cold for twice what a request costs, and a quarter of a second")
     func cold() {
         var fetching = Self.asked(answered: 8)
-        fetching.requestCost = 0.1
-        #expect(fetching.isCold(fetching.leases[0], now: .milliseconds(449)))
-        #expect(!fetching.isCold(fetching.leases[0], now: .milliseconds(451)))
-        #expect(fetching.isCold(fetching.leases[0], costs: 4, now: .milliseconds(649)))
-        #expect(!fetching.isCold(fetching.leases[0], costs: 4, now: .milliseconds(651)))
+        fetching.path.requestCost = 0.1
+        #expect(fetching.path.isCold(fetching.leases[0], now: .milliseconds(449)))
+        #expect(!fetching.path.isCold(fetching.leases[0], now: .milliseconds(451)))
+        #expect(fetching.path.isCold(fetching.leases[0], costs: 4, now: .milliseconds(649)))
+        #expect(!fetching.path.isCold(fetching.leases[0], costs: 4, now: .milliseconds(651)))
     }
 
     @Test("The slowest of several is replaced where it is five times slower than the middle one and has long to go")
@@ -159,12 +160,12 @@ struct LateConnectionTests {
         }
         var slower = fetching
         #expect(slower.tick(now: .milliseconds(1100)) == [.revoke(LeaseID(3))])
-        #expect(slower.replacements == 1)
+        #expect(slower.stealing.replacements == 1)
         // Within the next patience, which is twice as long, no other is.
-        #expect(slower.replaceAt == .milliseconds(1100) + Fetching.replacementPatience * 2)
+        #expect(slower.stealing.replaceAt == .milliseconds(1100) + WorkStealing.replacementPatience * 2)
         // Not before a second has passed, nor one that a rate limit has just held back.
         var early = fetching
-        early.replaceAt = .milliseconds(1101)
+        early.stealing = WorkStealing(beganAt: .milliseconds(101))
         #expect(early.tick(now: .milliseconds(1100)).isEmpty)
         var held = fetching
         held.leases[3].heldAt = .milliseconds(500)
@@ -187,8 +188,8 @@ struct LateConnectionTests {
             var fetching = Fetching.sample(
                 length: Self.length, missing: [0..<100_000, Self.length - 100_000..<Self.length], connections: 3)
             #expect(fetching.openAll().count == 2)
-            fetching.requestCost = 0.1
-            fetching.ratesBefore = [1e6]
+            fetching.path.requestCost = 0.1
+            fetching.path.ratesBefore = [1e6]
             fetching.leases[1 - late].progressAt = .seconds(1)
             let hedge = fetching.nextHedge(now: .seconds(3), isOpen: Self.isOpen)
             #expect(hedge?.hedged == fetching.leases[late].order.segment)

@@ -44,7 +44,7 @@ struct PieceTests {
         #expect(window.room.end == 1 << 16)
         #expect(Fetching.sample().room.end == .max && Fetching.sample().room.piece == .max)
         var stream = window
-        stream.isSingleStream = true
+        stream.mode = .stream
         #expect(stream.room.end == .max)
         let unproved = Self.reading(1 << 20, window: 1 << 16, overlap: 1 << 14, done: 1 << 15)
         #expect(unproved.awaitsProof && unproved.room.end == .max)
@@ -95,8 +95,8 @@ struct PieceTests {
         let mebibyte: Int64 = 1 << 20
         func piece(_ isStream: Bool, cost: Double, rate: Double, length: Int64 = 64 * mebibyte) -> Int64 {
             var fetching = Self.reading(length, window: 12 * mebibyte, connections: 32, isStream: isStream)
-            fetching.requestCost = cost
-            fetching.ratesBefore = [rate]
+            fetching.path.requestCost = cost
+            fetching.path.ratesBefore = [rate]
             return fetching.room.piece
         }
         #expect(piece(false, cost: 0.02, rate: 1e7) == 6_400_000)

@@ -6,14 +6,14 @@ import Testing
 @Suite("Comparing samples")
 struct ProofTests {
     private static let length: Int64 = 64 << 20
-    private static let sample = Fetching.sampleLength
+    private static let sample = SampleSpots.length
 
     /// What is compared at first where only bytes prove that a part is of the same file.
     private static func proofs(_ runs: [Range<Int64>], seed: UInt64 = 1) -> [Range<Int64>] {
         Fetching.sample(
             length: Self.length, missing: runs.complement(in: Self.length), written: .init(ranges: runs),
             overlap: Self.sample, seed: seed
-        ).audits.map(\.spot)
+        ).audits.open.map(\.spot)
     }
 
     @Test("Of a run both ends are compared, of a short one the last bytes, and of a shorter one all of them")
@@ -78,8 +78,8 @@ struct ProofTests {
             written: .init(ranges: [0..<300], marked: [MarkedRanges(mark: 2, ranges: [100..<200])]),
             overlap: Self.sample)
         #expect(
-            fetching.audits.map(\.contributor) == [.source(.first), .source(.first), .earlier(0)])
-        #expect(fetching.audits.map(\.spot) == [0..<100, 200..<300, 100..<200])
+            fetching.audits.open.map(\.contributor) == [.source(.first), .source(.first), .earlier(0)])
+        #expect(fetching.audits.open.map(\.spot) == [0..<100, 200..<300, 100..<200])
     }
 
     // MARK: Room for samples
@@ -120,7 +120,7 @@ struct ProofTests {
         fetching.observe(
             [LeaseObservation(lease: order.lease, position: 100, bytesReceived: 60, isWriting: false)], now: .zero)
         _ = fetching.ended(order.lease, .finished, now: .zero)
-        #expect(fetching.audits == [Audit(spot: 60..<100, contributor: .source(.first))])
+        #expect(fetching.audits.open == [Audit(spot: 60..<100, contributor: .source(.first))])
     }
 
     @Test("An answer that brought more than it said leaves nothing out")
@@ -156,7 +156,7 @@ struct ProofTests {
         let order = try fetching.asked()
         fetching.accept(order.lease, at: .zero)
         _ = fetching.ended(order.lease, end, now: .zero)
-        #expect(fetching.audits == [Audit(spot: 0..<100, contributor: .source(.first))] && fetching.awaitsProof)
+        #expect(fetching.audits.open == [Audit(spot: 0..<100, contributor: .source(.first))] && fetching.awaitsProof)
     }
 
     @Test("What differs from the file begun before is set aside, not blamed")
@@ -195,7 +195,7 @@ struct ProofTests {
             fetching.bring(order.lease, to: 100_000, at: .seconds(1))
             _ = fetching.ended(order.lease, .finished, now: .seconds(1))
             #expect((fetching.outcome == .complete) == !isOpen)
-            #expect(fetching.audits.map(\.spot) == (isOpen ? [100_000 - Self.sample..<100_000] : []))
+            #expect(fetching.audits.open.map(\.spot) == (isOpen ? [100_000 - Self.sample..<100_000] : []))
         }
     }
 

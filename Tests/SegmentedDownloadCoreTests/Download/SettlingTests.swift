@@ -67,13 +67,13 @@ struct SettlingTests {
         fetching.accept(order.lease, at: .seconds(10))
         fetching.bring(order.lease, to: 1_000_000, at: .seconds(11))
         #expect(fetching.lease(order.lease)?.meter.rate == 1e6)
-        #expect(fetching.requestCost == 10 && fetching.lease(order.lease)?.headAt == .seconds(10))
+        #expect(fetching.path.requestCost == 10 && fetching.lease(order.lease)?.headAt == .seconds(10))
 
         let rest = Self.length - 100_000
         var late = Fetching.sample(length: Self.length, missing: [rest..<Self.length], connections: 2)
         _ = try late.asked()
-        late.requestCost = 0.1
-        late.ratesBefore = [1e6]
+        late.path.requestCost = 0.1
+        late.path.ratesBefore = [1e6]
         let hedge = late.nextHedge(now: .seconds(2)) { _ in true }
         let heir = try #require(hedge)
         late.accept(heir.lease, at: .seconds(8))
@@ -88,14 +88,14 @@ struct SettlingTests {
         let rest = Self.length - 100_000
         var fetching = Fetching.sample(length: Self.length, missing: [rest..<Self.length], connections: 2)
         _ = try fetching.asked()
-        fetching.requestCost = 0.1
-        fetching.ratesBefore = [0, 0, 1e6]
+        fetching.path.requestCost = 0.1
+        fetching.path.ratesBefore = [0, 0, 1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         let answer = RangeResponse.partial(ByteRange(rest..<Self.length), .tagged("\"a\"", length: Self.length))
         let changes: [(inout Fetching) -> Void] = [
-            { $0.withdrawals = [0..<1] }, { $0.mismatchingSources = [.first] }, { $0.narrowing = 1 },
-            { $0.takingOver = LeaseID(9) }, { $0.isSingleStream = true },
+            { $0.withdrawals.add([0..<1]) }, { $0.withdrawals.add(.first) }, { $0.narrowing = .split(into: 1) },
+            { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.mode = .stream },
             { _ = $0.revise(withdrawing: [], remarks: false) },
             { $0.plan.advance($0.leases[0].order.segment, to: Self.length) },
         ]
@@ -147,7 +147,7 @@ struct SettlingTests {
     private static func disputed(_ count: Int = 3) -> Fetching {
         var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: (0..<count).map { "host\($0)" })
         fetching.sources[Self.two].standing = .sampled
-        fetching.disputes = [Dispute(accuser: Self.two, offset: 5, byte: 1)]
+        fetching.disputes.add(Dispute(accuser: Self.two, offset: 5, byte: 1))
         return fetching
     }
 
@@ -162,7 +162,7 @@ struct SettlingTests {
         let asked = fetching.nextArbitration(now: .seconds(1)) { _ in true }
         let order = try #require(asked)
         #expect(order.source == SourceID(2) && order.spot == 5..<6)
-        #expect(fetching.disputes.first?.lease == order.lease)
+        #expect(fetching.disputes.asked(by: order.lease)?.offset == 5)
         let again = fetching.nextArbitration(now: .seconds(1)) { _ in true }
         #expect(again == nil)
     }
@@ -170,13 +170,13 @@ struct SettlingTests {
     @Test("Of two the reference is believed, but not while anything else is settled first")
     func decided() {
         let changes: [(inout Fetching) -> Void] = [
-            { $0.mismatchingSources = [Self.two] }, { $0.withdrawals = [0..<1] }, { $0.outcome = .complete },
-            { _ = $0.revise(withdrawing: [], remarks: false) }, { $0.disputes[0].lease = LeaseID(9) },
+            { $0.withdrawals.add(Self.two) }, { $0.withdrawals.add([0..<1]) }, { $0.outcome = .complete },
+            { _ = $0.revise(withdrawing: [], remarks: false) }, { $0.disputes.ask(LeaseID(9)) },
         ]
         for (number, change) in changes.enumerated() {
             var fetching = Self.disputed(2)
             change(&fetching)
-            #expect(fetching.settleDisputes().isEmpty && fetching.disputes.count == 1, "change \(number)")
+            #expect(fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1, "change \(number)")
         }
         var fetching = Self.disputed(2)
         #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
@@ -198,9 +198,13 @@ struct SettlingTests {
     @Test("Who never says is asked ten times, and then the reference is believed")
     func attempts() {
         var fetching = Self.disputed()
-        fetching.disputes[0].attempts = Fetching.arbitrationsMax - 1
-        #expect(fetching.settleDisputes().isEmpty && fetching.disputes.count == 1)
-        fetching.disputes[0].attempts = Fetching.arbitrationsMax
+        let attempt = { (fetching: inout Fetching) in
+            fetching.disputes.ask(LeaseID(9))
+            fetching.disputes.noteUnanswered(isAttempt: true)
+        }
+        for _ in 1..<Disputes.arbitrationsMax { attempt(&fetching) }
+        #expect(fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1)
+        attempt(&fetching)
         #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
     }
 
@@ -212,13 +216,13 @@ struct SettlingTests {
         for count in 1...3 {
             let order = try fetching.asked(at: .seconds(10 * count))
             let actions = fetching.responded(order.lease, .ignoresRanges("no"), now: .seconds(10 * count))
-            #expect(fetching.rangeRefusals == count && actions.count == (count == 3 ? 2 : 1))
+            #expect(fetching.mode == .segmented(rangeRefusals: count) && actions.count == (count == 3 ? 2 : 1))
             let segment = try #require(fetching.plan[order.segment])
             #expect(segment.retryAt == .seconds(10 * count) + fetching.settings.retry.delayBase)
             _ = fetching.ended(order.lease, .stopped, now: .seconds(10 * count))
         }
         let order = try fetching.asked(at: .seconds(100))
-        #expect(fetching.isSingleStream && !order.request.isRanged && order.forgetsFrom == 0)
+        #expect(fetching.mode == .fallback(forgetsFrom: nil) && !order.request.isRanged && order.forgetsFrom == 0)
     }
 
     @Test("Another validator is asked for again after a while, whether for a piece or for a sample")
@@ -264,7 +268,7 @@ struct SettlingTests {
             _ = fetching.ended(order.lease, .finished, now: now)
             let retryAt = fetching.plan[order.segment]?.retryAt
             #expect(retryAt == (isPaced ? now + fetching.settings.retry.delayBase : .zero))
-            #expect(fetching.ratesBefore.count == 1)
+            #expect(fetching.path.ratesBefore.count == 1)
         }
     }
 
@@ -301,19 +305,19 @@ struct SettlingTests {
     @Test("A byte that is missing, or about to be withdrawn, contradicts no source")
     func unbelieved() {
         for change in [
-            { $0.plan.reopen(0..<10) }, { $0.withdrawals = [0..<10] },
+            { $0.plan.reopen(0..<10) }, { $0.withdrawals.add([0..<10]) },
             { _ = $0.revise(withdrawing: [5..<6], remarks: false) },
         ] as [(inout Fetching) -> Void] {
             var fetching = Self.disputed()
-            fetching.disputes = []
+            fetching.disputes.removeAll()
             change(&fetching)
             #expect(
                 fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.isEmpty && fetching.outcome == nil)
         }
         var fetching = Self.disputed()
-        fetching.disputes = []
+        fetching.disputes.removeAll()
         _ = fetching.revise(withdrawing: [6..<7], remarks: false)
-        #expect(fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.map(\.offset) == [5])
+        #expect(fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.open.map(\.offset) == [5])
         var alone = Fetching.sample(missing: [1 << 20..<64 << 20])
         #expect(alone.differs(5, 1, at: .first).isEmpty && alone.outcome != nil)
     }
@@ -323,7 +327,7 @@ struct SettlingTests {
         var fetching = Self.disputed(2)
         fetching.sources[Self.two].resource = .tagged("\"b\"", length: Self.length)
         fetching.sources[.first].standing = .failed
-        #expect(fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.disputes.count == 1)
+        #expect(fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1)
     }
 
     @Test("A stream that no longer says its length is asked for again, however often: the one before said it")

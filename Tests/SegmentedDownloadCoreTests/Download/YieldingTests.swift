@@ -64,7 +64,7 @@ struct YieldingTests {
     @Test("One stream is never given up, and nothing is once the outcome is known")
     func singleStream() {
         var stream = Self.running()
-        stream.isSingleStream = true
+        stream.mode = .stream
         #expect(stream.yield(among: Self.all, now: .seconds(1)) == nil)
         var over = Self.running()
         over.outcome = .complete

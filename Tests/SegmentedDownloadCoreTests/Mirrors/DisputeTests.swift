@@ -92,13 +92,13 @@ struct DisputeTests {
         var fetching = Fetching.sample(
             length: 100, missing: [50..<100], hosts: ["a", "b", "c"],
             written: .init(ranges: [0..<50], marked: [MarkedRanges(mark: 9, ranges: [0..<50])]))
-        fetching.audits = []
+        fetching.audits.removeAll()
         fetching.sources[.first].standing = .quarantined
         _ = fetching.differs(10, 1, at: SourceID(1))
         // The third source may arbitrate, as the reference cannot.
         let order = try fetching.asked()
         #expect(order.source == SourceID(2) && order.request.lowerBound == 10 && order.request.upperBound == 11)
-        let dispute = try #require(fetching.disputes.first)
+        let dispute = try #require(fetching.disputes.open.first)
         let lease = try #require(fetching.lease(order.lease))
         var other = fetching
         _ = fetching.arbitrated(dispute, by: lease, .differs(2))
@@ -220,14 +220,14 @@ struct DisputeTests {
         Self.answer(&script, samples[0], agreeing: false)
         let broken = LeaseEnd.failed(Failure(.network, "no way there", isTransient: true))
         var count = 0
-        for _ in 0..<1000 where count <= Fetching.arbitrationsMax + 2 {
+        for _ in 0..<1000 where count <= Disputes.arbitrationsMax + 2 {
             for order in script.orders {
                 if order.spot?.count == 1 { count += 1 }
                 script.end(order.lease.rawValue, broken)
             }
             script.wait(.milliseconds(100))
         }
-        #expect(count > Fetching.arbitrationsMax)
+        #expect(count > Disputes.arbitrationsMax)
         #expect(script.reports(" has other bytes").isEmpty)
     }
 
@@ -274,7 +274,7 @@ struct DisputeTests {
             script.wait(.seconds(300))
             for order in script.orders where !order.isSample { script.complete(order.lease.rawValue) }
         }
-        #expect(count == Fetching.arbitrationsMax)
+        #expect(count == Disputes.arbitrationsMax)
         #expect(script.reports(" has other bytes").map { $0.prefix(1) } == ["b"])
     }
 

@@ -40,7 +40,7 @@ struct SourceChoiceTests {
     @Test("While the first connection to a source is measured the next goes elsewhere, and then its rate counts")
     func measured() throws {
         var fetching = Self.known(2)
-        fetching.audits = []
+        fetching.audits.removeAll()
         fetching.sources[Self.two].rate = 1000
         let order = try fetching.asked()
         #expect(order.source == .first)
@@ -60,7 +60,7 @@ struct SourceChoiceTests {
             ({ $0.sources[.first].standing = .failed }, Self.two),
             ({ $0.sources[.first].standing = .quarantined }, Self.two),
             ({ $0.sources[.first].standing = .unproven }, Self.two),
-            ({ $0.disputes = [Dispute(accuser: .first, offset: 0, byte: 1)] }, Self.two), ({ _ in }, .first),
+            ({ $0.disputes.add(Dispute(accuser: .first, offset: 0, byte: 1)) }, Self.two), ({ _ in }, .first),
         ] as [((inout Fetching) -> Void, SourceID)] {
             var fetching = Self.known()
             change(&fetching)
@@ -81,7 +81,7 @@ struct SourceChoiceTests {
         var done = Fetching.sample(missing: [10..<64 << 20], hosts: ["one", "two"])
         done.sources[.first].standing = .failed
         #expect(Self.best(done) == nil)
-        done.isSingleStream = true
+        done.mode = .stream
         #expect(Self.best(done) == Self.two)
     }
 
@@ -157,15 +157,14 @@ struct SourceChoiceTests {
     @Test("A reference that is gone is replaced by one that is known, and what was to be compared is decided anew")
     func replaced() {
         var fetching = Self.known()
-        fetching.hasAudited = true
         fetching.owesRecord = true
-        fetching.audits = [Audit(spot: 0..<1, contributor: .source(.first))]
+        fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
         #expect(fetching.replaceReference().isEmpty, "it is there")
         fetching.sources[.first].standing = .failed
         #expect(fetching.isReplacing)
         let actions = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty && !fetching.isReplacing)
-        #expect(!fetching.hasAudited && !fetching.owesRecord)
+        #expect(!fetching.audits.areChosen && !fetching.owesRecord)
         #expect(
             actions == [
                 .revise(
@@ -180,14 +179,12 @@ struct SourceChoiceTests {
     func impartial() {
         var fetching = Self.known()
         fetching.sources[.first].standing = .failed
-        fetching.disputes = [Dispute(accuser: Self.two, offset: 0, byte: 1)]
+        fetching.disputes.add(Dispute(accuser: Self.two, offset: 0, byte: 1))
         _ = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.three)
         var both = Self.known()
         both.sources[.first].standing = .failed
-        both.disputes = [
-            Dispute(accuser: Self.two, offset: 0, byte: 1), Dispute(accuser: Self.three, offset: 0, byte: 1),
-        ]
+        for accuser in [Self.two, Self.three] { both.disputes.add(Dispute(accuser: accuser, offset: 0, byte: 1)) }
         _ = both.replaceReference()
         #expect(both.sources.reference == Self.two)
         var proven = Self.known()
@@ -214,14 +211,12 @@ struct SourceChoiceTests {
     func revised() {
         var fetching = Self.known(2)
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
-        fetching.hasAudited = true
-        fetching.disputes = [
-            Dispute(accuser: Self.two, offset: 15, byte: 1), Dispute(accuser: Self.two, offset: 20, byte: 1),
-        ]
+        fetching.audits.choose([])
+        for offset: Int64 in [15, 20] { fetching.disputes.add(Dispute(accuser: Self.two, offset: offset, byte: 1)) }
         _ = fetching.revise(withdrawing: [10..<20], remarks: false)
         _ = fetching.revised()
         #expect(fetching.revision == nil && fetching.plan.missing.first == 10..<20)
-        #expect(!fetching.hasAudited && fetching.disputes.map(\.offset) == [20])
+        #expect(!fetching.audits.areChosen && fetching.disputes.open.map(\.offset) == [20])
     }
 
     @Test("A culprit's bytes go once none of its connections writes, and what it agreed with counts no more")
@@ -231,7 +226,7 @@ struct SourceChoiceTests {
         fetching.sources.contribute(0..<100, by: Self.two)
         fetching.sources[Self.three].samples = [50, 200]
         let actions = fetching.quarantine(Self.two, "it lies")
-        #expect(fetching.sources[Self.two].standing == .quarantined && fetching.mismatchingSources.isEmpty)
+        #expect(fetching.sources[Self.two].standing == .quarantined && fetching.withdrawals.sources.isEmpty)
         #expect(fetching.sources[Self.two].contributed.isEmpty && fetching.sources[Self.three].samples == [200])
         #expect(fetching.revision?.withdrawn == [0..<100] && fetching.revision?.remarks == false)
         #expect(actions.contains(.report(.note("it lies"))))
@@ -242,7 +237,7 @@ struct SourceChoiceTests {
     func nothingWithdrawn() {
         var fetching = Self.known()
         _ = fetching.quarantine(Self.two)
-        #expect(fetching.revision == nil && fetching.mismatchingSources.isEmpty && fetching.outcome == nil)
+        #expect(fetching.revision == nil && fetching.withdrawals.sources.isEmpty && fetching.outcome == nil)
     }
 
     @Test("A reference found wrong is replaced and all it brought withdrawn, at once")
@@ -250,12 +245,11 @@ struct SourceChoiceTests {
         var fetching = Self.known()
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
         fetching.sources.contribute(0..<100, by: .first)
-        fetching.hasAudited = true
         fetching.owesRecord = true
-        fetching.audits = [Audit(spot: 0..<1, contributor: .source(Self.three))]
+        fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(Self.three))])
         _ = fetching.quarantine(.first)
         #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty)
-        #expect(!fetching.hasAudited && !fetching.owesRecord)
+        #expect(!fetching.audits.areChosen && !fetching.owesRecord)
         #expect(fetching.revision?.withdrawn == [0..<100] && fetching.revision?.remarks == true)
     }
 
@@ -295,14 +289,14 @@ struct SourceChoiceTests {
         let length: Int64 = 64 << 20
         var fetching = Fetching.sample(length: length, missing: [length - 100_000..<length], connections: 2)
         let late = try fetching.asked()
-        fetching.requestCost = 0.1
-        fetching.ratesBefore = [1e6]
+        fetching.path.requestCost = 0.1
+        fetching.path.ratesBefore = [1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         fetching.accept(order.lease, at: .seconds(2))
-        #expect(fetching.takingOver == order.lease)
+        #expect(fetching.narrowing == .takeover(by: order.lease))
         _ = fetching.narrowed(late.lease, to: length - 100_000, now: .seconds(2))
-        #expect(fetching.takingOver == nil && fetching.lease(order.lease)?.wasAccepted == true)
+        #expect(fetching.narrowing == nil && fetching.lease(order.lease)?.wasAccepted == true)
         #expect(fetching.lease(late.lease)?.revocation == .outrun)
         return (fetching, late.lease)
     }
@@ -327,11 +321,11 @@ struct SourceChoiceTests {
         let length: Int64 = 64 << 20
         var fetching = Fetching.sample(length: length, missing: [length - 100_000..<length], connections: 2)
         _ = try fetching.asked()
-        fetching.requestCost = 0.1
-        fetching.ratesBefore = [1e6]
+        fetching.path.requestCost = 0.1
+        fetching.path.ratesBefore = [1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         _ = fetching.ended(order.lease, .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(3))
-        #expect(fetching.hedgeAt == .seconds(4) && fetching.outcome == nil && fetching.leases.count == 1)
+        #expect(fetching.hedging.nextAt == .seconds(4) && fetching.outcome == nil && fetching.leases.count == 1)
     }
 }

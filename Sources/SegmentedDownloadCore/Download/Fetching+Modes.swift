@@ -1,0 +1,108 @@
+/// The modes of a download that fetches: how it requests bytes, whether it may request any now, and what it waits for.
+extension Fetching {
+    /// How bytes are requested.
+    enum Mode: Hashable {
+        /// By ranges, over several connections. The count is of consecutive answers without the requested range.
+        /// Becomes `fallback`.
+        case segmented(rangeRefusals: Int)
+        /// By one request for everything, because the first answer was not a range.
+        case stream
+        /// By one request for everything, because no source serves ranges any more. Claims that end after the offset
+        /// are withdrawn with the next request, because the stream delivers those bytes again.
+        case fallback(forgetsFrom: Int64?)
+
+        /// After this many answers without the requested range, the origin is treated as serving only one stream.
+        static let rangeRefusalsMax = 3
+
+        /// Whether one stream delivers everything after the first hole.
+        var isSingleStream: Bool {
+            switch self {
+            case .segmented: false
+            case .stream, .fallback: true
+            }
+        }
+
+        /// Whether ranges are requested, and are served as far as is known.
+        var servesRanges: Bool { self == .segmented(rangeRefusals: 0) }
+
+        /// Whether ranges were requested in vain too often.
+        var hasLostRanges: Bool {
+            if case .segmented(let refusals) = self { refusals >= Self.rangeRefusalsMax } else { false }
+        }
+
+        /// Records an answer with the requested bytes.
+        mutating func noteServed() {
+            if case .segmented = self { self = .segmented(rangeRefusals: 0) }
+        }
+
+        /// Records an answer without the requested range. Returns whether it is the one after which ranges are lost.
+        mutating func noteRefusal() -> Bool {
+            guard case .segmented(let refusals) = self else { return false }
+            self = .segmented(rangeRefusals: refusals + 1)
+            return refusals + 1 == Self.rangeRefusalsMax
+        }
+
+        /// Stops requesting ranges as soon as no connection is open.
+        mutating func loseRanges() {
+            if case .segmented = self { self = .segmented(rangeRefusals: Self.rangeRefusalsMax) }
+        }
+
+        /// Returns and clears the offset from which claims are to be withdrawn.
+        mutating func takeForgetsFrom() -> Int64? {
+            guard case .fallback(let offset?) = self else { return nil }
+            self = .fallback(forgetsFrom: nil)
+            return offset
+        }
+    }
+
+    /// Whether the bytes of an earlier run belong to the resource.
+    enum Proof: Hashable {
+        /// A validator proves it, or there are no such bytes.
+        case unneeded
+        /// Only a comparison can prove it, and no compared byte has agreed yet. Becomes `ended`.
+        ///
+        /// Until then, only segments that begin with a comparison are requested. Others would write bytes that may
+        /// belong to another file.
+        case awaited
+        /// A comparison has proven it, or the bytes that none could prove were withdrawn.
+        case ended
+
+        /// Ends a wait.
+        mutating func end() {
+            if self == .awaited { self = .ended }
+        }
+    }
+
+    /// The work that a connection is asked to give up, until its last byte is known.
+    enum Narrowing: Hashable {
+        /// Free connections get the work, in this many pieces.
+        case split(into: Int)
+        /// The hedge takes it over.
+        case takeover(by: LeaseID)
+    }
+
+    var isSingleStream: Bool { self.mode.isSingleStream }
+    var awaitsProof: Bool { self.proof == .awaited }
+
+    /// Whether bytes may be requested and disputes decided.
+    ///
+    /// While the bytes of a source are being withdrawn, overlaps would be compared with them.
+    var isUndisturbed: Bool { self.outcome == nil && self.withdrawals.isEmpty && !self.isReplacing }
+
+    /// The withdrawal in progress.
+    var revision: Revision? { self.withdrawals.revision }
+
+    /// Whether another source is about to become the reference.
+    var isReplacing: Bool {
+        self.sources.hasMirrors && !self.isSingleStream && self.sources[self.sources.reference].isGone
+            && self.sources.ids.contains { self.sources[$0].canBeReference }
+    }
+
+    /// Requests everything after the first hole in one stream, which is compared with the bytes on disk.
+    mutating func fallBack() {
+        self.plan.truncate(to: self.plan.frontier)
+        self.mode = .fallback(forgetsFrom: self.plan.frontier)
+        self.disputes.removeAll()
+        self.audits.removeAll()
+    }
+}
