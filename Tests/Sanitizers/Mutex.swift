@@ -2,8 +2,10 @@ import Glibc
 
 /// A lock that ThreadSanitizer sees, in place of `Synchronization.Mutex`; `scripts/sanitize thread` substitutes it.
 ///
-/// The standard library is not instrumented: a thread that waits for its mutex seems to race for the guarded value. A
-/// module's own type hides an imported one of the same name, so no other file changes.
+/// A module's own type hides an imported one of the same name, so no other file changes.
+///
+/// Workaround: Swift's standard library is not instrumented, so that a thread that waits for its mutex seems to race
+/// for the guarded value. No upstream issue yet; `Mutex` would have to report its locks to ThreadSanitizer.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>

@@ -73,11 +73,9 @@ extension AsyncHTTPClientTransport {
             errno: (error.connectionErrors.first?.error as? IOError)?.errnoCode)
     }
 
-    /// The system's message within `connect(descriptor:addr:size:): Connection refused (errno: 111)`.
+    /// The system's message, such as `connection refused`.
     private static func reason(_ error: IOError) -> String {
-        let words = error.description.split(separator: ": ").first { $0.contains(" (errno") || $0.contains(") (errno") }
-        guard let words, let end = words.firstRange(of: " (errno") else { return error.description.printable }
-        return String(words[..<end.lowerBound]).lowercased().filter { $0 != "(" && $0 != ")" }.printable
+        String(cString: strerror(error.errnoCode)).lowercased().printable
     }
 
     private static func tlsFailure(_ error: NIOSSLError, host: String) -> Failure {
@@ -86,13 +84,13 @@ extension AsyncHTTPClientTransport {
             return Failure(
                 .network, "\(host) closed the connection before the response was complete", isTransient: true)
         case .handshakeFailed(.sslError(let stack)):
-            let text = "\(stack)"
-            guard !text.contains("EOF during handshake") else {
+            guard !stack.contains(.eofDuringHandshake) else {
                 return Failure(
                     .tls, "\(host) broke off the TLS handshake", hint: "If it speaks plain HTTP there, write http://",
                     isTransient: true)
             }
-            let why = text.contains("CERTIFICATE_VERIFY_FAILED") ? "the certificate is not trusted" : text.printable
+            let isDistrusted = stack.contains { $0.isDistrustedCertificate }
+            let why = isDistrusted ? "the certificate is not trusted" : "\(stack)".printable
             return Failure(.tls, "\(host): \(why)", remedy: .trustAuthority)
         case .handshakeFailed(.syscallError), .handshakeFailed(.zeroReturn):
             return Failure(.tls, "\(host) broke off the TLS handshake", isTransient: true)

@@ -123,31 +123,6 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         }
     }
 
-    /// 200 ms: a shutdown waits no longer for idle connections to close, so that Ctrl-C returns quickly.
-    private static let shutdownPatience: TimeAmount = .milliseconds(200)
-
-    /// Closes the connections.
-    ///
-    /// Connections that are still being made are not waited for: the client cannot cancel them, and they may take until
-    /// the connect timeout.
-    ///
-    /// - Parameter threads: The transport's own event loops, which end too.
-    private static func shutDown(
-        _ clients: HTTPClients, _ loop: any EventLoop, _ threads: MultiThreadedEventLoopGroup?
-    ) async {
-        let isOver = Latch()
-        await withCheckedContinuation { continuation in
-            let resume: @Sendable () -> Void = {
-                if isOver.raise() { continuation.resume() }
-            }
-            _ = loop.scheduleTask(in: Self.shutdownPatience, resume)
-            clients.shutDown {
-                guard let threads else { return resume() }
-                threads.shutdownGracefully { _ in resume() }
-            }
-        }
-    }
-
     private init(
         configuration: Configuration, clients: HTTPClients, loop: any EventLoop,
         buffers: ReceiveBuffers, connections: ConnectionRegister, relay: TLSRelay
@@ -184,7 +159,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             if let proxy, !(error is CancellationError), let failure = self.relay.failure(of: proxy, since: start) {
                 throw Self.failure(failure, host: "the proxy \(proxy)")
             }
-            if proxy == nil, await self.isStalledHandshake(error, request.url) {
+            if proxy == nil, await Self.isStalledHandshake(error, request.url, on: self.loop) {
                 throw Failure(.tls, "\(request.url.host): no TLS handshake in time", isTransient: true)
             }
             throw Self.failure(error, host: host)
@@ -281,22 +256,6 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             fields.append(HTTPField(name: name, value: ObsText.meaning(value, of: name)))
         }
         return ResponseHead(status: Int(response.status.code), fields: fields)
-    }
-
-    /// 1 s: a reachable host answers sooner.
-    private static let reachPatience: TimeAmount = .seconds(1)
-
-    /// Whether the host accepts connections after the client reported a connect timeout. Then the handshake took too
-    /// long.
-    ///
-    /// The client has one limit for connection and handshake, and does not report which of them exceeded it.
-    private func isStalledHandshake(_ error: any Error, _ url: SourceURL) async -> Bool {
-        guard error as? HTTPClientError == .connectTimeout, url.origin.scheme == "https" else { return false }
-        let host = url.origin.host.hasPrefix("[") ? String(url.origin.host.dropFirst().dropLast()) : url.origin.host
-        let bootstrap = ClientBootstrap(group: self.loop).connectTimeout(Self.reachPatience)
-        guard let channel = try? await bootstrap.connect(host: host, port: url.origin.port).get() else { return false }
-        channel.close(promise: nil)
-        return true
     }
 
     private final class Body: ResponseBody {

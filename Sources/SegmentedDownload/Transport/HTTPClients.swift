@@ -1,6 +1,5 @@
 import AsyncHTTPClient
 import NIOCore
-import NIOHTTP1
 import SegmentedDownloadCore
 import Synchronization
 
@@ -88,20 +87,5 @@ extension Credentials {
         case .basic(let user, let password): .basic(username: user, password: password)
         case .bearer(let token): .bearer(tokens: token)
         }
-    }
-}
-
-/// Rewrites request targets to absolute form for a proxy, from the `Host` field and the path.
-final class AbsoluteForm: ChannelOutboundHandler, RemovableChannelHandler {
-    typealias OutboundIn = HTTPClientRequestPart
-    typealias OutboundOut = HTTPClientRequestPart
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        guard case .head(var head) = Self.unwrapOutboundIn(data), let host = head.headers.first(name: "host") else {
-            context.write(data, promise: promise)
-            return
-        }
-        head.uri = "http://\(host)\(head.uri)"
-        context.write(Self.wrapOutboundOut(.head(head)), promise: promise)
     }
 }

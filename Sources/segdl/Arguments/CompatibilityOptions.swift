@@ -1,4 +1,4 @@
-/// Options of curl, wget, axel and aria2 that segdl does not have.
+/// Options of curl, wget, axel and aria2 that segdl does not have: the first pass of the ``ArgumentPipeline``.
 ///
 /// Options that ask for segdl's default behaviour are ignored. For the others the error states the equivalent.
 enum CompatibilityOptions {
@@ -19,26 +19,18 @@ enum CompatibilityOptions {
 
     /// The arguments without the options that are segdl's default.
     static func understood(_ arguments: [String]) throws(Refusal) -> [String] {
-        var understood: [String] = []
-        var rest = arguments[...]
-        while let argument = rest.popFirst() {
-            if argument == "--" { return understood + [argument] + rest }
-            let equals = argument.hasPrefix("--") ? argument.firstIndex(of: "=") : nil
-            let word = String(argument[..<(equals ?? argument.endIndex)])
-            switch Self.meanings[word] {
-            case .given?: continue
+        try ArgumentWalk(arguments, foreignOptions: Self.withValue).replacingItems { item throws(Refusal) in
+            switch Self.meanings[item.name] {
+            case .given?: return item.following
             case .givenAs(let value)?:
-                let given = equals.map { String(argument[argument.index(after: $0)...]) } ?? rest.first
-                guard given == value else {
-                    throw Refusal(word: word, hint: "Only \(word) \(value) is supported")
+                guard item.value == value else {
+                    throw Refusal(word: item.name, hint: "Only \(item.name) \(value) is supported")
                 }
-                if equals == nil { rest.removeFirst() }
-            case .written(let hint)?: throw Refusal(word: word, hint: hint)
-            case nil:
-                understood += try Self.separated(argument) ?? [argument]
+                return []
+            case .written(let hint)?: throw Refusal(word: item.name, hint: hint)
+            case nil: return (try Self.separated(item.word) ?? [item.word]) + item.following
             }
         }
-        return understood
     }
 
     /// The options for several of curl's letters in one word, such as `-fsSL`; nil if the word is something else.
@@ -63,6 +55,12 @@ enum CompatibilityOptions {
     private static let time = "Leave it out: segdl compares an existing file with the server's in any case"
     private static let cookies = "segdl keeps the cookies that servers set until the end of the run only"
     private static let version = "segdl uses HTTP/1.1, which is the fastest for one file"
+
+    /// The options whose value decides.
+    private static let withValue = Set(
+        Self.meanings.compactMap { option, meaning in
+            if case .givenAs = meaning { option } else { nil }
+        })
 
     private static let meanings: [String: Meaning] = [
         // curl

@@ -14,20 +14,7 @@
 enum SecretArguments {
     /// Options whose values are secret or may contain a secret.
     private static let options = Set(
-        Self.secret.flatMap(\.names).map { "--\($0)" } + ["--proxy-user", "--proxy", "--all-proxy"])
-
-    /// The letters of these options, and of other options with values.
-    private static let secretLetters = Self.letters(Self.secret)
-    private static let valueLetters =
-        Self.letters(FileOption.all.filter { !$0.isFlag }).filter { !Self.secretLetters.contains($0) }
-        + Array("xji".utf8)
-
-    /// The file options that may have a secret value.
-    private static let secret = FileOption.all.filter { $0.mayBeSecret }
-
-    private static func letters(_ options: [FileOption]) -> [UInt8] {
-        options.flatMap(\.letters).compactMap(\.asciiValue)
-    }
+        FileOption.all.filter { $0.mayBeSecret }.flatMap(\.spellings) + ["--proxy-user", "--proxy", "--all-proxy"])
 
     /// Overwrites the secrets in the memory that the system shows. Call it after the arguments are read.
     static func hide() {
@@ -46,26 +33,15 @@ enum SecretArguments {
 
     /// The bytes of an argument to hide, and whether to hide the next argument entirely. Arguments need not be UTF-8.
     ///
+    /// The argument after a secret option is hidden even if it begins with a dash, and also after `--`: it is better to
+    /// hide too much.
+    ///
     /// - Parameter isValue: Whether the argument is the value of the secret option before it.
     static func secrets(in bytes: [UInt8], isValue: Bool) -> (ranges: [Range<Int>], isNext: Bool) {
         if isValue { return ([0..<bytes.count], false) }
-        let dash = UInt8(ascii: "-")
-        guard bytes.count > 1, bytes[0] == dash else { return (Self.userinfo(in: bytes), false) }
-        guard bytes[1] != dash else {
-            let equals = bytes.firstIndex(of: UInt8(ascii: "="))
-            let isSecret = Self.options.contains(String(decoding: bytes[..<(equals ?? bytes.count)], as: UTF8.self))
-            guard isSecret else { return (Self.userinfo(in: bytes), false) }
-            return equals.map { ([($0 + 1)..<bytes.count], false) } ?? ([], true)
-        }
-        // Letters in one word, such as -qu NAME:PASSWORD or -uNAME:PASSWORD. The value of the first letter that takes
-        // one is the rest of the word.
-        for index in 1..<bytes.count {
-            if Self.secretLetters.contains(bytes[index]) {
-                return index + 1 < bytes.count ? ([(index + 1)..<bytes.count], false) : ([], true)
-            }
-            if Self.valueLetters.contains(bytes[index]) { break }
-        }
-        return (Self.userinfo(in: bytes), false)
+        let word = ArgumentWord(bytes)
+        guard let option = word.option, Self.options.contains(option) else { return (Self.userinfo(in: bytes), false) }
+        return word.valueStart.map { ([$0..<bytes.count], false) } ?? ([], word.awaitsValue)
     }
 
     /// The NAME:PASSWORD in each http://NAME:PASSWORD@HOST/: it ends at the last @ before the path.

@@ -45,11 +45,10 @@ struct SegdlCommand: AsyncParsableCommand {
             }
         }
         do {
-            let layered = try LayeredArguments(
-                try CompatibilityOptions.understood(arguments), environment: ProcessInfo.processInfo.environment)
-            var command = try await self.asyncParseAsRoot(Self.spelledOut(layered.arguments))
+            let prepared = try ArgumentPipeline(arguments, environment: ProcessInfo.processInfo.environment)
+            var command = try await self.asyncParseAsRoot(prepared.arguments)
             if var command = command as? any FetchingCommand {
-                command.fetch.layers = layered.layers
+                command.fetch.layers = prepared.layers
                 command.fetch.layers.line = command.edits
                 return await command.perform()
             }
@@ -66,11 +65,6 @@ struct SegdlCommand: AsyncParsableCommand {
             guard self.exitCode(for: error).isSuccess else { return Self.refuse(error) }
             return Self.print(self.fullMessage(for: error))
         }
-    }
-
-    /// The arguments as the parser can read them.
-    static func spelledOut(_ arguments: [String]) -> [String] {
-        MirrorArguments.marked(BareContinue.spelledOut(JoinedValue.separated(arguments)))
     }
 
     static let subcommandNames = Set(

@@ -14,7 +14,7 @@ struct HostProfileTests {
         _ text: String, host: String, line: [String] = [], command: String? = nil, environment: [String: String] = [:]
     ) throws -> DownloadRequest {
         let file = try ConfigurationFile(text, path: "c")
-        var layers = try LayeredArguments(file, command: command, environment: environment, line: line).layers
+        var layers = try StoredOptions(file, command: command, environment: environment).layers
         layers.line = line.map { text in
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
             return FileOption.named(parts[0])!(parts[1])!
@@ -171,10 +171,9 @@ struct HostProfileTests {
             try Self.request("", host: "a.b", environment: ["SEGDL_RETRY": "often"])
         }
         #expect(problem?.message.contains("SEGDL_RETRY") == true)
-        let run = try LayeredArguments(
-            nil, command: nil, environment: ["SEGDL_LIMIT_RATE": "1M", "SEGDL_QUIET": "1", "SEGDL_JSON": "no"],
-            line: ["u"])
-        #expect(run.arguments == ["--limit-rate=1M", "--quiet", "u"])
+        let run = try StoredOptions(
+            nil, command: nil, environment: ["SEGDL_LIMIT_RATE": "1M", "SEGDL_QUIET": "1", "SEGDL_JSON": "no"])
+        #expect(run.inserted(into: ["u"]) == ["--limit-rate=1M", "--quiet", "u"])
     }
 
     @Test("resume does not take its directory from the configuration")

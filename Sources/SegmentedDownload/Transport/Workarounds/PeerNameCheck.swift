@@ -11,9 +11,11 @@ import SegmentedDownloadCore
 
 /// Rejects requests to a server whose certificate does not cover the requested host.
 ///
-/// NIOSSL also accepts a certificate for the *address* that a name resolved to. An attacker who controls name
-/// resolution and has a certificate for its own address could impersonate any host. RFC 9525, section 6.1 requires a
-/// comparison with the name that the client was given.
+/// RFC 9525, section 6.1 requires a comparison with the name that the client was given.
+///
+/// Workaround: swift-nio-ssl also accepts a certificate for the *address* that a name resolved to. An attacker who
+/// controls name resolution and has a certificate for its own address could impersonate any host. No upstream issue
+/// yet; `validIdentityForService` would have to ignore addresses if it has a name.
 final class PeerNameCheck: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPClientRequestPart
     typealias OutboundOut = HTTPClientRequestPart

@@ -1,25 +1,19 @@
 import SegmentedDownload
 
-/// Assigns each `--mirror URL` to the URL before it. The parser does not keep the order of options and arguments.
+/// Assigns each `--mirror URL` to the URL before it.
+///
+/// Workaround: swift-argument-parser does not keep the order of options and arguments. It waits for
+/// https://github.com/apple/swift-argument-parser/issues/862, which would also have to include arguments.
 enum MirrorArguments {
     /// Inserted among the arguments after each mirror. It is no valid URL, so it cannot collide with an argument.
     static let mark = "\u{1A}mirror"
 
     /// The arguments with a mark after every mirror.
     static func marked(_ arguments: [String]) -> [String] {
-        var marked: [String] = []
-        var rest = arguments[...]
-        while let argument = rest.popFirst() {
-            if argument == "--" { return marked + [argument] + rest }
-            if argument == "--mirror", let value = rest.popFirst() {
-                marked += ["--mirror=\(value)", Self.mark]
-            } else if argument.hasPrefix("--mirror=") {
-                marked += [argument, Self.mark]
-            } else {
-                marked.append(argument)
-            }
+        ArgumentWalk(arguments).replacingItems { item in
+            guard item.name == "--mirror", let value = item.value else { return item.arguments }
+            return ["--mirror=\(value)", Self.mark]
         }
-        return marked
     }
 
     /// Each argument with the mirrors after it. If there is only one argument, mirrors before it are its own, too.

@@ -6,6 +6,9 @@ import NIOCore
 /// The handler sits between TLS and the encoder. Bodies pass unchanged. A response head begins with the first byte
 /// after a request, because the client does not pipeline. Only the rest of a line with a byte from 0x80 on is held back
 /// until the line ends.
+///
+/// Workaround: swift-nio's decoder of response heads has no access to the bytes of a value. No upstream issue yet; see
+/// ``ObsText``.
 final class HeadBytes: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

@@ -8,9 +8,11 @@ import Synchronization
 
 /// Forwards connections to a proxy that is reached over TLS.
 ///
-/// AsyncHTTPClient sends `CONNECT` only to proxies over plain HTTP. It connects to a port on loopback instead, from
-/// which the relay forwards all bytes to the proxy over TLS. Another process that finds the port gets no further than
-/// the proxy, because the relay holds no credentials.
+/// It listens on loopback and forwards all bytes to the proxy over TLS. Another process that finds the port gets no
+/// further than the proxy, because the relay holds no credentials.
+///
+/// Workaround: async-http-client sends `CONNECT` only to proxies over plain HTTP
+/// (https://github.com/swift-server/async-http-client/issues/776).
 final class TLSRelay: Sendable {
     private struct State {
         /// For each proxy the channel that accepts connections to it.

@@ -1,11 +1,13 @@
 import HTTPTypes
 
-/// Encodes field values that are not UTF-8, because NIO decodes every field value as UTF-8.
+/// Encodes field values that are not UTF-8 as text.
 ///
-/// A byte from 0x80 on becomes the private-use character U+F780…U+F7FF. NIO would replace it by U+FFFD, and two
-/// different entity tags would compare equal. A line that is valid UTF-8 is unchanged unless it contains one of these
-/// characters. So different bytes have different encodings, and a tag is sent back as the bytes that were received (RFC
-/// 9110, sections 5.5 and 8.8.3).
+/// A byte from 0x80 on becomes the private-use character U+F780…U+F7FF. A line that is valid UTF-8 is unchanged unless
+/// it contains one of these characters. So different bytes have different encodings, and a tag is sent back as the
+/// bytes that were received (RFC 9110, sections 5.5 and 8.8.3).
+///
+/// Workaround: swift-nio decodes every field value as UTF-8 and replaces other bytes by U+FFFD, so that two different
+/// entity tags would compare equal. No upstream issue yet; `HTTPHeaders` would have to keep the bytes of a value.
 enum ObsText {
     /// The code point that byte 0x00 would be mapped to.
     private static let base: UInt32 = 0xF700

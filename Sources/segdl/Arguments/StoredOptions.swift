@@ -1,11 +1,11 @@
 import SegmentedDownload
 
-/// The arguments of a run, and the layers below the command line.
-struct LayeredArguments {
-    /// The command, then the run's settings from the configuration file and the environment, then the command line.
-    let arguments: [String]
-    /// The options of files in the configuration file and the environment.
+/// The options below the command line: those of the configuration file and of the environment.
+struct StoredOptions {
+    /// The options of files.
     let layers: OptionLayers
+    /// The options of the run.
+    private let settings: [Setting]
 
     /// Run settings that say which files are fetched. `resume` and `verify` do not have them.
     private static let listing: Set<String> = [
@@ -13,30 +13,44 @@ struct LayeredArguments {
         "base-url",
     ]
 
-    /// - Parameter line: The arguments as they were typed.
-    init(_ line: [String], environment: [String: String]) throws(ConfigurationFile.Problem) {
-        let end = line.firstIndex(of: "--") ?? line.endIndex
-        let isRefused = line[..<end].contains("--no-config")
-        let rest = line[..<end].filter { $0 != "--no-config" } + line[end...]
-        let command = line.first.flatMap { SegdlCommand.subcommandNames.contains($0) ? $0 : nil }
+    /// The options for a command line. `--no-config` excludes the configuration file, and subcommands that fetch
+    /// nothing have no stored options.
+    init(for arguments: [String], environment: [String: String]) throws(ConfigurationFile.Problem) {
+        let isRefused = ArgumentWalk(arguments).items.contains { $0.word == Self.refusal }
+        let command = Self.command(of: arguments)
         let isFetching = command.map { ["get", "resume", "verify"].contains($0) } ?? true
         try self.init(
             isFetching && !isRefused ? ConfigurationFile { environment[$0] } : nil, command: command,
-            environment: isFetching ? environment : [:], line: command == nil ? Array(rest) : Array(rest.dropFirst()))
+            environment: isFetching ? environment : [:])
     }
 
     init(
-        _ file: ConfigurationFile?, command: String?, environment: [String: String] = [:], line: [String]
+        _ file: ConfigurationFile?, command: String?, environment: [String: String] = [:]
     ) throws(ConfigurationFile.Problem) {
         let variables = try EnvironmentSettings(environment)
         let layers = OptionLayers(
             settings: file?.edits ?? [], sections: file?.sections ?? [], environment: variables.edits)
         let isPlacing = command == nil || command == "get"
         self.layers = isPlacing ? layers : layers.withoutPlacement
-        let settings = ((file?.settings ?? []) + variables.settings).filter {
+        self.settings = ((file?.settings ?? []) + variables.settings).filter {
             isPlacing || !Self.listing.contains($0.name)
         }
-        self.arguments = (command.map { [$0] } ?? []) + settings.flatMap(\.arguments) + line
+    }
+
+    /// The arguments with the run's settings before all options, so that the command line takes precedence, and without
+    /// `--no-config`.
+    func inserted(into arguments: [String]) -> [String] {
+        let command = Self.command(of: arguments).map { [$0] } ?? []
+        let line = ArgumentWalk(arguments).replacingItems { $0.word == Self.refusal ? [] : $0.arguments }
+        return command + self.settings.flatMap(\.arguments) + line.dropFirst(command.count)
+    }
+
+    /// The option that excludes the configuration file.
+    private static let refusal = "--no-config"
+
+    /// The subcommand; nil if the arguments do not begin with one.
+    private static func command(of arguments: [String]) -> String? {
+        arguments.first.flatMap { SegdlCommand.subcommandNames.contains($0) ? $0 : nil }
     }
 }
 
