@@ -173,7 +173,7 @@ let package = Package(
             name: "SegmentedDownloadTests",
             dependencies: [
                 "SegmentedDownload", "SegmentedDownloadCore", "SegmentedDownloadService", "Origin", "FuzzTargets",
-                "TestSupport",
+                "Simulator", "TestSupport",
                 .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),

@@ -16,6 +16,11 @@ package final class SimulatedClock: EngineClock, @unchecked Sendable {
 
     package init() {}
 
+    /// 14 November 2023, when the first world begins: the files of simulated origins are of that day.
+    private static let epoch: Int64 = 1_700_000_000
+
+    package var secondsSinceEpoch: Int64 { Self.epoch + self.now.components.seconds }
+
     package func sleep(until time: Duration) async throws {
         let ordinal = self.ordinalNext
         self.ordinalNext += 1

@@ -12,7 +12,16 @@ package final class SimulatedDisk: @unchecked Sendable {
     package enum Operation {
         case write(offset: Int, bytes: [UInt8])
         case resize(Int)
-        case attribute(String, [UInt8])
+        /// `nil` if the attribute is removed.
+        case attribute(String, [UInt8]?)
+
+        /// Whether a sync of the data alone leaves it as it is (`fdatasync(2)`).
+        fileprivate var isMetadata: Bool {
+            switch self {
+            case .attribute: true
+            case .write, .resize: false
+            }
+        }
     }
 
     /// The user that the program runs as.
@@ -46,6 +55,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     }
 
     package private(set) var names: [String: Inode] = [:]
+    /// The directories and their inode numbers, without the working directory.
+    var directories: [String: UInt64] = [:]
     /// The names that survive a power cut.
     package private(set) var durableNames: [String: Inode] = [:]
     private var pendingNames: [NameOperation] = []
@@ -129,18 +140,12 @@ package final class SimulatedDisk: @unchecked Sendable {
             self.mix(path)
             self.onOperation(self.operations)
         }
-        guard epoch == self.epoch else { throw Self.error(call, path, .other, "the process is gone") }
+        guard epoch == self.epoch else { throw SystemError.processGone.of(call, path) }
         guard self.faults.contains(.diskErrors), self.faultiness > 0 else { return }
         if Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
             self.failures += 1
-            throw Self.error(call, path, .other, "Input/output error")
+            throw SystemError.inputOutput.of(call, path)
         }
-    }
-
-    static func error(
-        _ call: String, _ path: String, _ condition: StorageError.Condition, _ text: String
-    ) -> StorageError {
-        StorageError(call: call, path: path, errno: 5, condition: condition, text: text)
     }
 
     private func mix(_ text: String) {
@@ -162,9 +167,10 @@ package final class SimulatedDisk: @unchecked Sendable {
         return Int64(self.clock.now.components.seconds) * 1_000_000_000 + Int64(self.ordinalNext)
     }
 
-    func create(_ path: String) -> Inode {
+    func create(_ path: String, permissions: UInt32) -> Inode {
         let inode = Inode(number: self.inodeNext, modified: self.stamp())
         self.inodeNext += 1
+        inode.ownership = Ownership(owner: Self.user, permissions: permissions)
         self.apply(.link(path, inode))
         return inode
     }
@@ -239,7 +245,7 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     func full(_ call: String, _ path: String) -> StorageError {
         self.failures += 1
-        return Self.error(call, path, .noSpace, "No space left on device")
+        return SystemError.noSpace.of(call, path)
     }
 
     var used: Int { self.names.values.reduce(0) { $0 + $1.bytes.count } }
@@ -247,27 +253,32 @@ package final class SimulatedDisk: @unchecked Sendable {
     // MARK: Syncs
 
     /// Syncs all operations before the call; operations during the sync may or may not be included.
-    func synchronize(_ inode: Inode, epoch: Int) async throws(StorageError) {
+    ///
+    /// - Parameter metadata: Whether attributes are synced too, or only bytes and length.
+    func synchronize(_ inode: Inode, metadata: Bool, epoch: Int) async throws(StorageError) {
         let ordinal = self.ordinalNext
         await self.clock.wait(until: self.clock.now + self.syncTime())
-        guard epoch == self.epoch else { throw Self.error("fsync", "", .other, "the process is gone") }
+        guard epoch == self.epoch else { throw SystemError.processGone.of("fsync", "") }
         if self.faults.contains(.diskErrors), Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
             self.failures += 1
             // The kernel marks these pages clean: reads show them, and they are never written.
             inode.pending.removeAll { $0.ordinal <= ordinal && Bool.random(using: &self.generator) }
-            throw Self.error("fsync", "", .other, "Input/output error")
+            throw SystemError.inputOutput.of("fsync", "")
         }
-        for (number, operation) in inode.pending where number <= ordinal {
-            Self.apply(operation, to: &inode.durable, &inode.durableAttributes)
+        let isCovered = { (pending: (ordinal: Int, operation: Operation)) in
+            pending.ordinal <= ordinal && (metadata || !pending.operation.isMetadata)
         }
-        inode.pending.removeAll { $0.ordinal <= ordinal }
+        for pending in inode.pending where isCovered(pending) {
+            Self.apply(pending.operation, to: &inode.durable, &inode.durableAttributes)
+        }
+        inode.pending.removeAll(where: isCovered)
         self.onSync(inode)
     }
 
     func synchronizeNames(epoch: Int) async throws(StorageError) {
         let count = self.pendingNames.count
         await self.clock.wait(until: self.clock.now + self.syncTime())
-        guard epoch == self.epoch else { throw Self.error("fsync", "", .other, "the process is gone") }
+        guard epoch == self.epoch else { throw SystemError.processGone.of("fsync", "") }
         let done = min(count, self.pendingNames.count)
         for operation in self.pendingNames[..<done] {
             Self.apply(operation, to: &self.durableNames, counts: false)

@@ -13,61 +13,107 @@ package struct SimulatedStorage: Storage {
     package func open(_ path: String, _ mode: StorageOpenMode) throws(StorageError) -> any StorageFile {
         try self.disk.begin("open", path, epoch: self.epoch)
         let inode: SimulatedDisk.Inode
-        switch (self.disk.names[path], mode) {
-        case (let found?, .read), (let found?, .update): inode = found
-        case (nil, .read), (nil, .update):
-            throw SimulatedDisk.error("open", path, .notFound, "No such file or directory")
-        case (nil, .create), (nil, .createPrivate): inode = self.disk.create(path)
-        case (_?, .create), (_?, .createPrivate): throw SimulatedDisk.error("open", path, .exists, "File exists")
+        switch (try self.disk.entry(at: path, "open"), mode) {
+        case (.file(let found), .read), (.file(let found), .update): inode = found
+        // A directory may be opened for reading, and cannot be read: the error comes a call earlier here.
+        case (.directory, .read), (.directory, .update): throw SystemError.isDirectory.of("open", path)
+        case (nil, .read), (nil, .update): throw SystemError.notFound.of("open", path)
+        case (nil, .create), (nil, .createPrivate):
+            try self.disk.checkDirectory(of: path, "open")
+            inode = self.disk.create(path, permissions: mode == .createPrivate ? 0o600 : 0o644)
+        case (_?, .create), (_?, .createPrivate): throw SystemError.exists.of("open", path)
         }
-        return SimulatedFile(disk: self.disk, inode: inode, path: path, epoch: self.epoch)
+        return SimulatedFile(disk: self.disk, inode: inode, path: path, mode: mode, epoch: self.epoch)
     }
 
     package func status(of path: String) throws(StorageError) -> StorageStatus? {
-        try self.disk.begin("lstat", path, epoch: self.epoch)
-        if path == "." { return Self.directory }
-        return self.disk.names[path].map { $0.status }
+        try self.status("lstat", path)
     }
 
-    package func target(of path: String) throws(StorageError) -> StorageStatus? { try self.status(of: path) }
+    package func target(of path: String) throws(StorageError) -> StorageStatus? {
+        try self.status("stat", path)
+    }
 
-    private static let directory = StorageStatus(
-        kind: .directory, length: 0, device: Self.device, inode: 2, linkCount: 2, allocated: 0, modified: 0)
+    private func status(_ call: String, _ path: String) throws(StorageError) -> StorageStatus? {
+        try self.disk.begin(call, path, epoch: self.epoch)
+        switch try self.disk.entry(at: path, call) {
+        case .file(let inode): return inode.status
+        case .directory(let number):
+            return StorageStatus(
+                kind: .directory, length: 0, device: Self.device, inode: number, linkCount: 2, allocated: 0,
+                modified: 0, ownership: Ownership(owner: SimulatedDisk.user, permissions: 0o755))
+        case nil: return nil
+        }
+    }
 
-    package func makeDirectory(_ path: String) throws(StorageError) {}
+    package func makeDirectory(_ path: String) throws(StorageError) {
+        // Not counted as an operation where nothing is made, as in every world that replays an older seed.
+        switch try self.disk.entry(at: path, "stat") {
+        case .directory: return
+        case .file: throw SystemError.exists.of("mkdir", path)
+        case nil: break
+        }
+        try self.makeDirectory(DestinationPaths(path: path).directory)
+        try self.disk.begin("mkdir", path, epoch: self.epoch)
+        self.disk.makeDirectory(path)
+    }
 
     package func names(in directory: String) throws(StorageError) -> [String] {
         try self.disk.begin("readdir", directory, epoch: self.epoch)
-        return self.disk.names.keys.sorted()
+        try self.checkDirectory(directory, "opendir")
+        return self.disk.names(in: directory)
     }
 
     package func checkWritable(directory: String) throws(StorageError) {
         try self.disk.begin("access", directory, epoch: self.epoch)
+        try self.checkDirectory(directory, "access")
     }
 
     package func freeSpace(in directory: String) throws(StorageError) -> Int64 {
         try self.disk.begin("statvfs", directory, epoch: self.epoch)
+        try self.checkDirectory(directory, "statvfs")
         return self.disk.capacity == .max ? .max : Int64(max(self.disk.capacity - self.disk.used, 0))
+    }
+
+    /// Throws unless a path names a directory.
+    private func checkDirectory(_ path: String, _ call: String) throws(StorageError) {
+        switch try self.disk.entry(at: path, call) {
+        case .directory: return
+        case .file: throw SystemError.notDirectory.of(call, path)
+        case nil: throw SystemError.notFound.of(call, path)
+        }
     }
 
     package func rename(_ path: String, to target: String, replacing: Bool) throws(StorageError) {
         try self.disk.begin("rename", target, epoch: self.epoch)
-        guard self.disk.names[path] != nil else {
-            throw SimulatedDisk.error("rename", path, .notFound, "No such file or directory")
+        // As in the real storage, an error names the target.
+        switch try self.disk.entry(at: path, "rename") {
+        case .file: break
+        case .directory: preconditionFailure("the simulated disk does not rename directories")
+        case nil: throw SystemError.notFound.of("rename", target)
         }
-        guard replacing || self.disk.names[target] == nil else {
-            throw SimulatedDisk.error("rename", target, .exists, "File exists")
+        switch try self.disk.entry(at: target, "rename") {
+        case nil: try self.disk.checkDirectory(of: target, "rename")
+        case _? where !replacing: throw SystemError.exists.of("rename", target)
+        case .directory: throw SystemError.isDirectory.of("rename", target)
+        case .file: break
         }
-        self.disk.apply(.rename(path, target))
+        // Two names of one file: nothing is to be done (rename(2)).
+        if path != target { self.disk.apply(.rename(path, target)) }
     }
 
     package func remove(_ path: String) throws(StorageError) {
         try self.disk.begin("unlink", path, epoch: self.epoch)
-        if self.disk.names[path] != nil { self.disk.apply(.unlink(path)) }
+        switch try self.disk.entry(at: path, "unlink") {
+        case .file: self.disk.apply(.unlink(path))
+        case .directory: throw SystemError.isDirectory.of("unlink", path)
+        case nil: break
+        }
     }
 
     package func synchronize(directory: String) async throws(StorageError) {
         try self.disk.begin("fsync", directory, epoch: self.epoch)
+        try self.checkDirectory(directory, "open")
         try await self.disk.synchronizeNames(epoch: self.epoch)
     }
 
@@ -86,26 +132,47 @@ extension SimulatedDisk.Inode {
 }
 
 /// An open file of a simulated disk.
+///
+/// Once it is closed, every call fails. On a real disk the descriptor may by then be that of another file.
 private final class SimulatedFile: StorageFile, @unchecked Sendable {
     // Unchecked: the whole simulation runs on one thread.
     private let disk: SimulatedDisk
     private let inode: SimulatedDisk.Inode
     private let path: String
+    private let mode: StorageOpenMode
     private let epoch: Int
     private let id: Int
+    private var isClosed = false
 
-    init(disk: SimulatedDisk, inode: SimulatedDisk.Inode, path: String, epoch: Int) {
+    init(disk: SimulatedDisk, inode: SimulatedDisk.Inode, path: String, mode: StorageOpenMode, epoch: Int) {
         self.disk = disk
         self.inode = inode
         self.path = path
+        self.mode = mode
         self.epoch = epoch
         self.id = disk.nextOpen()
     }
 
     deinit { self.close() }
 
+    /// Notes an operation, and decides whether it fails.
+    private func begin(_ call: String) throws(StorageError) {
+        try self.disk.begin(call, self.path, epoch: self.epoch)
+        guard !self.isClosed else { throw SystemError.badDescriptor.of(call, self.path) }
+    }
+
+    /// The same for an operation that changes the bytes.
+    ///
+    /// - Parameter refusal: The error for a file that is open for reading only.
+    private func beginChange(_ call: String, or refusal: SystemError = .badDescriptor) throws(StorageError) {
+        try self.begin(call)
+        guard self.mode != .read else { throw refusal.of(call, self.path) }
+    }
+
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-        try self.disk.begin("pwrite", self.path, epoch: self.epoch)
+        try self.beginChange("pwrite")
+        // A write of no bytes does not lengthen the file.
+        guard !bytes.isEmpty else { return 0 }
         var count = bytes.count
         if self.disk.faults.contains(.shortWrites), count > 1, Int.random(in: 0..<8, using: &self.disk.generator) == 0 {
             count = Int.random(in: 1...count, using: &self.disk.generator)
@@ -122,7 +189,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-        try self.disk.begin("pread", self.path, epoch: self.epoch)
+        try self.begin("pread")
         guard Int(offset) < self.inode.bytes.count else { return 0 }
         let end = min(Int(offset) + buffer.count, self.inode.bytes.count)
         self.inode.bytes.withUnsafeBytes { bytes in
@@ -132,12 +199,12 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
     }
 
     func truncate(to length: Int64) throws(StorageError) {
-        try self.disk.begin("ftruncate", self.path, epoch: self.epoch)
+        try self.beginChange("ftruncate", or: .invalid)
         self.disk.apply(.resize(Int(length)), to: self.inode)
     }
 
     func allocate(_ length: Int64) throws(StorageError) -> Bool {
-        try self.disk.begin("fallocate", self.path, epoch: self.epoch)
+        try self.beginChange("fallocate")
         let growth = Int(length) - self.inode.bytes.count
         guard self.disk.capacity == .max || self.disk.used + growth <= self.disk.capacity else {
             throw self.disk.full("fallocate", self.path)
@@ -147,56 +214,62 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
     }
 
     func firstHole() throws(StorageError) -> Int64 {
-        try self.disk.begin("lseek", self.path, epoch: self.epoch)
+        try self.begin("lseek")
         return Int64(self.inode.bytes.count)
     }
 
     func synchronize(metadata: Bool) async throws(StorageError) {
-        try self.disk.begin("fsync", self.path, epoch: self.epoch)
-        try await self.disk.synchronize(self.inode, epoch: self.epoch)
+        try self.begin("fsync")
+        try await self.disk.synchronize(self.inode, metadata: metadata, epoch: self.epoch)
     }
 
     func status() throws(StorageError) -> StorageStatus {
-        try self.disk.begin("fstat", self.path, epoch: self.epoch)
+        try self.begin("fstat")
         return self.inode.status
     }
 
     func tryLock() throws(StorageError) -> StorageLock {
-        try self.disk.begin("flock", self.path, epoch: self.epoch)
+        try self.begin("flock")
         guard self.inode.lockHolder == nil || self.inode.lockHolder == self.id else { return .busy }
         self.inode.lockHolder = self.id
         return .taken
     }
 
-    func attribute(_ name: String) -> [UInt8]? { self.inode.attributes[name] }
+    func attribute(_ name: String) -> [UInt8]? { self.isClosed ? nil : self.inode.attributes[name] }
 
     func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool {
-        try self.disk.begin("fsetxattr", self.path, epoch: self.epoch)
-        let modified = self.inode.modified
-        self.disk.apply(.attribute(name, value), to: self.inode)
-        // Attributes change the status time, not the modification time.
-        self.inode.modified = modified
+        try self.begin("fsetxattr")
+        self.change(name, to: value)
         return true
     }
 
     func removeAttribute(_ name: String) throws(StorageError) {
         // Without the attribute the call changes nothing.
         guard self.inode.attributes[name] != nil else { return }
-        try self.disk.begin("fremovexattr", self.path, epoch: self.epoch)
-        self.inode.attributes[name] = nil
+        try self.begin("fremovexattr")
+        self.change(name, to: nil)
+    }
+
+    private func change(_ attribute: String, to value: [UInt8]?) {
+        let modified = self.inode.modified
+        self.disk.apply(.attribute(attribute, value), to: self.inode)
+        // Attributes change the status time, not the modification time.
+        self.inode.modified = modified
     }
 
     func setPermissions(_ permissions: UInt32) throws(StorageError) {
-        try self.disk.begin("fchmod", self.path, epoch: self.epoch)
+        try self.begin("fchmod")
         self.inode.ownership = Ownership(owner: self.inode.ownership.owner, permissions: permissions)
     }
 
     func setModified(_ seconds: Int64) throws(StorageError) {
-        try self.disk.begin("futimens", self.path, epoch: self.epoch)
+        try self.begin("futimens")
         self.inode.modified = seconds &* 1_000_000_000
     }
 
     func close() {
+        guard !self.isClosed else { return }
+        self.isClosed = true
         guard self.epoch == self.disk.epoch, self.inode.lockHolder == self.id else { return }
         self.inode.lockHolder = nil
     }

@@ -165,20 +165,19 @@ public final class CookieJar: Sendable {
     func fieldValue(for url: SourceURL, isNamed: Bool) -> String? {
         let now = self.now()
         let host = Self.withoutDot(url.origin.host)
-        let fitting = self.cookies.withLock { cookies in
-            cookies.filter { cookie in
-                guard cookie.expires.map({ $0 > now }) ?? true else { return false }
-                guard !cookie.isSecure || url.origin.scheme == "https" else { return false }
-                guard Self.isWithin(url.path, cookie.path) else { return false }
-                guard let setter = cookie.setter else {
-                    return isNamed
-                        && (cookie.domain == host
-                            || !cookie.isHostOnly && Self.isBelow(host, cookie.domain)
-                                && !self.isPublicSuffix(cookie.domain))
-                }
-                guard !cookie.isHostOnly else { return url.origin == setter }
-                return cookie.domain == host || Self.isBelow(host, cookie.domain)
+        // Filtered without the lock: the first look at the public suffixes reads their file.
+        let fitting = self.cookies.withLock { $0 }.filter { cookie in
+            guard cookie.expires.map({ $0 > now }) ?? true else { return false }
+            guard !cookie.isSecure || url.origin.scheme == "https" else { return false }
+            guard Self.isWithin(url.path, cookie.path) else { return false }
+            guard let setter = cookie.setter else {
+                return isNamed
+                    && (cookie.domain == host
+                        || !cookie.isHostOnly && Self.isBelow(host, cookie.domain)
+                            && !self.isPublicSuffix(cookie.domain))
             }
+            guard !cookie.isHostOnly else { return url.origin == setter }
+            return cookie.domain == host || Self.isBelow(host, cookie.domain)
         }
         guard !fitting.isEmpty else { return nil }
         // Longer paths first; among equal lengths the older cookie first (RFC 6265, section 5.4).

@@ -103,7 +103,7 @@ public struct DownloadClient: Sendable {
         self.clock = clock
         self.seed = seed
         self.threads = threads
-        self.servers = configuration.memory.map(ServerRecords.init)
+        self.servers = configuration.memory.map { ServerRecords($0, clock: clock) }
     }
 
     /// Fetches one file and returns when it is in place.
@@ -173,7 +173,7 @@ public struct DownloadClient: Sendable {
             }
             engine.post(.close)
             try await tasks.waitForAll()
-            self.servers?.save()
+            if let servers = self.servers { await self.threads.run(.stepping) { servers.save() } }
             return try answer.get()
         }
     }

@@ -71,13 +71,13 @@ extension HistoryPolicy {
 extension HistoryLog {
     /// Writes a line if the event ends a download. An error in the history does not fail the download.
     func note(_ event: DownloadEvent, of download: Download) {
-        if let entry = HistoryEntry(event, of: download) { self.note(entry) }
+        if let entry = HistoryEntry(event, of: download, at: self.clock.secondsSinceEpoch) { self.note(entry) }
     }
 }
 
 extension HistoryEntry {
     /// Returns `nil` if the event does not end the download.
-    fileprivate init?(_ event: DownloadEvent, of download: Download) {
+    fileprivate init?(_ event: DownloadEvent, of download: Download, at time: Int64) {
         var (bytes, path) = (download.snapshot.bytesDone, download.path)
         var error: DownloadError?
         let outcome: Outcome
@@ -88,7 +88,7 @@ extension HistoryEntry {
         case .started, .progress, .segment, .retrying, .checkpoint, .note, .state, .paused: return nil
         }
         self.init(
-            time: HistoryFile.now, id: download.id.rawValue, url: download.request.source.description, path: path,
+            time: time, id: download.id.rawValue, url: download.request.source.description, path: path,
             bytes: bytes, outcome: outcome, code: error?.code.rawValue, message: error?.message,
             userInfo: download.request.userInfo)
     }

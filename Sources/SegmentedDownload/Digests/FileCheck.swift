@@ -30,6 +30,7 @@ public struct FileCheck: Sendable {
     private let record: FinishedRecord?
     /// The file's status when it was read.
     private let status: StorageStatus
+    private let storage: any Storage
 
     /// Whether length, digests and pieces match the expected values.
     public var isGood: Bool {
@@ -49,22 +50,23 @@ public struct FileCheck: Sendable {
         of path: String, digests: [ExpectedDigest] = [], length: Int64? = nil, pieces: Metalink.PieceDigests? = nil
     ) throws(DownloadError) {
         do {
-            try self.init(reading: path, digests, length, pieces)
+            try self.init(reading: path, digests, length, pieces, POSIXStorage())
         } catch {
             throw DownloadError(wrapping: error)
         }
     }
 
     private init(
-        reading path: String, _ digests: [ExpectedDigest], _ lengthKnown: Int64?, _ pieces: Metalink.PieceDigests?
+        reading path: String, _ digests: [ExpectedDigest], _ lengthKnown: Int64?, _ pieces: Metalink.PieceDigests?,
+        _ storage: any Storage
     ) throws {
-        let file = try POSIXStorage().open(path, .read)
+        let file = try storage.open(path, .read)
         defer { file.close() }
         let status = try file.status()
         guard status.kind == .file else { throw Failure(.file, "\(path.printable) is not a regular file") }
         let length = status.length
         let record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
-        if record != nil, digests.isEmpty, pieces == nil { try POSIXStorage().checkTrust(status, path) }
+        if record != nil, digests.isEmpty, pieces == nil { try storage.checkTrust(status, path) }
         guard record != nil || !digests.isEmpty || pieces != nil else {
             throw Failure(
                 .state, "\(path.printable) has no checksum to verify: segdl did not fetch it, or it was copied",
@@ -83,6 +85,7 @@ public struct FileCheck: Sendable {
             throw Failure(.file, "\(path.printable) changed while it was being read")
         }
         self.status = status
+        self.storage = storage
         let claims = blocks.claims
         self.path = path
         self.length = length
@@ -136,6 +139,13 @@ public struct FileCheck: Sendable {
     ///   an interrupted download of the file or the file has several hard links, `file` if it cannot be written or
     ///   changed since it was read.
     public func beginRepair(from sources: [SourceURL], as remote: RemoteFile) async throws(DownloadError) {
+        try await self.beginRepair(from: sources, as: remote, id: .random(in: 1 ... .max))
+    }
+
+    /// - Parameter id: A random number above zero, the new manifest's id.
+    func beginRepair(
+        from sources: [SourceURL], as remote: RemoteFile, id: UInt64
+    ) async throws(DownloadError) {
         guard let length = self.lengthExpected, self.canRepair else {
             throw DownloadError(
                 .state, "cannot repair \(self.path.printable): the damaged pieces or the file's digest are unknown",
@@ -157,15 +167,16 @@ public struct FileCheck: Sendable {
             // The intact bytes belong to the resource that the attribute records, which may differ from the given
             // source.
             let resource = self.knowsPieces ? remote.resource : self.record?.resource ?? remote.resource
-            try await self.beginRepair(length, sources, resource, POSIXStorage())
+            try await self.beginRepair(length, sources, resource, id: id)
         } catch {
             throw DownloadError(wrapping: error)
         }
     }
 
     private func beginRepair(
-        _ length: Int64, _ sources: [SourceURL], _ resource: RemoteResource, _ storage: POSIXStorage
+        _ length: Int64, _ sources: [SourceURL], _ resource: RemoteResource, id: UInt64
     ) async throws {
+        let storage = self.storage
         let paths = DestinationPaths(path: self.path)
         guard try storage.status(of: paths.part) == nil, try storage.status(of: paths.manifest) == nil else {
             throw Failure(
@@ -198,7 +209,7 @@ public struct FileCheck: Sendable {
         // would be fetched again as a whole.
         let fetched = self.knowsPieces ? nil : self.record.map { "crc32=\($0.crc.hex)" }
         try await part.adopt(
-            id: .random(in: 1 ... .max), resource: resource, limit: nil, sources: sources.map(\.string),
+            id: id, resource: resource, limit: nil, sources: sources.map(\.string),
             digests: (fetched.map { [$0] } ?? []) + self.digests.map(\.expected.description).filter { $0 != fetched })
         try storage.rename(paths.destination, to: paths.part, replacing: false)
         try await storage.synchronize(directory: paths.directory)

@@ -1,3 +1,9 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
 /// A source of time. The engine reads time and sleeps only through this protocol.
 package protocol EngineClock: Sendable {
     /// The time since the clock was created. It never decreases, and advances while the machine is suspended.
@@ -7,6 +13,9 @@ package protocol EngineClock: Sendable {
     ///
     /// - Throws: `CancellationError` if the task is cancelled first.
     func sleep(until time: Duration) async throws
+
+    /// The time of day in seconds since 1970, for records that later runs read. Unlike ``now`` it may go back.
+    var secondsSinceEpoch: Int64 { get }
 }
 
 /// The system's clock. On Linux it is `CLOCK_BOOTTIME`, so a connection that broke while a laptop was suspended counts
@@ -21,4 +30,6 @@ package struct SystemClock: EngineClock {
     package func sleep(until time: Duration) async throws {
         try await Task.sleep(until: self.start + time, clock: .continuous)
     }
+
+    package var secondsSinceEpoch: Int64 { Int64(time(nil)) }
 }

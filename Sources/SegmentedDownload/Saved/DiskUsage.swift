@@ -29,9 +29,13 @@ public struct DiskUsage: Hashable, Sendable {
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
     public init(of directory: String) throws(DownloadError) {
+        try self.init(of: directory, storage: POSIXStorage())
+    }
+
+    init(of directory: String, storage: any Storage) throws(DownloadError) {
         self.init()
         do throws(StorageError) {
-            let listing = try OwnedFiles(storage: POSIXStorage()).listing(of: directory)
+            let listing = try OwnedFiles(storage: storage).listing(of: directory)
             for item in listing.items { self.count(item) }
             self.problems = listing.problems.map { DownloadError($0.failure) }
         } catch {
@@ -55,9 +59,19 @@ public struct DiskUsage: Hashable, Sendable {
         in directory: String, olderThan age: Duration, isTrial: Bool = false,
         _ note: (String, DiskUsage) -> Void = { _, _ in }
     ) throws(DownloadError) -> DiskUsage {
-        let ownedFiles = OwnedFiles(storage: POSIXStorage())
+        try Self.deleteInterrupted(
+            in: directory, olderThan: age, isTrial: isTrial, now: Date().timeIntervalSince1970,
+            storage: POSIXStorage(), note)
+    }
+
+    /// - Parameter now: The time in seconds since 1970.
+    static func deleteInterrupted(
+        in directory: String, olderThan age: Duration, isTrial: Bool, now: Double, storage: any Storage,
+        _ note: (String, DiskUsage) -> Void
+    ) throws(DownloadError) -> DiskUsage {
+        let ownedFiles = OwnedFiles(storage: storage)
         // Clamped: a very large age would give a time before 1970.
-        let latest = Int64(max(Date().timeIntervalSince1970 - age / .seconds(1), 0) * 1e9)
+        let latest = Int64(max(now - age / .seconds(1), 0) * 1e9)
         var deleted = DiskUsage()
         do throws(StorageError) {
             let listing = try ownedFiles.listing(of: directory)
@@ -97,7 +111,9 @@ extension DownloadGroup {
     /// Measures the group's directory.
     ///
     /// - Throws: ``DownloadError`` with code `file` if it cannot be read.
-    public func diskUsage() throws(DownloadError) -> DiskUsage { try DiskUsage(of: self.directory) }
+    public func diskUsage() throws(DownloadError) -> DiskUsage {
+        try DiskUsage(of: self.directory, storage: self.storage)
+    }
 
     /// The number of bytes that this process may still write to the group's directory.
     ///

@@ -38,9 +38,9 @@ extension DownloadGroup {
         _ change: (inout DownloadRequest) -> Void = { _ in }
     ) throws(DownloadError) -> Restoration {
         var restoration = Restoration()
-        for path in try SavedDownload.paths(in: directory ?? self.directory) {
+        for path in try SavedDownload.paths(in: directory ?? self.directory, storage: self.storage) {
             do throws(DownloadError) {
-                let download = try self.restore(try SavedDownload(at: path), policy, change)
+                let download = try self.restore(try SavedDownload(at: path, storage: self.storage), policy, change)
                 restoration.downloads.append(download)
             } catch {
                 restoration.omissions.append(Restoration.Omission(path: path, error: error))

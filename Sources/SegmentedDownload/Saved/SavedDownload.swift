@@ -32,10 +32,13 @@ public struct SavedDownload: Hashable, Sendable {
     /// - Parameter path: The destination's path, or that of its part or manifest.
     /// - Throws: ``DownloadError`` with code `state` if there is no manifest or it is damaged, `file` if it cannot be read.
     public init(at path: String) throws(DownloadError) {
+        try self.init(at: path, storage: POSIXStorage())
+    }
+
+    init(at path: String, storage: any Storage) throws(DownloadError) {
         let destination = Self.destination(of: path)
         let paths = DestinationPaths(path: destination)
         do {
-            let storage = POSIXStorage()
             guard let status = try storage.status(of: paths.manifest), status.kind == .file else {
                 throw DownloadError(
                     .state, "there is no interrupted download of \(destination.printable)",
@@ -84,8 +87,12 @@ public struct SavedDownload: Hashable, Sendable {
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
     public static func paths(in directory: String) throws(DownloadError) -> [String] {
+        try Self.paths(in: directory, storage: POSIXStorage())
+    }
+
+    static func paths(in directory: String, storage: any Storage) throws(DownloadError) -> [String] {
         do throws(StorageError) {
-            let names = try POSIXStorage().names(in: directory.isEmpty ? "." : directory)
+            let names = try storage.names(in: directory.isEmpty ? "." : directory)
             return names.filter { $0.hasSuffix(DestinationPaths.manifestSuffix) && $0.utf8.count > 6 }.sorted().map {
                 let name = String($0.dropLast(DestinationPaths.manifestSuffix.count))
                 return DestinationPaths(directory: directory, name: name).destination

@@ -25,9 +25,6 @@ struct HistoryFile: Sendable {
 
     var olderPath: String { self.path + ".1" }
 
-    /// Seconds since 1970.
-    static var now: Int64 { Int64(time(nil)) }
-
     /// Appends a line.
     ///
     /// - Returns: `false` if another process holds the lock. `true` if the line was written, or was given up because

@@ -10,7 +10,7 @@ final class HistoryLog: Sendable {
     private static let pause: Duration = .milliseconds(10)
 
     private let file: HistoryFile
-    private let clock: any EngineClock
+    let clock: any EngineClock
     /// The entries still to be written, oldest first.
     private let pending = Mutex<[HistoryEntry]>([])
     private let signals: AsyncStream<Void>

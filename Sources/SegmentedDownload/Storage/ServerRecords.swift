@@ -28,16 +28,20 @@ final class ServerRecords: Sendable {
     }
 
     private let memory: ServerMemory
+    private let clock: any EngineClock
     private let state = Mutex(State())
 
-    init(_ memory: ServerMemory) {
+    init(_ memory: ServerMemory, clock: any EngineClock = SystemClock()) {
         self.memory = memory
+        self.clock = clock
     }
 
     func connections(to origin: SourceURL.Origin) -> Int? {
         guard self.memory.includesLoopback || !origin.isLoopback else { return nil }
+        // Read without the lock, which the engine's loop takes too when a download is complete.
+        let read = self.state.withLock { $0.known } ?? self.read()
         return self.state.withLock { state in
-            let known = state.known ?? self.read()
+            let known = state.known ?? read
             state.known = known
             let record = state.observed[origin.text] ?? known[origin.text]
             return record.flatMap { self.isFresh($0) ? max($0.connections, 1) : nil }
@@ -46,9 +50,8 @@ final class ServerRecords: Sendable {
 
     func learn(_ connections: Int, to origin: SourceURL.Origin) {
         guard self.memory.includesLoopback || !origin.isLoopback else { return }
-        self.state.withLock { state in
-            state.observed[origin.text] = Record(connections: connections, time: HistoryFile.now)
-        }
+        let record = Record(connections: connections, time: self.clock.secondsSinceEpoch)
+        self.state.withLock { $0.observed[origin.text] = record }
     }
 
     /// Writes the measured records to the file. Errors are ignored. Call it where the delay does not matter.
@@ -74,7 +77,7 @@ final class ServerRecords: Sendable {
 
     private func isFresh(_ record: Record) -> Bool {
         // The file may hold any number, so the difference is computed in floating point.
-        let age = Double(HistoryFile.now) - Double(record.time)
+        let age = Double(self.clock.secondsSinceEpoch) - Double(record.time)
         return age >= 0 && age <= self.memory.lifetime.inSeconds
     }
 

@@ -51,8 +51,9 @@ import Testing
             var brief = memory
             brief.lifetime = .seconds(-1)
             #expect(ServerRecords(brief).connections(to: host) == nil)
+            let now = SystemClock().secondsSinceEpoch
             let long = (0..<ServerRecords.recordsMax).map {
-                "\"http://host\($0).example:80\":{\"connections\":4,\"time\":\(HistoryFile.now - Int64($0))}"
+                "\"http://host\($0).example:80\":{\"connections\":4,\"time\":\(now - Int64($0))}"
             }
             try Data("{\(long.joined(separator: ","))}".utf8).write(to: URL(filePath: memory.path))
             let late = ServerRecords(memory)

@@ -295,16 +295,4 @@ struct SurveyorTests {
             #expect(status.isSameFile(as: other) == isSameFile && status.isSame(as: other) == isSame)
         }
     }
-
-    @Test("A disk has less free space than can be counted, and names that are whole")
-    func realDisk() async throws {
-        try await WatchedPart.run { subject in
-            let disk = POSIXStorage()
-            let (free, names) = (
-                try disk.freeSpace(in: subject.paths.directory), try disk.names(in: subject.paths.directory)
-            )
-            #expect(free >= 0 && free < .max)
-            #expect(names.sorted() == [".", "..", "file.bin.segdl-part"])
-        }
-    }
 }
