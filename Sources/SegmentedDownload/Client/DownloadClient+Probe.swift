@@ -52,7 +52,8 @@ extension DownloadClient {
         let access = Access(self.configuration)
         do {
             try access.check(request.source)
-            let fields = access.fields(try request.validFields(), for: request.source, of: request)
+            try request.validate()
+            let fields = access.fields(for: request.source, of: request)
             let follower = RedirectFollower(
                 source: request.source, fields: fields, access: access, transport: self.transport,
                 isNamed: access.isNamed(request.source, of: request))

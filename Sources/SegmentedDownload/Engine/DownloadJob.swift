@@ -52,6 +52,8 @@ final class DownloadJob: Sendable {
 
     let id: DownloadID
     let request: DownloadRequest
+    /// The settings of the state machine.
+    let settings: DownloadSettings
     /// The redirect followers, one for each source, in the sources' order.
     private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
@@ -63,13 +65,21 @@ final class DownloadJob: Sendable {
     private let placed: PlacedFiles
     private let shared: Mutex<Shared>
 
+    /// - Parameters:
+    ///   - connectionsKnown: The number of connections that was best the last time; nil if it is not remembered.
+    ///   - startsPaused: Whether the download begins paused.
     init(
         id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage,
-        placed: PlacedFiles
+        placed: PlacedFiles, connectionsKnown: Int? = nil, startsPaused: Bool = false
     ) {
         self.placed = placed
         self.id = id
         self.request = request
+        var settings = DownloadSettings(request.options)
+        settings.connectionsKnown = connectionsKnown
+        settings.hosts = request.sources.map(\.host)
+        settings.startsPaused = startsPaused
+        self.settings = settings
         self.followers = followers
         self.output =
             if case .descriptor(let descriptor) = request.destination { OutputDescriptor(descriptor) } else { nil }
@@ -267,7 +277,7 @@ final class DownloadJob: Sendable {
             self.shared.withLock { $0.replaceable = found }
         }
         let finding = try self.surveyor.survey(
-            paths, policy: self.replacesExisting ? .overwrite : self.request.settings.ifExists)
+            paths, policy: self.replacesExisting ? .overwrite : self.settings.ifExists)
         guard case .existing(let file) = finding.survey, try self.storage.status(of: paths.part) == nil else {
             return finding
         }

@@ -46,7 +46,7 @@ struct EngineState {
         switch message {
         case .add(let job):
             self.append(job)
-            return self.machine.handle(.added(job.id, job.request.settings, seed: self.generator.next()), now: now)
+            return self.machine.handle(.added(job.id, job.settings, seed: self.generator.next()), now: now)
         case .move(let id, let other):
             return self.machine.handle(.moved(id, before: other), now: now)
         case .remove(let id):

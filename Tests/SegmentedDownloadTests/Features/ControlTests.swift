@@ -43,7 +43,7 @@ import Testing
             let state = try await harness.withGroup { group in
                 var request = DownloadRequest(
                     try SourceURL("http://user:secret@127.0.0.1:1/file?token=1"), to: .directory(harness.directory))
-                request.fields = [("Authorization", "Bearer secret")]
+                request.fields = [.authorization: "Bearer secret"]
                 return try group.add(paused: request).resumeState
             }
             let text = String(decoding: try JSONEncoder().encode(state), as: UTF8.self)

@@ -61,7 +61,7 @@ import Testing
                 let resource = try Self.resource("rate=1M", mirrors: ["/none", mirror])
                 let request = try await Self.request(harness, resource) { request in
                     request.credentials = .basic(user: "name", password: "secret")
-                    request.fields = [("X-Key", "secret")]
+                    request.fields = [.init("X-Key")!: "secret"]
                 }
                 let netrc = try Netrc(text: "machine localhost login name password secret\n", name: "netrc")
                 let result = try await Self.fetch(request) { $0.netrc = netrc }
