@@ -120,8 +120,14 @@ public final class DownloadGroup: Sendable {
     }
 
     /// The listed downloads that satisfy a predicate, in the order they were added.
-    public func downloads(where isIncluded: (Download) throws -> Bool) rethrows -> [Download] {
-        try self.downloads.filter(isIncluded)
+    ///
+    /// - Throws: Only errors that the predicate throws.
+    public func downloads<PredicateError: Error>(
+        where isIncluded: (Download) throws(PredicateError) -> Bool
+    ) throws(PredicateError) -> [Download] {
+        var included: [Download] = []
+        for download in self.downloads where try isIncluded(download) { included.append(download) }
+        return included
     }
 
     /// The listed downloads in a given state, in the order they were added.

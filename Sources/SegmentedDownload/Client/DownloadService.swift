@@ -56,9 +56,9 @@ public final class DownloadService: Sendable {
         if case .over = self.state.withLock({ $0.phase }) { return }
         do {
             try await withDownloadClient(self.configuration) { client in
-                try await client.withGroup(
-                    name: nil, directory: self.directory, limits: nil, history: self.configuration.history,
-                    makesDirectory: true
+                try client.makeDirectory(self.directory)
+                await client.withGroup(
+                    name: nil, directory: self.directory, limits: nil, history: self.configuration.history
                 ) { group in
                     self.enter(.running(group))
                     for await _ in self.stop {}

@@ -7,7 +7,7 @@ import Testing
     @Test("Limits are what they were last said to be")
     func current() async throws {
         try await withDownloadClient { client in
-            try await client.withGroup { group in
+            await client.withGroup { group in
                 #expect(group.limits == DownloadLimits())
                 var limits = DownloadLimits()
                 limits.connections = 3
