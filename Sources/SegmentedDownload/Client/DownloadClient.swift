@@ -48,8 +48,8 @@ public struct DownloadConfiguration: Sendable {
 
 /// Runs `body` with a client, and closes the client's connections when `body` returns.
 ///
-/// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid, and any error that `body` throws. The two
-///   may be of different types, so the type is not stated.
+/// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid, and any error that `body` throws. The
+///   two may be of different types, so the type is not stated.
 public func withDownloadClient<Answer: Sendable>(
     _ configuration: DownloadConfiguration = DownloadConfiguration(),
     _ body: (DownloadClient) async throws -> Answer

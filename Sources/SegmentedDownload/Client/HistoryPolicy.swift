@@ -56,8 +56,9 @@ extension DownloadGroup {
     /// The history's entries, oldest first, including those of earlier runs. Malformed lines are skipped.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the history file exists and cannot be opened.
-    public func historyEntries() throws(DownloadError) -> [HistoryEntry] {
-        try self.historyLog?.entries() ?? []
+    public func historyEntries() async throws(DownloadError) -> [HistoryEntry] {
+        guard let log = self.historyLog else { return [] }
+        return try await EngineThreads.aside { () throws(DownloadError) in try log.entries() }
     }
 }
 

@@ -1,8 +1,8 @@
 import SegmentedDownloadCore
 
 extension DownloadError {
-    /// Converts an error of the transport or storage, which is one of our types, or the end of a cancelled task; any other
-    /// error gets code `internal`.
+    /// Converts an error of the transport or storage, which is one of our types, or of a cancelled task; any other error
+    /// gets code `internal`.
     package init(wrapping error: any Error) {
         switch error {
         case let error as DownloadError: self = error

@@ -31,7 +31,12 @@ public struct SavedDownload: Hashable, Sendable {
     ///
     /// - Parameter path: The destination's path, or that of its part or manifest.
     /// - Throws: ``DownloadError`` with code `state` if there is no manifest or it is damaged, `file` if it cannot be read.
-    public init(at path: String) throws(DownloadError) {
+    public init(at path: String) async throws(DownloadError) {
+        self = try await EngineThreads.aside { () throws(DownloadError) in try SavedDownload(reading: path) }
+    }
+
+    /// Reads the manifest of a destination. Blocks the thread.
+    package init(reading path: String) throws(DownloadError) {
         let destination = Self.destination(of: path)
         let paths = DestinationPaths(path: destination)
         do {
@@ -83,9 +88,11 @@ public struct SavedDownload: Hashable, Sendable {
     /// The destinations in a directory that have a manifest, sorted by name.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
-    public static func paths(in directory: String) throws(DownloadError) -> [String] {
+    public static func paths(in directory: String) async throws(DownloadError) -> [String] {
         do throws(StorageError) {
-            let names = try POSIXStorage().names(in: directory.isEmpty ? "." : directory)
+            let names = try await EngineThreads.aside { () throws(StorageError) in
+                try POSIXStorage().names(in: directory.isEmpty ? "." : directory)
+            }
             return names.filter { $0.hasSuffix(DestinationPaths.manifestSuffix) && $0.utf8.count > 6 }.sorted().map {
                 let name = String($0.dropLast(DestinationPaths.manifestSuffix.count))
                 return DestinationPaths(directory: directory, name: name).destination

@@ -108,7 +108,7 @@ import Testing
         try await Harness.run { harness in
             try await harness.interrupt(Harness.stuck, after: 1.mebibytes) { $0.stallTimeout = .seconds(3600) }
             let part = try harness.bytes(harness.part)
-            let saved = try SavedDownload(at: harness.path)
+            let saved = try await SavedDownload(at: harness.path)
             for trouble in ["fail=500:all", "reset-after=0:all", "no-answer=1000", "redirect=302:/gone?fail=404:all"] {
                 let result = await harness.fetch("/8M/file.bin?\(trouble)") {
                     $0.retries = 1
@@ -116,7 +116,7 @@ import Testing
                 }
                 #expect(result.code != nil, "\(trouble)")
                 #expect(try harness.bytes(harness.part) == part, "\(trouble)")
-                #expect(try SavedDownload(at: harness.path).bytesDone == saved.bytesDone, "\(trouble)")
+                #expect(try await SavedDownload(at: harness.path).bytesDone == saved.bytesDone, "\(trouble)")
             }
             let result = await harness.fetch("/8M/file.bin") { $0.splitLengthMinimum = 8.mebibytes }
             #expect(result.value?.bytesFetched == 8.mebibytes - saved.bytesDone, "\(result)")

@@ -17,7 +17,7 @@ import Testing
                 await download.reached(1.mebibytes)
                 let state = try #require(await download.pause())
                 // The group still runs: only the pause made this durable.
-                let saved = try SavedDownload(at: harness.path)
+                let saved = try await SavedDownload(at: harness.path)
                 #expect(saved.bytesDone == state.bytesDone && saved.bytesDone >= 1.mebibytes)
                 #expect(saved.bytesTotal == 8.mebibytes && state.bytesTotal == 8.mebibytes)
                 #expect(await download.pause() == state)
@@ -89,7 +89,7 @@ import Testing
             let read = try JSONDecoder().decode(ResumeState.self, from: JSONEncoder().encode(state))
             #expect(read == state && state.options == options)
             #expect(try read.request().options == options)
-            #expect(try SavedDownload(at: harness.path).options == options)
+            #expect(try await SavedDownload(at: harness.path).options == options)
         }
     }
 

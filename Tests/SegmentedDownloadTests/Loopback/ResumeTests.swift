@@ -14,7 +14,7 @@ import Testing
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck, after: Self.half)
             #expect(harness.exists(harness.part) && harness.exists(harness.manifest))
-            let saved = try SavedDownload(at: harness.path)
+            let saved = try await SavedDownload(at: harness.path)
             #expect(saved.bytesDone >= Self.half)
             // No segment is split here, so no response is cut short and every received byte was missing.
             let result = await harness.fetch(Self.whole) { $0.splitLengthMinimum = 8.mebibytes }
@@ -241,7 +241,7 @@ import Testing
             #expect(harness.exists(harness.part) == keeping)
             #expect(harness.exists(harness.manifest) == keeping)
             if keeping {
-                let saved = try SavedDownload(at: harness.path)
+                let saved = try await SavedDownload(at: harness.path)
                 #expect(saved.bytesDone > 1 << 20)
                 let result = await harness.fetch(Self.whole) { $0.splitLengthMinimum = 8.mebibytes }
                 #expect(result.value?.bytesFetched == 8.mebibytes - saved.bytesDone, "\(result)")
