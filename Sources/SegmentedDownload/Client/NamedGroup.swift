@@ -31,24 +31,3 @@ extension DownloadClient {
             name: name, directory: directory, limits: limits, history: history, body)
     }
 }
-
-extension DownloadGroup {
-    /// The group of the enclosing ``DownloadClient/withSharedGroup(_:)``; `nil` outside of one.
-    ///
-    /// It replaces a singleton. The group lives as long as the scope, so nothing keeps running, and each test or
-    /// request may have its own. Child tasks inherit it; detached tasks do not.
-    @TaskLocal public static var shared: DownloadGroup?
-}
-
-extension DownloadClient {
-    /// Runs `body` with a group that the functions it calls can access as ``DownloadGroup/shared``.
-    ///
-    /// - Throws: Any error that `body` throws.
-    public func withSharedGroup<Answer: Sendable>(
-        _ body: (DownloadGroup) async throws -> Answer
-    ) async throws -> Answer {
-        try await self.withGroup { group in
-            try await DownloadGroup.$shared.withValue(group) { try await body(group) }
-        }
-    }
-}

@@ -1,6 +1,7 @@
 public import SegmentedDownloadCore
 
-/// An interrupted download, as the manifest beside its destination describes it.
+/// An interrupted download, as the manifest beside its destination describes it. <doc:PauseAndResume> compares it with
+/// ``ResumeState``.
 public struct SavedDownload: Hashable, Sendable {
     /// The destination's path.
     public let path: String

@@ -142,23 +142,4 @@ import Testing
             #expect(left == ["other"])
         }
     }
-
-    @Test("A shared group is reached without being handed on, in its scope and nowhere else")
-    func shared() async throws {
-        try await Harness.run { harness in
-            #expect(DownloadGroup.shared == nil)
-            try await withDownloadClient { client in
-                try await client.withSharedGroup { group in
-                    #expect(DownloadGroup.shared === group)
-                    let request = try harness.request("/1M/file.bin")
-                    let path = try await withThrowingTaskGroup(of: String?.self) { tasks in
-                        tasks.addTask { try await DownloadGroup.shared?.add(request).result().path }
-                        return try await tasks.next() ?? nil
-                    }
-                    #expect(path == harness.path && group.downloads.count == 1)
-                }
-            }
-            #expect(DownloadGroup.shared == nil)
-        }
-    }
 }
