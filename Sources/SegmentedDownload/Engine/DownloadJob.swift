@@ -144,9 +144,21 @@ final class DownloadJob: Sendable {
         self.shared.withLock { $0.connectionsLearned = connections }
     }
 
+    /// Updates the progress, except for its durable bytes, which the storage steps report.
     func update(progress: DownloadProgress) {
-        self.shared.withLock { $0.progress = progress }
+        self.shared.withLock { shared in
+            let bytesDurable = shared.progress.bytesDurable
+            shared.progress = progress
+            shared.progress.bytesDurable = bytesDurable
+        }
     }
+
+    func update(bytesDurable: Int64) {
+        self.shared.withLock { $0.progress.bytesDurable = bytesDurable }
+    }
+
+    /// Whether the file is durable when it is in place.
+    var isDurableInPlace: Bool { self.output == nil && self.request.syncPolicy != .none }
 
     func count(requests: Int = 0, bytesFetched: Int64 = 0, connections: Int = 0) {
         self.shared.withLock { shared in
@@ -414,6 +426,7 @@ final class DownloadJob: Sendable {
                 throw error
             }
         }
+        if let part = self.part { self.update(bytesDurable: part.durableLength) }
         self.readAlong(id: id, length: preparation.resource.completeLength)
         return nil
     }
@@ -540,6 +553,7 @@ final class DownloadJob: Sendable {
             record: revision.keepsRecord
                 ? nil : (revision.resource, self.recorded(revision.reference), digests.map(\.description)),
             remarks: revision.remarks)
+        if let part { self.update(bytesDurable: part.durableLength) }
     }
 
     /// Prepares a new latch that can interrupt the placing.

@@ -316,7 +316,9 @@ struct EngineState {
             }
             job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
         case .note(let text): job.broadcaster.send(.note(text))
-        case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))
+        case .checkpointed(let bytes):
+            job.update(bytesDurable: bytes)
+            job.broadcaster.send(.checkpoint(bytesDurable: bytes))
         case .learned(let connections): job.learn(connections: connections)
         case .setAside(let difference):
             job.broadcaster.send(
@@ -329,6 +331,7 @@ struct EngineState {
             progress.bytesDone = 0
             progress.bytesTotal = nil
             job.update(progress: progress)
+            job.update(bytesDurable: 0)
             job.broadcaster.send(.note("the remote file changed: \(difference); starting over"))
         }
     }
@@ -360,6 +363,13 @@ struct EngineState {
             // A length learnt at the end of a stream is not recorded, so it is unknown to the run that starts over.
             if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }
+        switch conclusion {
+        case .completed, .alreadyComplete:
+            if job.isDurableInPlace { progress.bytesDurable = progress.bytesDone }
+        case .failed, .paused, .cancelled:
+            if let part = job.part { progress.bytesDurable = part.durableLength }
+        }
+        job.update(bytesDurable: progress.bytesDurable)
         job.update(progress: progress)
         job.close()
         self.entries[index].isReported = false

@@ -83,6 +83,11 @@ extension DownloadEvent {
 public struct DownloadProgress: Hashable, Sendable {
     /// Bytes of the file that are present, including those of earlier runs.
     public var bytesDone: Int64 = 0
+    /// Those of them that are durable, which a power cut does not lose, as of the last checkpoint. A killed process
+    /// loses none of ``bytesDone``.
+    ///
+    /// All are durable after a pause, and once the file is in place, unless ``DownloadRequest/syncPolicy`` is `none`.
+    public var bytesDurable: Int64 = 0
     /// The complete length in bytes; `nil` while it is unknown.
     public var bytesTotal: Int64?
     /// The current rate in bytes per second; `nil` while too little has been measured.

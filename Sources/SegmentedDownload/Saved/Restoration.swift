@@ -66,6 +66,7 @@ extension DownloadGroup {
         if let id = request.id, self.download(id: id) != nil { request.id = nil }
         var progress = DownloadProgress()
         progress.bytesDone = saved.bytesDone
+        progress.bytesDurable = saved.bytesDurable
         progress.bytesTotal = saved.bytesTotal
         return try self.add(request, restingAt: policy == .paused ? progress : nil, isResolved: true)
     }

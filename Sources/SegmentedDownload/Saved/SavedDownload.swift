@@ -17,6 +17,8 @@ public struct SavedDownload: Hashable, Sendable {
     public let bytesTotal: Int64
     /// Bytes that the manifest claims. Those that were not synced are checked when the download is resumed.
     public private(set) var bytesDone: Int64
+    /// Those of them that are durable.
+    public private(set) var bytesDurable: Int64
     /// The validator, safe to show; nil if the origin sent none.
     public let validator: String?
     /// The caller's name for the download; nil if it had none.
@@ -53,7 +55,7 @@ public struct SavedDownload: Hashable, Sendable {
             try storage.checkTrust(file.status(), paths.manifest)
             self.init(path: destination, try ManifestCodec.decode(try file.contents(limit: 1 << 30)))
             // A crash after the part was renamed may leave the manifest alone.
-            if try storage.status(of: paths.part) == nil { self.bytesDone = 0 }
+            if try storage.status(of: paths.part) == nil { (self.bytesDone, self.bytesDurable) = (0, 0) }
         } catch let error as DownloadError {
             throw error
         } catch let error as StorageError {
@@ -78,6 +80,7 @@ public struct SavedDownload: Hashable, Sendable {
         self.sourceDescription = (try? SourceURL(self.source).description) ?? self.source.printable
         self.bytesTotal = manifest.header.completeLength
         self.bytesDone = (manifest.durable + manifest.pending).settled().reduce(0) { $0 + $1.length }
+        self.bytesDurable = min(manifest.durable.settled().reduce(0) { $0 + $1.length }, self.bytesDone)
         let validator = manifest.header.resource.validator
         self.validator = validator == Validator.none ? nil : "\(validator)"
         self.id = manifest.header.label.id.map { Download.ID(rawValue: $0) }

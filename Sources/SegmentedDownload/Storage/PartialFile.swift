@@ -109,6 +109,11 @@ package final class PartialFile: Sendable {
         self.journal.withLock { $0.claims.reduce(0) { $0 + $1.length } }
     }
 
+    /// The number of bytes that were durable at the last checkpoint.
+    package var durableLength: Int64 {
+        self.journal.withLock { $0.claims[..<$0.durableCount].reduce(0) { $0 + $1.length } }
+    }
+
     // MARK: Making ready
 
     var syncPolicy: SyncPolicy { self.journal.withLock { $0.syncPolicy } }
@@ -418,7 +423,7 @@ package final class PartialFile: Sendable {
         if isSynced { try await file?.synchronize(metadata: false) }
         // With policy `checkpoint` the directory was synced when the manifest was renamed into place.
         if isSynced, policy == .end { try await self.storage.synchronize(directory: self.paths.directory) }
-        return self.journal.withLock { $0.claims[..<$0.durableCount].reduce(0) { $0 + $1.length } }
+        return self.durableLength
     }
 
     /// Records that the complete file had the wrong digest. A later run then fetches it again unless it has a digest.

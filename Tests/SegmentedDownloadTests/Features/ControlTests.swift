@@ -20,6 +20,7 @@ import Testing
                 let saved = try await SavedDownload(at: harness.path)
                 #expect(saved.bytesDone == state.bytesDone && saved.bytesDone >= 1.mebibytes)
                 #expect(saved.bytesTotal == 8.mebibytes && state.bytesTotal == 8.mebibytes)
+                #expect(saved.bytesDurable == saved.bytesDone && download.snapshot.bytesDurable == saved.bytesDone)
                 #expect(await download.pause() == state)
                 return try JSONEncoder().encode(state)
             }

@@ -33,6 +33,8 @@ import Testing
                 #expect(
                     try await group.historyEntries().map(\.outcome) == [.failed, .completed], "a pause is not an end")
                 await stuck.cancel(keepingPartial: false)
+                #expect(try await group.historyEntry(id: "film")?.outcome == .failed)
+                #expect(try await group.historyEntry(id: "other") == nil)
             }
             let entries = try await harness.withGroup(configuration) { try await $0.historyEntries() }
             #expect(entries.map(\.outcome) == [.failed, .completed, .cancelled])

@@ -36,6 +36,7 @@ import Testing
                     #expect(download.request.userInfo == saved.userInfo && download.request.userInfo.count == 1)
                     #expect(download.snapshot.bytesDone == saved.bytesDone && saved.bytesDone >= 1.mebibytes)
                     #expect(download.snapshot.bytesTotal == 8.mebibytes)
+                    #expect(download.snapshot.bytesDurable == saved.bytesDone)
                     #expect(group.download(for: download.request.source)?.id == download.id)
                     #expect(await download.rest() == .paused(download.snapshot))
                 }
@@ -56,7 +57,9 @@ import Testing
                 let restoration = try await group.restore(from: harness.directory, .running) {
                     $0.splitLengthMinimum = 8.mebibytes
                 }
-                let result = try await #require(restoration.downloads.first).result()
+                let download = try #require(restoration.downloads.first)
+                let result = try await download.result()
+                #expect(download.snapshot.bytesDurable == 8.mebibytes)
                 #expect(result.bytesFetched == 8.mebibytes - kept)
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: result.path, length: 8.mebibytes) == nil)
             }

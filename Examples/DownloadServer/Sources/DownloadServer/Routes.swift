@@ -115,7 +115,7 @@ struct Routes: Sendable {
     }
 
     private func ended(_ id: Download.ID, in group: DownloadGroup) async throws -> DownloadStatus {
-        guard let entry = try await group.historyEntries().last(where: { $0.id == id.rawValue }) else {
+        guard let entry = try await group.historyEntry(id: id) else {
             throw HTTPError(.notFound, message: "there is no download \(id)")
         }
         return DownloadStatus(entry)
