@@ -52,8 +52,8 @@ final class DownloadJob: Sendable {
 
     let id: DownloadID
     let request: DownloadRequest
-    /// The settings of the state machine.
-    let settings: DownloadSettings
+    private let connectionsKnown: Int?
+    private let startsPaused: Bool
     /// The redirect followers, one for each source, in the sources' order.
     private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
@@ -75,11 +75,8 @@ final class DownloadJob: Sendable {
         self.placed = placed
         self.id = id
         self.request = request
-        var settings = DownloadSettings(request.options)
-        settings.connectionsKnown = connectionsKnown
-        settings.hosts = request.sources.map(\.host)
-        settings.startsPaused = startsPaused
-        self.settings = settings
+        self.connectionsKnown = connectionsKnown
+        self.startsPaused = startsPaused
         self.followers = followers
         self.output =
             if case .descriptor(let descriptor) = request.destination { OutputDescriptor(descriptor) } else { nil }
@@ -88,6 +85,15 @@ final class DownloadJob: Sendable {
             request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
         let isNamed = if case .directory = request.destination { false } else { true }
         self.shared = Mutex(Shared(isNamed: isNamed, digests: request.digests))
+    }
+
+    /// The settings of the state machine.
+    var settings: DownloadSettings {
+        var settings = DownloadSettings(self.request.options)
+        settings.connectionsKnown = self.connectionsKnown
+        settings.hosts = self.request.sources.map(\.host)
+        settings.startsPaused = self.startsPaused
+        return settings
     }
 
     /// The redirect follower of a source.
@@ -157,8 +163,17 @@ final class DownloadJob: Sendable {
         self.shared.withLock { $0.progress.bytesDurable = bytesDurable }
     }
 
-    /// Whether the file is durable when it is in place.
-    var isDurableInPlace: Bool { self.output == nil && self.request.syncPolicy != .none }
+    /// Sets the durable bytes of the final progress, and updates the progress.
+    func conclude(_ progress: inout DownloadProgress, isInPlace: Bool) {
+        if isInPlace {
+            let isSynced = self.output == nil && self.request.syncPolicy != .none
+            if isSynced { progress.bytesDurable = progress.bytesDone }
+        } else if let part = self.part {
+            progress.bytesDurable = part.durableLength
+        }
+        self.update(bytesDurable: progress.bytesDurable)
+        self.update(progress: progress)
+    }
 
     func count(requests: Int = 0, bytesFetched: Int64 = 0, connections: Int = 0) {
         self.shared.withLock { shared in

@@ -363,14 +363,7 @@ struct EngineState {
             // A length learnt at the end of a stream is not recorded, so it is unknown to the run that starts over.
             if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }
-        switch conclusion {
-        case .completed, .alreadyComplete:
-            if job.isDurableInPlace { progress.bytesDurable = progress.bytesDone }
-        case .failed, .paused, .cancelled:
-            if let part = job.part { progress.bytesDurable = part.durableLength }
-        }
-        job.update(bytesDurable: progress.bytesDurable)
-        job.update(progress: progress)
+        job.conclude(&progress, isInPlace: conclusion == .completed || conclusion == .alreadyComplete)
         job.close()
         self.entries[index].isReported = false
         self.entries[index].isStepping = false
