@@ -14,11 +14,16 @@ public struct DownloadServiceLifecycle: Service {
     /// Runs the service until the group shuts down.
     ///
     /// - Throws: `DownloadError`, as ``DownloadService/run()`` does.
-    public func run() async throws {
-        try await withGracefulShutdownHandler {
-            try await self.service.run()
+    public func run() async throws(DownloadError) {
+        let result = await withGracefulShutdownHandler { () async -> Result<Void, DownloadError> in
+            do throws(DownloadError) {
+                return .success(try await self.service.run())
+            } catch {
+                return .failure(error)
+            }
         } onGracefulShutdown: {
             self.service.shutdown()
         }
+        try result.get()
     }
 }

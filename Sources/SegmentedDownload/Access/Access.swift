@@ -26,12 +26,10 @@ package struct Access: Sendable {
 
     /// The fields to send to a source, with its credentials: those in the source's URL, else those of the request, else
     /// those in the netrc file.
-    ///
-    /// - Parameter fields: The request's fields.
-    func fields(_ fields: HTTPFields, for source: SourceURL, of request: DownloadRequest) -> HTTPFields {
+    func fields(for source: SourceURL, of request: DownloadRequest) -> HTTPFields {
         // The request's fields are for the origin of the source that the user named first.
         let isOwn = source.origin == request.source.origin && self.isNamed(source, of: request)
-        var fields = isOwn ? fields : fields.forAnybody
+        var fields = isOwn ? request.fields : request.fields.forAnybody
         guard self.isNamed(source, of: request) else { return fields }
         guard fields[.authorization] == nil else { return fields }
         let credentials = source.credentials ?? (isOwn ? request.credentials : nil)

@@ -89,18 +89,14 @@ public struct Download: Sendable, Identifiable {
     ///
     /// The part on disk is examined when the download's turn comes. ``DownloadRequest/continuation`` decides what
     /// happens if there is none.
-    public func resume() {
-        self.job.broadcaster.reopen()
+    ///
+    /// - Returns: Whether the download was paused or failed, and is now resumed. Of two calls at once, one returns
+    ///   `true`. `false` also if a pause in progress was withdrawn.
+    @discardableResult
+    public func resume() -> Bool {
+        let wasAtRest = self.job.broadcaster.reopen()
         self.engine.post(.event(self.job.id, .resume))
-    }
-
-    /// Pauses the download if it is active; resumes it if it is at rest.
-    public func toggle() async {
-        if self.job.broadcaster.isAtRest {
-            self.resume()
-        } else {
-            await self.pause()
-        }
+        return wasAtRest
     }
 
     /// Cancels the download for good and waits until that is done. Has no effect if it has already ended.

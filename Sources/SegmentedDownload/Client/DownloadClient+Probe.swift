@@ -6,8 +6,9 @@ extension DownloadClient {
     ///
     /// Mirrors are not queried, nothing is written and the request is not repeated.
     ///
-    /// - Throws: The ``DownloadError`` that a download of the request would fail with.
-    public func probe(_ request: DownloadRequest) async throws -> RemoteFile {
+    /// - Throws: The ``DownloadError`` that a download of the request would fail with; code `cancelled` if the task is
+    ///   cancelled.
+    public func probe(_ request: DownloadRequest) async throws(DownloadError) -> RemoteFile {
         let naming = DestinationNaming(request: request, id: Download.ID(rawValue: "0"), storage: self.storage)
         return try await self.ask(request, RangeRequest(lowerBound: 0, upperBound: 1)) {
             follower, head, response, announced, _ in
@@ -18,15 +19,19 @@ extension DownloadClient {
     /// Fetches a short text, such as a list of checksums, into memory. Invalid UTF-8 is replaced.
     ///
     /// - Throws: The ``DownloadError`` that a download of the request would fail with; code `space` if the text is
-    ///   longer than `lengthMaximum` bytes.
-    public func text(of request: DownloadRequest, lengthMaximum: Int = 1 << 20) async throws -> String {
+    ///   longer than `lengthMaximum` bytes, `cancelled` if the task is cancelled.
+    public func text(
+        of request: DownloadRequest, lengthMaximum: Int = 1 << 20
+    ) async throws(DownloadError) -> String {
         String(decoding: try await self.bytes(of: request, lengthMaximum: lengthMaximum), as: UTF8.self)
     }
 
     /// Fetches a short document, such as a metalink, into memory.
     ///
     /// - Throws: The same errors as ``text(of:lengthMaximum:)``.
-    public func bytes(of request: DownloadRequest, lengthMaximum: Int = 1 << 20) async throws -> [UInt8] {
+    public func bytes(
+        of request: DownloadRequest, lengthMaximum: Int = 1 << 20
+    ) async throws(DownloadError) -> [UInt8] {
         try await self.ask(request, RangeRequest(isRanged: false)) { _, _, response, _, body in
             guard case .whole = response else { throw response.failure(host: request.source.host) }
             var bytes: [UInt8] = []
@@ -48,11 +53,12 @@ extension DownloadClient {
             @escaping @Sendable (
                 RedirectFollower, ResponseHead, RangeResponse, AnnouncedDigests, any ResponseBody
             ) async throws -> Answer
-    ) async throws -> Answer {
+    ) async throws(DownloadError) -> Answer {
         let access = Access(self.configuration)
         do {
             try access.check(request.source)
-            let fields = access.fields(try request.validFields(), for: request.source, of: request)
+            try request.validate()
+            let fields = access.fields(for: request.source, of: request)
             let follower = RedirectFollower(
                 source: request.source, fields: fields, access: access, transport: self.transport,
                 isNamed: access.isNamed(request.source, of: request))
@@ -61,8 +67,8 @@ extension DownloadClient {
                     try await consume(follower, head, response, announced, body)
                 }
             }
-        } catch let failure as Failure {
-            throw DownloadError(failure)
+        } catch {
+            throw DownloadError(wrapping: error)
         }
     }
 

@@ -48,7 +48,8 @@ public struct DownloadConfiguration: Sendable {
 
 /// Runs `body` with a client, and closes the client's connections when `body` returns.
 ///
-/// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid, and any error that `body` throws.
+/// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid, and any error that `body` throws. The
+///   two may be of different types, so the type is not stated.
 public func withDownloadClient<Answer: Sendable>(
     _ configuration: DownloadConfiguration = DownloadConfiguration(),
     _ body: (DownloadClient) async throws -> Answer
@@ -110,39 +111,46 @@ public struct DownloadClient: Sendable {
     ///
     /// - Throws: ``DownloadError``. Bytes that were fetched are kept, and the same request resumes the download. If the
     ///   task is cancelled, the download is paused and the code is `cancelled`.
-    public func download(_ request: DownloadRequest) async throws -> DownloadResult {
-        try await self.withGroup { group in
+    public func download(_ request: DownloadRequest) async throws(DownloadError) -> DownloadResult {
+        try await self.withGroup { (group) async throws(DownloadError) -> DownloadResult in
             let download = try group.add(request)
-            return try await withTaskCancellationHandler {
-                try await download.result()
+            let result = await withTaskCancellationHandler { () async -> Result<DownloadResult, DownloadError> in
+                do throws(DownloadError) {
+                    return .success(try await download.result())
+                } catch {
+                    return .failure(error)
+                }
             } onCancel: {
                 download.requestPause()
             }
+            return try result.get()
         }
     }
 
     /// Runs `body` with a group of downloads, and returns when `body` has returned and every download of the group is
     /// at rest.
     ///
-    /// - Throws: Any error that `body` throws, after the group's downloads have been paused.
-    public func withGroup<Answer: Sendable>(
-        _ body: (DownloadGroup) async throws -> Answer
-    ) async throws -> Answer {
+    /// - Throws: Only errors that `body` throws, after the group's downloads have been paused.
+    public func withGroup<Answer: Sendable, BodyError: Error>(
+        _ body: (DownloadGroup) async throws(BodyError) -> Answer
+    ) async throws(BodyError) -> Answer {
         try await self.withGroup(
-            name: nil, directory: ".", limits: nil, history: self.configuration.history, makesDirectory: false, body)
+            name: nil, directory: ".", limits: nil, history: self.configuration.history, body)
     }
 
-    func withGroup<Answer: Sendable>(
-        name: String?, directory: String, limits: DownloadLimits?, history: HistoryPolicy, makesDirectory: Bool,
-        _ body: (DownloadGroup) async throws -> Answer
-    ) async throws -> Answer {
-        if makesDirectory {
-            do throws(StorageError) {
-                try self.storage.makeDirectory(directory)
-            } catch {
-                throw DownloadError(error.failure)
-            }
+    /// Creates a group's directory if it is missing.
+    func makeDirectory(_ path: String) throws(DownloadError) {
+        do throws(StorageError) {
+            try self.storage.makeDirectory(path)
+        } catch {
+            throw DownloadError(error.failure)
         }
+    }
+
+    func withGroup<Answer: Sendable, BodyError: Error>(
+        name: String?, directory: String, limits: DownloadLimits?, history: HistoryPolicy,
+        _ body: (DownloadGroup) async throws(BodyError) -> Answer
+    ) async throws(BodyError) -> Answer {
         let engine = DownloadEngine(
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
@@ -152,7 +160,7 @@ public struct DownloadClient: Sendable {
             engine: engine, transport: self.transport, storage: self.storage,
             access: Access(self.configuration), name: name, directory: directory, history: history, historyLog: log,
             servers: self.servers)
-        return try await withThrowingTaskGroup(of: Void.self) { tasks in
+        let answer: Result<Answer, BodyError> = await withTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 await engine.run()
                 // Also if the task was cancelled: otherwise a caller could wait for a download that can no longer end.
@@ -164,17 +172,18 @@ public struct DownloadClient: Sendable {
                 let events = group.events
                 tasks.addTask { await telemetry.follow(events) }
             }
-            let answer: Result<Answer, any Error>
-            do {
+            let answer: Result<Answer, BodyError>
+            do throws(BodyError) {
                 answer = .success(try await body(group))
             } catch {
                 group.requestPauseAll()
                 answer = .failure(error)
             }
             engine.post(.close)
-            try await tasks.waitForAll()
+            await tasks.waitForAll()
             if let servers = self.servers { await self.threads.run(.stepping) { servers.save() } }
-            return try answer.get()
+            return answer
         }
+        return try answer.get()
     }
 }

@@ -76,11 +76,9 @@ public final class DownloadGroup: Sendable {
     ) throws(DownloadError) -> Download {
         var request = given
         if !isResolved { request.destination = given.destination.resolved(in: self.directory) }
-        request.startsPaused = progress != nil
-        if request.segments == .automatic {
-            request.connectionsKnown = self.servers?.connections(to: request.source.origin)
-        }
-        let fields = try request.validFields()
+        let connections =
+            request.segments == .automatic ? self.servers?.connections(to: request.source.origin) : nil
+        try request.validate()
         do {
             for source in request.sources { try self.access.check(source) }
         } catch {
@@ -93,11 +91,12 @@ public final class DownloadGroup: Sendable {
                 id: state.registry.number(), request: request,
                 followers: request.sources.map { source in
                     RedirectFollower(
-                        source: source, fields: self.access.fields(fields, for: source, of: request),
+                        source: source, fields: self.access.fields(for: source, of: request),
                         access: self.access, transport: self.transport,
                         isNamed: self.access.isNamed(source, of: request))
                 },
-                storage: self.storage, placed: self.placed)
+                storage: self.storage, placed: self.placed, connectionsKnown: connections,
+                startsPaused: progress != nil)
             if let progress { job.rest(as: progress) }
             job.broadcaster.relay { [weak self, weak job] signal in
                 if let job { self?.handle(signal, of: job) }
@@ -121,8 +120,14 @@ public final class DownloadGroup: Sendable {
     }
 
     /// The listed downloads that satisfy a predicate, in the order they were added.
-    public func downloads(where isIncluded: (Download) throws -> Bool) rethrows -> [Download] {
-        try self.downloads.filter(isIncluded)
+    ///
+    /// - Throws: Only errors that the predicate throws.
+    public func downloads<PredicateError: Error>(
+        where isIncluded: (Download) throws(PredicateError) -> Bool
+    ) throws(PredicateError) -> [Download] {
+        var included: [Download] = []
+        for download in self.downloads where try isIncluded(download) { included.append(download) }
+        return included
     }
 
     /// The listed downloads in a given state, in the order they were added.

@@ -68,9 +68,9 @@ public final class DownloadService: Sendable {
         defer { self.enter(.over) }
         do {
             try await withDownloadClient(self.configuration) { client in
-                try await client.withGroup(
-                    name: nil, directory: self.directory, limits: nil, history: self.configuration.history,
-                    makesDirectory: true
+                try client.makeDirectory(self.directory)
+                await client.withGroup(
+                    name: nil, directory: self.directory, limits: nil, history: self.configuration.history
                 ) { group in
                     self.enter(.running(group))
                     for await _ in self.stop {}

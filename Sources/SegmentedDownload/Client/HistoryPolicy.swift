@@ -56,8 +56,22 @@ extension DownloadGroup {
     /// The history's entries, oldest first, including those of earlier runs. Malformed lines are skipped.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the history file exists and cannot be opened.
-    public func historyEntries() throws(DownloadError) -> [HistoryEntry] {
-        try self.historyLog?.entries() ?? []
+    public func historyEntries() async throws(DownloadError) -> [HistoryEntry] {
+        guard let log = self.historyLog else { return [] }
+        return try await EngineThreads.aside { () throws(DownloadError) in try log.entries() }
+    }
+
+    /// The latest entry of a download in the history; `nil` if there is none.
+    ///
+    /// Give downloads an ``DownloadRequest/id`` that is unique in all runs, such as a UUID. The number of a download
+    /// that has none is another download's in the next run.
+    ///
+    /// - Throws: The same errors as ``historyEntries()``.
+    public func historyEntry(id: Download.ID) async throws(DownloadError) -> HistoryEntry? {
+        guard let log = self.historyLog else { return nil }
+        return try await EngineThreads.aside { () throws(DownloadError) in
+            try log.entries().last { $0.id == id.rawValue }
+        }
     }
 }
 

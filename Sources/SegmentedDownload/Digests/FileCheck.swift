@@ -45,14 +45,16 @@ public struct FileCheck: Sendable {
     ///   - length: The expected length in bytes.
     ///   - pieces: The expected digests of the file's pieces.
     /// - Throws: ``DownloadError`` with code `file` if the file cannot be read, `state` if there is nothing to verify
-    ///   it against.
+    ///   it against, `cancelled` if the task is cancelled.
     public init(
         of path: String, digests: [ExpectedDigest] = [], length: Int64? = nil, pieces: Metalink.PieceDigests? = nil
-    ) throws(DownloadError) {
-        do {
-            try self.init(reading: path, digests, length, pieces, POSIXStorage())
-        } catch {
-            throw DownloadError(wrapping: error)
+    ) async throws(DownloadError) {
+        self = try await EngineThreads.aside { () throws(DownloadError) in
+            do {
+                return try FileCheck(reading: path, digests, length, pieces, POSIXStorage())
+            } catch {
+                throw DownloadError(wrapping: error)
+            }
         }
     }
 
@@ -76,7 +78,9 @@ public struct FileCheck: Sendable {
         var blocks = BlockChecksums()
         let lengthExpected = lengthKnown ?? record?.length
         var check = pieces.map { PieceCheck($0, length: lengthExpected) }
-        let count = try file.read(length: length) { bytes in
+        let interruption = Latch()
+        let count = try file.read(length: length, unless: interruption) { bytes in
+            if Task.isCancelled { interruption.raise() }
             for index in running.indices { running[index].update(bytes) }
             blocks.update(bytes)
             check?.update(bytes)
@@ -163,13 +167,14 @@ public struct FileCheck: Sendable {
                 "\(remote.source) has \(has), and \(self.knowsPieces ? "it should have" : "what was fetched had") \(length)",
                 remedy: .fetchAgain)
         }
-        do {
-            // The intact bytes belong to the resource that the attribute records, which may differ from the given
-            // source.
-            let resource = self.knowsPieces ? remote.resource : self.record?.resource ?? remote.resource
-            try await self.beginRepair(length, sources, resource, id: id)
-        } catch {
-            throw DownloadError(wrapping: error)
+        // The intact bytes belong to the resource that the attribute records, which may differ from the given source.
+        let resource = self.knowsPieces ? remote.resource : self.record?.resource ?? remote.resource
+        try await EngineThreads.aside { () async throws(DownloadError) in
+            do {
+                try await self.beginRepair(length, sources, resource, id: id)
+            } catch {
+                throw DownloadError(wrapping: error)
+            }
         }
     }
 

@@ -64,6 +64,7 @@ extension DownloadJob {
                 throw error
             }
         }
+        if let part = self.part { self.update(bytesDurable: part.durableLength) }
         self.readAlong(id: id, length: preparation.resource.completeLength)
         return nil
     }

@@ -90,7 +90,7 @@ extension DownloadJob {
             self.shared.withLock { $0.replaceable = found }
         }
         let finding = try self.surveyor.survey(
-            paths, policy: self.replacesExisting ? .overwrite : self.request.settings.ifExists)
+            paths, policy: self.replacesExisting ? .overwrite : self.settings.ifExists)
         if case .existing(let file) = finding.survey {
             try await self.storage.completePlacing(paths, hasRecord: file.record != nil)
         }

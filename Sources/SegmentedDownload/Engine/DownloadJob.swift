@@ -37,6 +37,8 @@ final class DownloadJob: Sendable {
 
     let id: DownloadID
     let request: DownloadRequest
+    private let connectionsKnown: Int?
+    private let startsPaused: Bool
     /// The redirect followers, one for each source, in the sources' order.
     private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
@@ -48,13 +50,18 @@ final class DownloadJob: Sendable {
     let placed: PlacedFiles
     let shared: Mutex<Shared>
 
+    /// - Parameters:
+    ///   - connectionsKnown: The number of connections that was best the last time; nil if it is not remembered.
+    ///   - startsPaused: Whether the download begins paused.
     init(
         id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage,
-        placed: PlacedFiles
+        placed: PlacedFiles, connectionsKnown: Int? = nil, startsPaused: Bool = false
     ) {
         self.placed = placed
         self.id = id
         self.request = request
+        self.connectionsKnown = connectionsKnown
+        self.startsPaused = startsPaused
         self.followers = followers
         self.output =
             if case .descriptor(let descriptor) = request.destination { OutputDescriptor(descriptor) } else { nil }
@@ -64,6 +71,15 @@ final class DownloadJob: Sendable {
         self.shared = Mutex(
             Shared(
                 destination: DestinationChoice(request.destination), digests: RequiredDigests(request.digests)))
+    }
+
+    /// The settings of the state machine.
+    var settings: DownloadSettings {
+        var settings = DownloadSettings(self.request.options)
+        settings.connectionsKnown = self.connectionsKnown
+        settings.hosts = self.request.sources.map(\.host)
+        settings.startsPaused = self.startsPaused
+        return settings
     }
 
     // MARK: Sources
@@ -111,8 +127,29 @@ final class DownloadJob: Sendable {
         self.shared.withLock { $0.connectionsLearned = connections }
     }
 
+    /// Updates the progress, except for its durable bytes, which the storage steps report.
     func update(progress: DownloadProgress) {
-        self.shared.withLock { $0.progress = progress }
+        self.shared.withLock { shared in
+            let bytesDurable = shared.progress.bytesDurable
+            shared.progress = progress
+            shared.progress.bytesDurable = bytesDurable
+        }
+    }
+
+    func update(bytesDurable: Int64) {
+        self.shared.withLock { $0.progress.bytesDurable = bytesDurable }
+    }
+
+    /// Sets the durable bytes of the final progress, and updates the progress.
+    func conclude(_ progress: inout DownloadProgress, isInPlace: Bool) {
+        if isInPlace {
+            let isSynced = self.output == nil && self.request.syncPolicy != .none
+            if isSynced { progress.bytesDurable = progress.bytesDone }
+        } else if let part = self.part {
+            progress.bytesDurable = part.durableLength
+        }
+        self.update(bytesDurable: progress.bytesDurable)
+        self.update(progress: progress)
     }
 
     func count(requests: Int = 0, bytesFetched: Int64 = 0, connections: Int = 0) {
@@ -139,6 +176,7 @@ final class DownloadJob: Sendable {
                     digests.map(\.description)
                 ),
             remarks: revision.remarks)
+        if let part { self.update(bytesDurable: part.durableLength) }
     }
 
     /// Deletes the part and its manifest, whether they were surveyed or not.

@@ -46,7 +46,7 @@ struct EngineState {
         switch message {
         case .add(let job):
             self.append(job)
-            return self.machine.handle(.added(job.id, job.request.settings, seed: self.generator.next()), now: now)
+            return self.machine.handle(.added(job.id, job.settings, seed: self.generator.next()), now: now)
         case .move(let id, let other):
             return self.machine.handle(.moved(id, before: other), now: now)
         case .remove(let id):
@@ -316,7 +316,9 @@ struct EngineState {
             }
             job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
         case .note(let text): job.broadcaster.send(.note(text))
-        case .checkpointed(let bytes): job.broadcaster.send(.checkpoint(bytesDurable: bytes))
+        case .checkpointed(let bytes):
+            job.update(bytesDurable: bytes)
+            job.broadcaster.send(.checkpoint(bytesDurable: bytes))
         case .learned(let connections): job.learn(connections: connections)
         case .setAside(let difference):
             job.broadcaster.send(
@@ -329,6 +331,7 @@ struct EngineState {
             progress.bytesDone = 0
             progress.bytesTotal = nil
             job.update(progress: progress)
+            job.update(bytesDurable: 0)
             job.broadcaster.send(.note("the remote file changed: \(difference); starting over"))
         }
     }
@@ -360,7 +363,7 @@ struct EngineState {
             // A length learnt at the end of a stream is not recorded, so it is unknown to the run that starts over.
             if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }
-        job.update(progress: progress)
+        job.conclude(&progress, isInPlace: conclusion == .completed || conclusion == .alreadyComplete)
         job.close()
         self.entries[index].isReported = false
         self.entries[index].isStepping = false

@@ -27,9 +27,36 @@ package struct EngineThreads: Sendable {
         }
     }
 
-    /// Runs `body` on the threads for a kind of work.
-    func run(_ work: Work, _ body: @Sendable () async -> Void) async {
-        await withTaskExecutorPreference(self.executor(for: work), operation: body)
+    /// Runs `body` on the threads for a kind of work, and returns its answer.
+    func run<Answer: Sendable, BodyError: Error>(
+        _ work: Work, _ body: @escaping @Sendable () async throws(BodyError) -> Answer
+    ) async throws(BodyError) -> Answer {
+        guard let executor = self.executor(for: work) else { return try await body() }
+        // A child task, because `withTaskExecutorPreference` does not move a function that runs where its caller runs.
+        let result = await withTaskGroup(of: Result<Answer, BodyError>.self) { tasks in
+            tasks.addTask(executorPreference: executor) {
+                do throws(BodyError) {
+                    return .success(try await body())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            guard let result = await tasks.next() else { preconditionFailure("a child task has a result") }
+            return result
+        }
+        return try result.get()
+    }
+
+    /// Threads of the process, which last as long as it does.
+    private static let ofProcess: any TaskExecutor = PoolExecutor(running: .singleton)
+
+    /// Runs blocking work of a call that belongs to no download, such as reading a whole file. It waits for no work of
+    /// a client, and no client has to exist.
+    static func aside<Answer: Sendable, BodyError: Error>(
+        _ body: @escaping @Sendable () async throws(BodyError) -> Answer
+    ) async throws(BodyError) -> Answer {
+        let threads = EngineThreads(fetching: nil, stepping: Self.ofProcess, reading: nil)
+        return try await threads.run(.stepping, body)
     }
 
     /// Adds a child task that runs on the threads for a kind of work.
@@ -77,6 +104,12 @@ private final class PoolExecutor: TaskExecutor {
 
     init(threads: Int) {
         self.pool = NIOThreadPool(numberOfThreads: threads)
+    }
+
+    /// - Parameter pool: A pool that has been started, and never ends.
+    init(running pool: NIOThreadPool) {
+        self.pool = pool
+        self.isStarted.raise()
     }
 
     func enqueue(_ job: consuming ExecutorJob) {

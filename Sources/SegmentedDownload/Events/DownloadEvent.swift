@@ -25,7 +25,7 @@ public enum DownloadEvent: Hashable, Sendable {
     case cancelled
 
     /// The facts known once the origin has answered.
-    public struct Started: Hashable, Sendable {
+    public struct Started: Codable, Hashable, Sendable {
         /// The URL that answered, safe to show.
         public var url: String
         /// The destination's path.
@@ -38,13 +38,20 @@ public enum DownloadEvent: Hashable, Sendable {
         public var isSegmented: Bool
         /// The validator of this version of the resource, safe to show; `nil` if there is none.
         public var validator: String?
+
+        private enum CodingKeys: String, CodingKey {
+            case url, path, validator
+            case bytesTotal = "bytes_total"
+            case resumedFrom = "resumed_from"
+            case isSegmented = "segmented"
+        }
     }
 
     /// A change of a segment.
-    public struct SegmentChange: Hashable, Sendable {
+    public struct SegmentChange: Codable, Hashable, Sendable {
         /// A connection began to fetch the segment (`opened`); its end moved down to where another begins (`split`);
         /// all of it is written (`done`); its connection failed and it will be fetched again (`retry`).
-        public enum State: String, Hashable, Sendable {
+        public enum State: String, Codable, Hashable, Sendable {
             case opened, split, done, retry
         }
 
@@ -80,9 +87,14 @@ extension DownloadEvent {
 }
 
 /// The progress of a download.
-public struct DownloadProgress: Hashable, Sendable {
+public struct DownloadProgress: Codable, Hashable, Sendable {
     /// Bytes of the file that are present, including those of earlier runs.
     public var bytesDone: Int64 = 0
+    /// Those of them that are durable, which a power cut does not lose, as of the last checkpoint. A killed process
+    /// loses none of ``bytesDone``.
+    ///
+    /// All are durable after a pause, and once the file is in place, unless ``DownloadRequest/syncPolicy`` is `none`.
+    public var bytesDurable: Int64 = 0
     /// The complete length in bytes; `nil` while it is unknown.
     public var bytesTotal: Int64?
     /// The current rate in bytes per second; `nil` while too little has been measured.
@@ -91,6 +103,13 @@ public struct DownloadProgress: Hashable, Sendable {
     public var connections: Int = 0
 
     public init() {}
+
+    private enum CodingKeys: String, CodingKey {
+        case rate, connections
+        case bytesDone = "bytes_done"
+        case bytesDurable = "bytes_durable"
+        case bytesTotal = "bytes_total"
+    }
 
     /// The fraction done, from 0 to 1; `nil` while the total is unknown.
     public var fraction: Double? {
@@ -107,7 +126,7 @@ public struct DownloadProgress: Hashable, Sendable {
 /// The result of a completed download.
 public struct DownloadResult: Hashable, Sendable {
     /// What the file's bytes were verified against.
-    public enum Verification: String, Hashable, Sendable {
+    public enum Verification: String, Codable, Hashable, Sendable {
         /// A digest that the user gave or the server stated.
         case digest
         /// The same strong entity tag on every response.
@@ -145,7 +164,7 @@ public struct DownloadResult: Hashable, Sendable {
 }
 
 /// The state of a download.
-public enum DownloadState: String, Hashable, Sendable, CaseIterable {
+public enum DownloadState: String, Codable, Hashable, Sendable, CaseIterable {
     /// Waiting for its turn.
     case queued
     /// Examining the destination and sending the first request.

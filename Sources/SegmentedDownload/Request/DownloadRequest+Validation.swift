@@ -7,31 +7,21 @@ extension DownloadRequest {
     ///
     /// Whether the file exists, and whether there is space for it, is found out when the download runs.
     ///
-    /// - Throws: ``DownloadError`` with code `usage` if a field's name or value is malformed, if the downloader sets a
+    /// - Throws: ``DownloadError`` with code `usage` if a field's value has a control character, if the downloader sets a
     ///   field itself, or if ``id`` and ``userInfo`` together are longer than a manifest can store (64 KiB).
     public func validate() throws(DownloadError) {
-        _ = try self.validFields()
-    }
-
-    /// Validates the request and returns its fields as they are sent.
-    func validFields() throws(DownloadError) -> HTTPFields {
         try self.checkLabel()
         try self.credentials?.validate()
-        var fields = HTTPFields()
-        for (text, value) in self.fields {
-            guard let name = HTTPField.Name(text) else {
-                throw DownloadError(.usage, "\"\(text.printable)\" is not a valid header field name")
-            }
-            guard HTTPField.isValidValue(value) else {
+        for field in self.fields {
+            // A field made with `lenientValue` may have a control character.
+            guard field.withUnsafeBytesOfValue({ HTTPField.isValidValue($0) }) else {
                 throw DownloadError(
-                    .usage, "the value given for \(name.rawName) contains a line break or a control character")
+                    .usage, "the value given for \(field.name.rawName) contains a line break or a control character")
             }
-            guard !Self.ownFields.contains(name.canonicalName) else {
-                throw DownloadError(.usage, "\(name.rawName) is set by the downloader and cannot be given")
+            guard !Self.ownFields.contains(field.name.canonicalName) else {
+                throw DownloadError(.usage, "\(field.name.rawName) is set by the downloader and cannot be given")
             }
-            fields.append(HTTPField(name: name, value: value))
         }
-        return fields
     }
 
     /// Fields that follow from the requested range or frame the message.

@@ -1,8 +1,9 @@
+public import HTTPTypes
 public import SegmentedDownloadCore
 
 /// What to fetch, where to put it, and how.
 @dynamicMemberLookup
-public struct DownloadRequest: Sendable {
+public struct DownloadRequest: Hashable, Sendable {
     /// Where the file goes.
     public enum Destination: Hashable, Sendable {
         /// This path. Missing directories are created.
@@ -30,7 +31,7 @@ public struct DownloadRequest: Sendable {
     public var userInfo: [String: String] = [:]
     /// Fields sent to the source's own origin, in order, and to no other after a redirect. Fields that frame the request or select
     /// a part of the file, such as `Range`, are refused: see ``validate()``.
-    public var fields: [(name: String, value: String)] = []
+    public var fields = HTTPFields()
     /// Credentials for the source's own origin. Those in a source's URL take precedence.
     public var credentials: Credentials?
     /// How it is fetched. Each option can also be read and set on the request itself: `request.segments = .exactly(4)`.
@@ -40,10 +41,6 @@ public struct DownloadRequest: Sendable {
     package var foreignSources: Set<SourceURL> = []
     /// How many bytes are fetched ahead of the reader of a descriptor.
     package var windowLength = InOrderReader.windowLength
-    /// Whether the download begins paused.
-    var startsPaused = false
-    /// The number of connections that was best the last time, if it is remembered.
-    var connectionsKnown: Int?
 
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
         self.source = source
@@ -59,14 +56,6 @@ public struct DownloadRequest: Sendable {
 
     /// 200: a claim stores the number of its source in one byte.
     static let sourcesMax = 200
-
-    var settings: DownloadSettings {
-        var settings = DownloadSettings(self.options)
-        settings.connectionsKnown = self.connectionsKnown
-        settings.hosts = self.sources.map(\.host)
-        settings.startsPaused = self.startsPaused
-        return settings
-    }
 
     public subscript<Value>(dynamicMember path: WritableKeyPath<DownloadOptions, Value>) -> Value {
         get { self.options[keyPath: path] }

@@ -28,14 +28,16 @@ public struct DiskUsage: Hashable, Sendable {
     /// skipped.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
-    public init(of directory: String) throws(DownloadError) {
-        try self.init(of: directory, storage: POSIXStorage())
+    public init(of directory: String) async throws(DownloadError) {
+        try await self.init(of: directory, storage: POSIXStorage())
     }
 
-    init(of directory: String, storage: any Storage) throws(DownloadError) {
+    init(of directory: String, storage: any Storage) async throws(DownloadError) {
         self.init()
         do throws(StorageError) {
-            let listing = try OwnedFiles(storage: storage).listing(of: directory)
+            let listing = try await EngineThreads.aside { () throws(StorageError) in
+                try OwnedFiles(storage: storage).listing(of: directory)
+            }
             for item in listing.items { self.count(item) }
             self.problems = listing.problems.map { DownloadError($0.failure) }
         } catch {
@@ -58,8 +60,8 @@ public struct DiskUsage: Hashable, Sendable {
     public static func deleteInterrupted(
         in directory: String, olderThan age: Duration, isTrial: Bool = false,
         _ note: (String, DiskUsage) -> Void = { _, _ in }
-    ) throws(DownloadError) -> DiskUsage {
-        try Self.deleteInterrupted(
+    ) async throws(DownloadError) -> DiskUsage {
+        try await Self.deleteInterrupted(
             in: directory, olderThan: age, isTrial: isTrial, now: Date().timeIntervalSince1970,
             storage: POSIXStorage(), note)
     }
@@ -68,19 +70,24 @@ public struct DiskUsage: Hashable, Sendable {
     static func deleteInterrupted(
         in directory: String, olderThan age: Duration, isTrial: Bool, now: Double, storage: any Storage,
         _ note: (String, DiskUsage) -> Void
-    ) throws(DownloadError) -> DiskUsage {
+    ) async throws(DownloadError) -> DiskUsage {
         let ownedFiles = OwnedFiles(storage: storage)
         // Clamped: a very large age would give a time before 1970.
         let latest = Int64(max(now - age / .seconds(1), 0) * 1e9)
         var deleted = DiskUsage()
         do throws(StorageError) {
-            let listing = try ownedFiles.listing(of: directory)
+            let listing = try await EngineThreads.aside { () throws(StorageError) in
+                try ownedFiles.listing(of: directory)
+            }
             deleted.problems = listing.problems.map { DownloadError($0.failure) }
             for case .interrupted(let paths, let part, let manifest) in listing.items {
                 let item = OwnedFiles.Item.interrupted(paths, part: part, manifest: manifest)
                 do throws(StorageError) {
-                    guard try ownedFiles.lastWritten(paths) < latest else { continue }
-                    if !isTrial { guard try ownedFiles.delete(item) else { continue } }
+                    let isDeleted = try await EngineThreads.aside { () throws(StorageError) in
+                        guard try ownedFiles.lastWritten(paths) < latest else { return false }
+                        return isTrial ? true : try ownedFiles.delete(item)
+                    }
+                    guard isDeleted else { continue }
                 } catch {
                     deleted.problems.append(DownloadError(error.failure))
                     continue
@@ -111,16 +118,18 @@ extension DownloadGroup {
     /// Measures the group's directory.
     ///
     /// - Throws: ``DownloadError`` with code `file` if it cannot be read.
-    public func diskUsage() throws(DownloadError) -> DiskUsage {
-        try DiskUsage(of: self.directory, storage: self.storage)
+    public func diskUsage() async throws(DownloadError) -> DiskUsage {
+        try await DiskUsage(of: self.directory, storage: self.storage)
     }
 
     /// The number of bytes that this process may still write to the group's directory.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the system call fails.
-    public func freeSpace() throws(DownloadError) -> Int64 {
+    public func freeSpace() async throws(DownloadError) -> Int64 {
         do throws(StorageError) {
-            return try self.storage.freeSpace(in: self.directory)
+            return try await EngineThreads.aside { () throws(StorageError) in
+                try self.storage.freeSpace(in: self.directory)
+            }
         } catch {
             throw DownloadError(error.failure)
         }
@@ -136,26 +145,34 @@ extension DownloadGroup {
     @discardableResult
     public func removeAll() async throws(DownloadError) -> DiskUsage {
         let downloads = self.downloads
-        let ownedFiles = OwnedFiles(storage: self.storage)
-        var deleted = DiskUsage()
+        // Paused first: an active download holds its part's lock, and a locked part is not deleted.
+        await self.pauseAll()
+        let deleted: DiskUsage
         do throws(StorageError) {
-            // Paused first: an active download holds its part's lock, and a locked part is not deleted.
-            await self.pauseAll()
-            var items: [OwnedFiles.Item] = []
-            if self.name != nil {
-                let listing = try ownedFiles.listing(of: self.directory)
-                items = listing.items
-                deleted.problems = listing.problems.map { DownloadError($0.failure) }
-            }
-            for download in downloads { items += try ownedFiles.items(at: download.path) }
-            var seen: Set<OwnedFiles.Item> = []
-            for item in items where seen.insert(item).inserted {
-                if try ownedFiles.delete(item) { deleted.count(item) }
+            deleted = try await EngineThreads.aside { () throws(StorageError) in
+                try self.deleteFiles(of: downloads)
             }
         } catch {
             throw DownloadError(error.failure)
         }
         for download in downloads { await self.remove(download) }
+        return deleted
+    }
+
+    private func deleteFiles(of downloads: [Download]) throws(StorageError) -> DiskUsage {
+        let ownedFiles = OwnedFiles(storage: self.storage)
+        var deleted = DiskUsage()
+        var items: [OwnedFiles.Item] = []
+        if self.name != nil {
+            let listing = try ownedFiles.listing(of: self.directory)
+            items = listing.items
+            deleted.problems = listing.problems.map { DownloadError($0.failure) }
+        }
+        for download in downloads { items += try ownedFiles.items(at: download.path) }
+        var seen: Set<OwnedFiles.Item> = []
+        for item in items where seen.insert(item).inserted {
+            if try ownedFiles.delete(item) { deleted.count(item) }
+        }
         return deleted
     }
 }

@@ -36,11 +36,12 @@ extension DownloadGroup {
     public func restore(
         from directory: String? = nil, _ policy: RestorePolicy = .paused,
         _ change: (inout DownloadRequest) -> Void = { _ in }
-    ) throws(DownloadError) -> Restoration {
+    ) async throws(DownloadError) -> Restoration {
         var restoration = Restoration()
-        for path in try SavedDownload.paths(in: directory ?? self.directory, storage: self.storage) {
+        for path in try await SavedDownload.paths(in: directory ?? self.directory, storage: self.storage) {
             do throws(DownloadError) {
-                let download = try self.restore(try SavedDownload(at: path, storage: self.storage), policy, change)
+                let saved = try await SavedDownload(at: path, storage: self.storage)
+                let download = try await self.restore(saved, policy, change)
                 restoration.downloads.append(download)
             } catch {
                 restoration.omissions.append(Restoration.Omission(path: path, error: error))
@@ -51,10 +52,10 @@ extension DownloadGroup {
 
     private func restore(
         _ saved: SavedDownload, _ policy: RestorePolicy, _ change: (inout DownloadRequest) -> Void
-    ) throws(DownloadError) -> Download {
+    ) async throws(DownloadError) -> Download {
         let source = try SourceURL(saved.source)
         if let listed = self.download(for: source, at: saved.path) { return listed }
-        try self.checkUnlocked(saved.path)
+        try await self.checkUnlocked(saved.path)
         var request = DownloadRequest(source, to: .file(saved.path))
         request.mirrors = saved.mirrors.compactMap { try? SourceURL($0) }
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
@@ -66,24 +67,27 @@ extension DownloadGroup {
         if let id = request.id, self.download(id: id) != nil { request.id = nil }
         var progress = DownloadProgress()
         progress.bytesDone = saved.bytesDone
+        progress.bytesDurable = saved.bytesDurable
         progress.bytesTotal = saved.bytesTotal
         return try self.add(request, restingAt: policy == .paused ? progress : nil, isResolved: true)
     }
 
     /// Throws if another process has locked the part. The lock is tried only if `/proc/locks` lists one: holding it even for a moment
     /// could make another process fail.
-    private func checkUnlocked(_ path: String) throws(DownloadError) {
-        let paths = DestinationPaths(path: path)
+    private func checkUnlocked(_ path: String) async throws(DownloadError) {
+        let part = DestinationPaths(path: path).part
         do throws(StorageError) {
-            guard let status = try self.storage.status(of: paths.part), status.kind == .file,
-                let holder = self.storage.lockHolder(of: status)
-            else { return }
-            let file = try self.storage.open(paths.part, .update)
-            defer { file.close() }
-            guard try file.tryLock() == .busy else { return }
-            throw StorageError(
-                call: "flock", path: paths.part, errno: 0, condition: .exists,
-                text: "process \(holder) is fetching it already")
+            try await EngineThreads.aside { () throws(StorageError) in
+                guard let status = try self.storage.status(of: part), status.kind == .file,
+                    let holder = self.storage.lockHolder(of: status)
+                else { return }
+                let file = try self.storage.open(part, .update)
+                defer { file.close() }
+                guard try file.tryLock() == .busy else { return }
+                throw StorageError(
+                    call: "flock", path: part, errno: 0, condition: .exists,
+                    text: "process \(holder) is fetching it already")
+            }
         } catch {
             throw DownloadError(error.failure)
         }

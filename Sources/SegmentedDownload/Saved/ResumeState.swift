@@ -1,7 +1,7 @@
 public import SegmentedDownloadCore
 
 /// A paused download, from which it can be resumed, also by another process: store it, and pass it to
-/// ``DownloadGroup/add(resuming:_:)``.
+/// ``DownloadGroup/add(resuming:_:)``. <doc:PauseAndResume> compares it with ``SavedDownload``.
 ///
 /// It names the part file and holds the options. The bytes and their proofs stay in the files. It holds neither credentials nor
 /// fields, which may be secret: pass them again. A URL's query is stored, so treat the state as you would treat the URL.
@@ -48,10 +48,10 @@ public struct ResumeState: Codable, Hashable, Sendable {
         self.bytesTotal = download.snapshot.bytesTotal
     }
 
-    /// The request that resumes it.
+    /// The request that resumes it. Its destination is resolved already: another group must not resolve it again.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if the state was altered so that it cannot be fetched.
-    public func request() throws(DownloadError) -> DownloadRequest {
+    package func request() throws(DownloadError) -> DownloadRequest {
         let destination: DownloadRequest.Destination
         if let directory {
             var template: NameTemplate?

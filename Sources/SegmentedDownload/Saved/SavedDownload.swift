@@ -1,6 +1,7 @@
 public import SegmentedDownloadCore
 
-/// An interrupted download, as the manifest beside its destination describes it.
+/// An interrupted download, as the manifest beside its destination describes it. <doc:PauseAndResume> compares it with
+/// ``ResumeState``.
 public struct SavedDownload: Hashable, Sendable {
     /// The destination's path.
     public let path: String
@@ -16,6 +17,8 @@ public struct SavedDownload: Hashable, Sendable {
     public let bytesTotal: Int64
     /// Bytes that the manifest claims. Those that were not synced are checked when the download is resumed.
     public private(set) var bytesDone: Int64
+    /// Those of them that are durable.
+    public private(set) var bytesDurable: Int64
     /// The validator, safe to show; nil if the origin sent none.
     public let validator: String?
     /// The caller's name for the download; nil if it had none.
@@ -31,11 +34,18 @@ public struct SavedDownload: Hashable, Sendable {
     ///
     /// - Parameter path: The destination's path, or that of its part or manifest.
     /// - Throws: ``DownloadError`` with code `state` if there is no manifest or it is damaged, `file` if it cannot be read.
-    public init(at path: String) throws(DownloadError) {
-        try self.init(at: path, storage: POSIXStorage())
+    public init(at path: String) async throws(DownloadError) {
+        try await self.init(at: path, storage: POSIXStorage())
     }
 
-    init(at path: String, storage: any Storage) throws(DownloadError) {
+    init(at path: String, storage: any Storage) async throws(DownloadError) {
+        self = try await EngineThreads.aside { () throws(DownloadError) in
+            try SavedDownload(reading: path, storage: storage)
+        }
+    }
+
+    /// Reads the manifest of a destination. Blocks the thread.
+    package init(reading path: String, storage: any Storage = POSIXStorage()) throws(DownloadError) {
         let destination = Self.destination(of: path)
         let paths = DestinationPaths(path: destination)
         do {
@@ -50,7 +60,7 @@ public struct SavedDownload: Hashable, Sendable {
             try storage.checkTrust(file.status(), paths.manifest)
             self.init(path: destination, try ManifestCodec.decode(try file.contents(limit: 1 << 30)))
             // A crash after the part was renamed may leave the manifest alone.
-            if try storage.status(of: paths.part) == nil { self.bytesDone = 0 }
+            if try storage.status(of: paths.part) == nil { (self.bytesDone, self.bytesDurable) = (0, 0) }
         } catch let error as DownloadError {
             throw error
         } catch let error as StorageError {
@@ -75,6 +85,7 @@ public struct SavedDownload: Hashable, Sendable {
         self.sourceDescription = (try? SourceURL(self.source).description) ?? self.source.printable
         self.bytesTotal = manifest.header.completeLength
         self.bytesDone = (manifest.durable + manifest.pending).settled().reduce(0) { $0 + $1.length }
+        self.bytesDurable = min(manifest.durable.settled().reduce(0) { $0 + $1.length }, self.bytesDone)
         let validator = manifest.header.resource.validator
         self.validator = validator == Validator.none ? nil : "\(validator)"
         self.id = manifest.header.label.id.map { Download.ID(rawValue: $0) }
@@ -86,13 +97,15 @@ public struct SavedDownload: Hashable, Sendable {
     /// The destinations in a directory that have a manifest, sorted by name.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
-    public static func paths(in directory: String) throws(DownloadError) -> [String] {
-        try Self.paths(in: directory, storage: POSIXStorage())
+    public static func paths(in directory: String) async throws(DownloadError) -> [String] {
+        try await Self.paths(in: directory, storage: POSIXStorage())
     }
 
-    static func paths(in directory: String, storage: any Storage) throws(DownloadError) -> [String] {
+    static func paths(in directory: String, storage: any Storage) async throws(DownloadError) -> [String] {
         do throws(StorageError) {
-            let names = try storage.names(in: directory.isEmpty ? "." : directory)
+            let names = try await EngineThreads.aside { () throws(StorageError) in
+                try storage.names(in: directory.isEmpty ? "." : directory)
+            }
             return names.filter { $0.hasSuffix(DestinationPaths.manifestSuffix) && $0.utf8.count > 6 }.sorted().map {
                 let name = String($0.dropLast(DestinationPaths.manifestSuffix.count))
                 return DestinationPaths(directory: directory, name: name).destination

@@ -60,7 +60,7 @@ final class HistoryLog: Sendable {
         }
     }
 
-    /// All entries, oldest first, including those still to be written.
+    /// All entries, oldest first, including those still to be written. Blocks the thread.
     func entries() throws(DownloadError) -> [HistoryEntry] {
         let pending = self.pending.withLock { $0 }
         let written = try self.file.entries()

@@ -58,6 +58,9 @@ package final class PartialFile: Sendable {
         self.state.withLock { $0.log.claims }.settled().joined()
     }
 
+    /// The number of bytes that were durable at the last checkpoint.
+    package var durableLength: Int64 { self.state.withLock { $0.log.durableLength } }
+
     var syncPolicy: SyncPolicy { self.state.withLock { $0.syncPolicy } }
 
     /// Sets when written bytes are made durable.
@@ -131,7 +134,7 @@ package final class PartialFile: Sendable {
         if isSynced { try await file?.synchronize(metadata: false) }
         // With policy `checkpoint` the directory was synced when the manifest was renamed into place.
         if isSynced, policy == .end { try await self.storage.synchronize(directory: self.paths.directory) }
-        return self.state.withLock { $0.log.durableLength }
+        return self.durableLength
     }
 
     /// Withdraws the claims to ranges of bytes, and records the resource and its reference source.

@@ -23,7 +23,7 @@ struct DryRun {
             var failures = work.refused.map { ExitCode($0.error.code) }
             for request in work.requests {
                 do {
-                    let plan = PlanRecord(try await client.probe(request), request)
+                    let plan = await PlanRecord(try await client.probe(request), request)
                     lines.send((self.output.json ? plan.jsonLine : plan.text) + "\n")
                 } catch {
                     let error = DownloadError(wrapping: error)
@@ -51,7 +51,7 @@ struct PlanRecord: Encodable {
     let ranges: Bool
     let validator: String?
 
-    init(_ file: RemoteFile, _ request: DownloadRequest) {
+    init(_ file: RemoteFile, _ request: DownloadRequest) async {
         self.url = file.redirects.last ?? file.source
         self.path =
             switch request.destination {
@@ -60,7 +60,7 @@ struct PlanRecord: Encodable {
             case .directory(let directory, _): Path.join(directory, file.name)
             }
         self.bytesTotal = file.length
-        self.bytesDone = (try? SavedDownload(at: self.path))?.bytesDone ?? 0
+        self.bytesDone = (try? await SavedDownload(at: self.path))?.bytesDone ?? 0
         self.exists = access(self.path, F_OK) == 0
         self.ranges = file.takesRanges
         self.validator = file.validator

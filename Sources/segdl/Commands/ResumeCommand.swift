@@ -50,11 +50,11 @@ struct ResumeCommand: FetchingCommand {
     }
 
     func perform() async -> ExitCode {
-        await self.fetch.run { () throws(DownloadError) in
+        await self.fetch.run { () async throws(DownloadError) in
             var work = FetchOptions.Work()
-            for (path, mirrors) in try self.targets() {
+            for (path, mirrors) in try await self.targets() {
                 do throws(DownloadError) {
-                    work.requests.append(try self.request(at: path, mirrors: mirrors))
+                    work.requests.append(try await self.request(at: path, mirrors: mirrors))
                 } catch {
                     work.refused.append((path, error))
                 }
@@ -67,15 +67,15 @@ struct ResumeCommand: FetchingCommand {
         }
     }
 
-    private func targets() throws(DownloadError) -> [(path: String, mirrors: [String])] {
-        if self.all { return try SavedDownload.paths(in: self.dir).map { ($0, []) } }
+    private func targets() async throws(DownloadError) -> [(path: String, mirrors: [String])] {
+        if self.all { return try await SavedDownload.paths(in: self.dir).map { ($0, []) } }
         return try MirrorArguments.assigned(self.fetch.labels.mirror, among: self.paths).map { path, mirrors in
             (Path.join(self.dir, path), mirrors)
         }
     }
 
-    private func request(at path: String, mirrors: [String]) throws(DownloadError) -> DownloadRequest {
-        let saved = try SavedDownload(at: path)
+    private func request(at path: String, mirrors: [String]) async throws(DownloadError) -> DownloadRequest {
+        let saved = try await SavedDownload(at: path)
         let known = self.url == nil ? saved.mirrors : []
         let sources = try self.fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)
         var draft = try self.fetch.draft(sources)

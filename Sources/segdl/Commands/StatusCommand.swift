@@ -30,13 +30,13 @@ struct StatusCommand: SegdlSubcommand {
     func perform() async -> ExitCode {
         let output = LineSink(descriptor: STDOUT_FILENO)
         let errors = LineSink(descriptor: STDERR_FILENO)
-        let code = self.write(to: output, errors: errors)
+        let code = await self.write(to: output, errors: errors)
         output.drain()
         errors.drain()
         return code
     }
 
-    private func write(to output: LineSink, errors: LineSink) -> ExitCode {
+    private func write(to output: LineSink, errors: LineSink) async -> ExitCode {
         var failures: [DownloadError] = []
         func fail(_ error: DownloadError, of path: String?) {
             failures.append(error)
@@ -44,13 +44,13 @@ struct StatusCommand: SegdlSubcommand {
         }
         var paths = self.paths
         do throws(DownloadError) {
-            if paths.isEmpty { paths = try SavedDownload.paths(in: ".") }
+            if paths.isEmpty { paths = try await SavedDownload.paths(in: ".") }
         } catch {
             fail(error, of: nil)
         }
         for path in paths {
             do throws(DownloadError) {
-                let saved = try SavedDownload(at: path)
+                let saved = try await SavedDownload(at: path)
                 output.send((self.json ? StatusRecord(saved).jsonLine : Self.line(saved)) + "\n")
             } catch {
                 fail(error, of: path)

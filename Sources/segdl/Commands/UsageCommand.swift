@@ -30,8 +30,8 @@ struct UsageCommand: SegdlSubcommand {
     var json = false
 
     func perform() async -> ExitCode {
-        DirectoryReport.run(self.directories) { directory, write throws(DownloadError) in
-            let usage = try DiskUsage(of: directory)
+        await DirectoryReport.run(self.directories) { directory, write async throws(DownloadError) in
+            let usage = try await DiskUsage(of: directory)
             write(
                 self.json
                     ? UsageRecord(usage, path: directory).jsonLine
@@ -70,9 +70,9 @@ struct CleanCommand: SegdlSubcommand {
     var json = false
 
     func perform() async -> ExitCode {
-        DirectoryReport.run(self.directories) { directory, write throws(DownloadError) in
+        await DirectoryReport.run(self.directories) { directory, write async throws(DownloadError) in
             let verb = self.dryRun ? "would delete" : "deleted"
-            let deleted = try DiskUsage.deleteInterrupted(
+            let deleted = try await DiskUsage.deleteInterrupted(
                 in: directory, olderThan: self.olderThan.duration, isTrial: self.dryRun
             ) { path, usage in
                 write(
@@ -92,15 +92,15 @@ private enum DirectoryReport {
     ///
     /// - Parameter look: Writes lines about the directory, and returns the errors of skipped files.
     static func run(
-        _ directories: [String], _ look: (String, (String) -> Void) throws(DownloadError) -> [DownloadError]
-    ) -> ExitCode {
+        _ directories: [String], _ look: (String, (String) -> Void) async throws(DownloadError) -> [DownloadError]
+    ) async -> ExitCode {
         let output = LineSink(descriptor: STDOUT_FILENO)
         let errors = LineSink(descriptor: STDERR_FILENO)
         var failures: [DownloadError] = []
         var problemCount = 0
         for directory in directories.isEmpty ? ["."] : directories {
             do throws(DownloadError) {
-                let problems = try look(directory) { output.send($0 + "\n") }
+                let problems = try await look(directory) { output.send($0 + "\n") }
                 problemCount += problems.count
                 for problem in problems { errors.send("segdl: warning: \(problem.message)\n") }
             } catch {

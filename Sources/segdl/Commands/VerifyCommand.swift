@@ -65,7 +65,8 @@ struct VerifyCommand: FetchingCommand {
             if sources.isEmpty { sources = listed?.sources ?? [] }
             var digests = try await self.fetch.digests(of: path)
             if let digest = listed?.digest, !digests.contains(digest) { digests.append(digest) }
-            let check = try FileCheck(of: path, digests: digests, length: listed?.length, pieces: listed?.pieces)
+            let check = try await FileCheck(
+                of: path, digests: digests, length: listed?.length, pieces: listed?.pieces)
             if self.fetch.output.json {
                 output.send(CheckRecord(check).jsonLine + "\n")
             } else if self.fetch.output.verbosity >= .normal {

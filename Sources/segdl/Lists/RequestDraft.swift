@@ -8,8 +8,7 @@ struct RequestDraft {
         var password: String?
         var bearer: String?
         fileprivate var cookies: [String] = []
-        /// Names of fields in lower case.
-        fileprivate var fields: Set<String> = []
+        fileprivate var fields: Set<HTTPField.Name> = []
     }
 
     var request: DownloadRequest
@@ -66,25 +65,24 @@ struct RequestDraft {
     }
 
     /// Adds a field, instead of those of this name in earlier layers.
-    mutating func addField(_ field: (name: String, value: String)) {
-        let name = field.name.lowercased()
-        if self.layer.fields.insert(name).inserted {
-            self.request.fields.removeAll { $0.name.lowercased() == name }
+    mutating func addField(_ field: HTTPField) {
+        if self.layer.fields.insert(field.name).inserted {
+            self.request.fields.removeAll { $0.name == field.name }
         }
         self.request.fields.append(field)
     }
 
     /// Adds a field, instead of all others of this name.
-    mutating func setField(_ field: (name: String, value: String)) {
-        self.layer.fields.insert(field.name.lowercased())
-        self.request.fields.removeAll { $0.name.lowercased() == field.name.lowercased() }
+    mutating func setField(_ field: HTTPField) {
+        self.layer.fields.insert(field.name)
+        self.request.fields.removeAll { $0.name == field.name }
         self.request.fields.append(field)
     }
 
     /// Adds a cookie to those of this layer, instead of those of earlier layers.
     mutating func addCookie(_ cookie: String) {
         self.layer.cookies.append(cookie)
-        self.setField((name: "Cookie", value: self.layer.cookies.joined(separator: "; ")))
+        self.setField(HTTPField(name: .cookie, value: self.layer.cookies.joined(separator: "; ")))
     }
 
     // MARK: Lists

@@ -106,7 +106,7 @@ extension FileOption {
         FileOption(
             "cookie", letters: "b",
             ValueForm("NAME=VALUE|FILE", "NAME=VALUE") { text in
-                HeaderField(argument: "Cookie: \(text)") == nil && text.contains("=") ? nil : text
+                HTTPField(argument: "Cookie: \(text)") == nil && text.contains("=") ? nil : text
             },
             "Cookies for the URL's own server, or a file of them. Repeatable."
         ) { draft, text in

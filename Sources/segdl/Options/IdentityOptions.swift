@@ -95,7 +95,7 @@ extension DownloadRequest {
 
     /// Removes credentials and fields.
     mutating func hideIdentity() {
-        self.fields.removeAll { $0.name.lowercased() != "user-agent" }
+        self.fields.removeAll { $0.name != .userAgent }
         self.credentials = nil
     }
 }

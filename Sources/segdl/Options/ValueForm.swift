@@ -53,18 +53,14 @@ extension ValueForm where Value == Int {
     }
 }
 
-extension ValueForm where Value == (name: String, value: String) {
+extension ValueForm where Value == HTTPField {
     /// A header field with a fixed name.
     static func field(named field: String, _ name: String) -> Self {
-        Self(name, "text without control characters") { text in
-            HeaderField(argument: "\(field): \(text)").map { ($0.name, $0.value) }
-        }
+        Self(name, "text without control characters") { HTTPField(argument: "\(field): \($0)") }
     }
 
     static var field: Self {
-        Self("NAME: VALUE", "a header field (NAME: VALUE)") { text in
-            HeaderField(argument: text).map { ($0.name, $0.value) }
-        }
+        Self("NAME: VALUE", "a header field (NAME: VALUE)") { HTTPField(argument: $0) }
     }
 }
 

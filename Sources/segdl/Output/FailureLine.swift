@@ -22,7 +22,7 @@ struct FailureLine: Hashable {
     /// - Parameter path: The destination; nil if the failure does not concern a file.
     init(_ error: DownloadError, of path: String?) {
         // With `exists`, the part may belong to another process or program.
-        let saved = error.code == .exists ? nil : path.flatMap { try? SavedDownload(at: $0) }
+        let saved = error.code == .exists ? nil : path.flatMap { try? SavedDownload(reading: $0) }
         let kept = saved?.bytesDone ?? 0
         self.init(
             ExitCode(error.code), error.message, of: path, kept: kept,

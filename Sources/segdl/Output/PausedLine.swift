@@ -5,7 +5,7 @@ struct PausedLine: Hashable {
     let text: String
 
     init(_ path: String, _ progress: DownloadProgress) {
-        let saved = try? SavedDownload(at: path)
+        let saved = try? SavedDownload(reading: path)
         let total = progress.bytesTotal ?? saved?.bytesTotal
         let done = ByteCount(progress.bytesTotal == nil ? saved?.bytesDone ?? progress.bytesDone : progress.bytesDone)
         let amount = total.map { done.description(of: ByteCount($0)) } ?? "\(done)"

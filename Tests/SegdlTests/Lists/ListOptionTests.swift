@@ -8,7 +8,7 @@ import Testing
 struct ListOptionTests {
     static func draft(_ options: String...) throws -> DownloadRequest {
         var request = DownloadRequest(try SourceURL("http://a/b"))
-        request.fields = [("User-Agent", "x"), ("A", "b")]
+        request.fields = [.userAgent: "x", .init("A")!: "b"]
         var draft = RequestDraft(request: request, dir: "down")
         var list = InputList(Array(("http://a/b\n" + options.map { " \($0)\n" }.joined()).utf8))
         for option in try list.next()?.options ?? [] { try draft.apply(option) }
@@ -45,7 +45,9 @@ struct ListOptionTests {
     func fields() throws {
         let request = try Self.draft("header=C: d", "header=C:e", "user-agent=y", "referer=z")
         #expect(
-            request.fields.map { "\($0.name): \($0.value)" } == ["A: b", "C: d", "C: e", "User-Agent: y", "Referer: z"])
+            request.fields.map { "\($0.name.rawName): \($0.value)" } == [
+                "A: b", "C: d", "C: e", "User-Agent: y", "Referer: z",
+            ])
     }
 
     @Test("A checksum can have aria2's form")

@@ -92,6 +92,22 @@ struct EngineStateTests {
 
     // MARK: Progress
 
+    @Test("Progress has the durable bytes of the last checkpoint")
+    func durable() throws {
+        var office = try Office()
+        office.start()
+        #expect(office.job.progress.bytesDurable == 0)
+        office.tell(.pause)
+        for lease in 0..<4 { office.tell(.ended(LeaseID(lease), .revoked)) }
+        office.tell(.checkpointed(bytes: 700))
+        #expect(office.job.progress.bytesDurable == 700)
+        guard case .paused(let progress)? = office.log.take().last else {
+            Issue.record("the download is not paused")
+            return
+        }
+        #expect(progress.bytesDurable == 700)
+    }
+
     @Test("Every second tick tells how much is there, over how many connections")
     func progress() throws {
         var office = try EngineOffice()

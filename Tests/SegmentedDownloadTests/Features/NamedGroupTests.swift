@@ -27,9 +27,9 @@ import Testing
                 }
             }
             try await self.withNamed("alice", in: harness) { group in
-                #expect(try group.historyEntries().map(\.path) == [group.directory + "/file.bin"])
-                #expect(try group.restore().downloads.isEmpty)
-                let restored = try group.restore(from: group.directory + "/sub").downloads
+                #expect(try await group.historyEntries().map(\.path) == [group.directory + "/file.bin"])
+                #expect(try await group.restore().downloads.isEmpty)
+                let restored = try await group.restore(from: group.directory + "/sub").downloads
                 #expect(restored.map(\.path) == [group.directory + "/sub/alice"])
                 // Restored by its path: the group's directory is not prepended again.
                 restored.first?.resume()
@@ -74,18 +74,18 @@ import Testing
     func usage() async throws {
         try await Harness.run { harness in
             try await self.withNamed("alice", in: harness) { group in
-                #expect(try group.diskUsage() == DiskUsage())
+                #expect(try await group.diskUsage() == DiskUsage())
                 _ = try await group.add(harness.request("/3M/a") { $0.destination = .file("a") }).result()
                 let stuck = try group.add(harness.stuckRequest { $0.destination = .file("deep/er/b") })
                 await stuck.reached(1)
                 await stuck.pause()
                 try harness.write([1, 2, 3], to: group.directory + "/mine")
-                let usage = try group.diskUsage()
+                let usage = try await group.diskUsage()
                 #expect(usage.files == 2 && usage.finished == 3.mebibytes)
                 #expect(usage.parts >= 8.mebibytes && usage.manifests > 100)
                 #expect(usage.total == usage.finished + usage.parts + usage.manifests)
-                #expect(try group.freeSpace() > 0)
-                #expect(try DiskUsage(of: harness.directory) == usage)
+                #expect(try await group.freeSpace() > 0)
+                #expect(try await DiskUsage(of: harness.directory) == usage)
             }
         }
     }
@@ -140,25 +140,6 @@ import Testing
             }
             let left = try harness.names()
             #expect(left == ["other"])
-        }
-    }
-
-    @Test("A shared group is reached without being handed on, in its scope and nowhere else")
-    func shared() async throws {
-        try await Harness.run { harness in
-            #expect(DownloadGroup.shared == nil)
-            try await withDownloadClient { client in
-                try await client.withSharedGroup { group in
-                    #expect(DownloadGroup.shared === group)
-                    let request = try harness.request("/1M/file.bin")
-                    let path = try await withThrowingTaskGroup(of: String?.self) { tasks in
-                        tasks.addTask { try await DownloadGroup.shared?.add(request).result().path }
-                        return try await tasks.next() ?? nil
-                    }
-                    #expect(path == harness.path && group.downloads.count == 1)
-                }
-            }
-            #expect(DownloadGroup.shared == nil)
         }
     }
 }

@@ -7,7 +7,7 @@ import Testing
     @Test("Limits are what they were last said to be")
     func current() async throws {
         try await withDownloadClient { client in
-            try await client.withGroup { group in
+            await client.withGroup { group in
                 #expect(group.limits == DownloadLimits())
                 var limits = DownloadLimits()
                 limits.connections = 3
@@ -45,7 +45,7 @@ import Testing
                 await download.pause()
                 #expect(download.snapshot.bytesDone >= 21 * piece)
             }
-            let saved = try SavedDownload(at: harness.path)
+            let saved = try await SavedDownload(at: harness.path)
             let sent = harness.origin.log.snapshot()
             // A connection that was replaced as too slow may have been cut in the middle of its piece.
             let replaced = Int64(sent.requests.count) - 21

@@ -61,7 +61,7 @@ import Testing
                 let resource = try Self.resource("rate=1M", mirrors: ["/none", mirror])
                 let request = try await Self.request(harness, resource) { request in
                     request.credentials = .basic(user: "name", password: "secret")
-                    request.fields = [("X-Key", "secret")]
+                    request.fields = [.init("X-Key")!: "secret"]
                 }
                 let netrc = try Netrc(text: "machine localhost login name password secret\n", name: "netrc")
                 let result = try await Self.fetch(request) { $0.netrc = netrc }
@@ -104,14 +104,14 @@ import Testing
                         #expect(download.state == .paused)
                     }
                 }
-                let saved = try SavedDownload(at: harness.path)
+                let saved = try await SavedDownload(at: harness.path)
                 #expect(saved.source == request.source.string && saved.mirrors == [mirror])
                 #expect(saved.foreignSources == [mirror] && saved.options.digests == [Self.sha256(seed: 1)])
                 var configuration = DownloadConfiguration()
                 configuration.netrc = try Netrc(text: "default login name password secret\n", name: "netrc")
                 let result = try await withDownloadClient(configuration) { client in
                     try await client.withGroup { group in
-                        let restored = try group.restore(from: harness.directory, .running).downloads
+                        let restored = try await group.restore(from: harness.directory, .running).downloads
                         return try await #require(restored.first).result()
                     }
                 }

@@ -143,7 +143,7 @@ import Testing
                 let mirror = try SourceURL(other.url("/4M/file.bin"))
                 let request = try harness.request("/4M/file.bin?fail=404:all") { request in
                     request.mirrors = [mirror]
-                    request.fields = [(name: "Authorization", value: "Bearer secret")]
+                    request.fields = [.authorization: "Bearer secret"]
                 }
                 _ = try await withDownloadClient { client in try await client.download(request) }
                 let seen = other.log.snapshot(path: "/4M/file.bin").requests

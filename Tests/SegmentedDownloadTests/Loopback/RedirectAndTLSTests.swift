@@ -125,7 +125,7 @@ import Testing
             try await Harness.run { second in
                 let target = second.origin.url("/1M/file.bin")
                 let result = await first.fetch("/1M/file.bin?redirect=302:\(target)") {
-                    $0.fields = [("Authorization", "Bearer secret"), ("Cookie", "a=b"), ("X-Secret", "c")]
+                    $0.fields = [.authorization: "Bearer secret", .cookie: "a=b", .init("X-Secret")!: "c"]
                 }
                 #expect(result.code == nil, "\(result)")
                 let sent = first.origin.log.snapshot().requests.flatMap(\.headers).map(\.name)
@@ -148,7 +148,7 @@ import Testing
                 configuration.trustsRedirects = isTrusted
                 let target = second.origin.url("/1M/file.bin")
                 let result = await first.fetch("/1M/file.bin?redirect=302:\(target)", configuration: configuration) {
-                    $0.fields = [("Cookie", "own=2")]
+                    $0.fields = [.cookie: "own=2"]
                 }
                 #expect(result.code == nil, "\(result)")
                 let names = { (harness: Harness) in

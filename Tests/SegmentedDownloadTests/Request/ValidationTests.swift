@@ -7,8 +7,8 @@ import Testing
         "What a group would not take is told beforehand, in the same words",
         arguments: [
             ("Range", "bytes=0-1"), ("if-range", "x"), ("HOST", "x"), ("Content-Length", "1"), ("Accept-Encoding", "x"),
-            ("Connection", "close"), ("Transfer-Encoding", "chunked"), ("If-None-Match", "x"), ("", "x"), ("a b", "x"),
-            ("X", "a\nb"), ("X", "a\u{0}"), ("id", "long"), ("userInfo", "long"),
+            ("Connection", "close"), ("Transfer-Encoding", "chunked"), ("If-None-Match", "x"), ("X", "a\u{1}b"),
+            ("X", "a\u{7F}"), ("id", "long"), ("userInfo", "long"),
         ])
     func refused(name: String, value: String) async throws {
         var request = DownloadRequest(try SourceURL("http://127.0.0.1:1/file"))
@@ -16,7 +16,9 @@ import Testing
         switch (name, value) {
         case ("id", "long"): request.id = .init(rawValue: long)
         case ("userInfo", "long"): request.userInfo = ["title": long]
-        default: request.fields = [("X-Good", "1"), (name, value)]
+        default:
+            request.fields = [.init("X-Good")!: "1"]
+            request.fields.append(HTTPField(name: try #require(.init(name)), lenientValue: value.utf8))
         }
         let told = #expect(throws: DownloadError.self) { try request.validate() }
         #expect(told?.code == .usage)
@@ -34,13 +36,50 @@ import Testing
     @Test("A request that a group accepts is valid, whether its file exists or not")
     func taken() async throws {
         var request = DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file("/dev/null/x"))
-        request.fields = [("Authorization", "Bearer x"), ("X-Empty", ""), ("x", "ü")]
+        request.fields = [.authorization: "Bearer x", .init("X-Empty")!: "", .init("x")!: "ü"]
         request.userInfo = ["title": String(repeating: "x", count: 1 << 15)]
         try request.validate()
         try await withDownloadClient { client in
             try await client.withGroup { group in
                 let download = try group.add(paused: request)
                 #expect(download.state == .paused)
+            }
+        }
+    }
+
+    @Test("A line break in the value of a field cannot begin another field")
+    func lineBreak() throws {
+        var request = DownloadRequest(try SourceURL("http://127.0.0.1:1/file"))
+        request.fields = [.init("X")!: "a\r\nRange: bytes=0-1"]
+        try request.validate()
+        #expect(request.fields.count == 1 && request.fields[.range] == nil)
+        #expect(request.fields[.init("X")!]?.utf8.contains { $0 == 0x0D || $0 == 0x0A } == false)
+    }
+
+    @Test("Requests are equal if everything that is asked of the download is, the order of fields of one name included")
+    func equality() throws {
+        let base = DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file("a"))
+        let name = try #require(HTTPField.Name("X-Key"))
+        let changes: [(inout DownloadRequest) -> Void] = [
+            { $0.destination = .file("b") }, { $0.mirrors = [base.source] }, { $0.id = "name" },
+            { $0.userInfo = ["key": "value"] }, { $0.credentials = .bearer(token: "t") }, { $0.segments = .exactly(3) },
+            { $0.fields[values: name] = ["1", "2"] }, { $0.fields[values: name] = ["2", "1"] },
+        ]
+        let requests = changes.map { change in
+            var request = base
+            change(&request)
+            return request
+        }
+        #expect(Set(requests + [base] + requests).count == changes.count + 1)
+    }
+
+    @Test("The request of a download equals the one that was added, whether it begins paused or not")
+    func added() async throws {
+        let request = DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file("/dev/null/x"))
+        try await withDownloadClient { client in
+            try await client.withGroup { group in
+                let download = try group.add(paused: request)
+                #expect(download.request == request)
             }
         }
     }

@@ -30,7 +30,7 @@ func carefulRequest(for url: String, in directory: String) throws -> DownloadReq
     request.lengthMaximum = 10 << 30
     request.retries = 5
     request.stallTimeout = .seconds(10)
-    request.fields = [("Referer", "https://example.org/")]
+    request.fields[.referer] = "https://example.org/"
     try request.validate()
     return request
 }

@@ -57,7 +57,7 @@ func fetchForUser(_ name: String, _ urls: [String], in directory: String) async 
         try await client.withGroup(named: name, in: directory) { group in
             for url in urls { try group.add(DownloadRequest(try SourceURL(url))) }
             await group.waitForAll()
-            return try group.historyEntries()
+            return try await group.historyEntries()
         }
     }
 }

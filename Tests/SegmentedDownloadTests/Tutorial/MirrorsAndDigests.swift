@@ -29,15 +29,15 @@ func fetch(_ url: String, listedAt list: String, to path: String) async throws -
 // end
 
 // begin
-func damage(in path: String) throws -> [Range<Int64>] {
-    let check = try FileCheck(of: path)
+func damage(in path: String) async throws -> [Range<Int64>] {
+    let check = try await FileCheck(of: path)
     return check.isGood ? [] : check.damage
 }
 // end
 
 // begin
 func repair(_ path: String, from url: String) async throws {
-    let check = try FileCheck(of: path)
+    let check = try await FileCheck(of: path)
     guard !check.isGood else { return }
     let source = try SourceURL(url)
     let request = DownloadRequest(source, to: .file(path))

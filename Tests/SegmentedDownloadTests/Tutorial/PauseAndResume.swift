@@ -50,11 +50,13 @@ func fetch(_ request: DownloadRequest, exceptDuring meeting: () async throws -> 
 // end
 
 // begin
-func interrupted(in directory: String) throws -> [String] {
-    try SavedDownload.paths(in: directory).map { path in
-        let saved = try SavedDownload(at: path)
-        return "\(saved.path): \(saved.bytesDone) of \(saved.bytesTotal) bytes"
+func interrupted(in directory: String) async throws -> [String] {
+    var lines: [String] = []
+    for path in try await SavedDownload.paths(in: directory) {
+        let saved = try await SavedDownload(at: path)
+        lines.append("\(saved.path): \(saved.bytesDone) of \(saved.bytesTotal) bytes")
     }
+    return lines
 }
 // end
 
@@ -62,7 +64,7 @@ func interrupted(in directory: String) throws -> [String] {
 func goOnWithAll(in directory: String) async throws -> (summary: GroupSummary, leftAlone: [String]) {
     try await withDownloadClient { client in
         try await client.withGroup { group in
-            let found = try group.restore(from: directory, .running)
+            let found = try await group.restore(from: directory, .running)
             let omissions = found.omissions.map { "\($0.path): \($0.error)" }
             return (await group.waitForAll(), omissions)
         }

@@ -68,7 +68,8 @@ struct TutorialTests {
             let state = try #require(try await fetch(0.125, of: try harness.stuckRequest()))
             #expect(state.bytesDone >= 1.mebibytes)
             #expect(
-                try interrupted(in: harness.directory) == ["\(harness.path): \(state.bytesDone) of 8388608 bytes"])
+                try await interrupted(in: harness.directory) == ["\(harness.path): \(state.bytesDone) of 8388608 bytes"]
+            )
             try save(state, to: harness.directory + "/state.json")
             try await harness.release("/8M/file.bin")
             let result = try await goOn(withStateAt: harness.directory + "/state.json")
@@ -163,16 +164,16 @@ struct TutorialTests {
             #expect(await code { try await fetch(url, mirrors: [], sha256: zeros, to: path) } == .integrity)
             #expect(await code { try await fetch(url, mirrors: [], sha256: "none", to: path) } == .usage)
 
-            #expect(try damage(in: harness.path) == [])
+            #expect(try await damage(in: harness.path) == [])
             let file = try #require(FileHandle(forUpdatingAtPath: harness.path))
             try file.seek(toOffset: 3_000_000)
             try file.write(contentsOf: Data("damage".utf8))
             try file.close()
-            #expect(try damage(in: harness.path) == [2.mebibytes..<3.mebibytes])
+            #expect(try await damage(in: harness.path) == [2.mebibytes..<3.mebibytes])
             harness.origin.log.reset()
             try await repair(harness.path, from: url)
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
-            #expect(try damage(in: harness.path) == [])
+            #expect(try await damage(in: harness.path) == [])
 
             try harness.remove(harness.path)
             let list = "\(sha256)  file.bin\n"

@@ -21,7 +21,7 @@ actor DownloadQueue: Service {
     /// Adds what earlier runs left in the directory, and resumes it.
     func restore() async throws {
         let group = try await self.service.downloads()
-        let found = try group.restore(.paused) { request in
+        let found = try await group.restore(.paused) { request in
             // A download of another program may have no UUID, and a copied manifest has the UUID of another download.
             guard let id = request.id, Download.ID(uuid: id.rawValue) == id, group.download(id: id) == nil else {
                 request.id = .random()

@@ -69,14 +69,14 @@ struct Routes: Sendable {
     @Sendable private func status(_ request: Request, context: Context) async throws -> DownloadStatus {
         let (group, id) = try await self.target(of: context)
         if let download = group.download(id: id) { return await DownloadStatus(download) }
-        return try self.ended(id, in: group)
+        return try await self.ended(id, in: group)
     }
 
     /// `GET /downloads/ID/events`: the events from now on.
     @Sendable private func events(_ request: Request, context: Context) async throws -> ProgressStream {
         let (group, id) = try await self.target(of: context)
         if let download = group.download(id: id) { return await ProgressStream(download) }
-        return ProgressStream(ended: try self.ended(id, in: group))
+        return ProgressStream(ended: try await self.ended(id, in: group))
     }
 
     /// `POST /downloads/ID/pause`: returns when everything fetched is durable.
@@ -114,8 +114,8 @@ struct Routes: Sendable {
         return download
     }
 
-    private func ended(_ id: Download.ID, in group: DownloadGroup) throws -> DownloadStatus {
-        guard let entry = try group.historyEntries().last(where: { $0.id == id.rawValue }) else {
+    private func ended(_ id: Download.ID, in group: DownloadGroup) async throws -> DownloadStatus {
+        guard let entry = try await group.historyEntry(id: id) else {
             throw HTTPError(.notFound, message: "there is no download \(id)")
         }
         return DownloadStatus(entry)

@@ -1,0 +1,65 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+
+/// The threads on which the library blocks.
+@Suite struct EngineThreadsTests {
+    /// The name of the thread that calls it. NIO names those of its pools.
+    private static func threadName() -> String {
+        (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
+    }
+
+    private static func nested() async -> String { Self.threadName() }
+
+    @Test("Blocking work that belongs to no download runs on the process's threads for it, also from the main actor")
+    @MainActor func aside() async {
+        let names = await EngineThreads.aside { [Self.threadName(), await Self.nested()] }
+        #expect(names.allSatisfy { $0.hasPrefix("SGLTN-TP-#") }, "\(names)")
+    }
+
+    @Test("Blocking work from a task that belongs to no actor runs on the process's threads for it")
+    func asideOfNoActor() async {
+        let names = await EngineThreads.aside { [Self.threadName(), await Self.nested()] }
+        #expect(names.allSatisfy { $0.hasPrefix("SGLTN-TP-#") }, "\(names)")
+    }
+
+    @Test("A client's blocking work runs on threads of the client")
+    func ofClient() async throws {
+        let names = try await EngineThreads.withThreads { threads in
+            await threads.run(.stepping) { [Self.threadName(), await Self.nested()] }
+        }
+        #expect(names.allSatisfy { $0.hasPrefix("TP-#") }, "\(names)")
+    }
+
+    @Test("An error of blocking work comes back in its own type")
+    func failing() async {
+        struct Refusal: Error {}
+        await #expect(throws: Refusal.self) {
+            try await EngineThreads.aside { () throws(Refusal) in throw Refusal() }
+        }
+    }
+
+    @Test("The check of a file ends when its task is cancelled")
+    func cancelledCheck() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = directory + "/file"
+            try Data(count: 3 << 20).write(to: URL(fileURLWithPath: path))
+            let digest = try #require(ExpectedDigest(.crc32, hex: "00000000"))
+            let code = await withTaskGroup(of: DownloadError.Code?.self) { tasks in
+                tasks.cancelAll()
+                tasks.addTask {
+                    do throws(DownloadError) {
+                        _ = try await FileCheck(of: path, digests: [digest])
+                        return nil
+                    } catch {
+                        return error.code
+                    }
+                }
+                return await tasks.next() ?? nil
+            }
+            #expect(code == .cancelled)
+        }
+    }
+}
