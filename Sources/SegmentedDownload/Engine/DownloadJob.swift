@@ -56,8 +56,8 @@ final class DownloadJob: Sendable {
     private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
     private let storage: any Storage
-    /// The descriptor that the bytes are written to, if the destination is not a file.
-    private let output: OutputDescriptor?
+    /// Where the bytes are written to, if the destination is not a file.
+    private let output: (any InOrderOutput)?
     private let naming: DestinationNaming
     /// The files that the group's downloads have put in place.
     private let placed: PlacedFiles
@@ -71,13 +71,18 @@ final class DownloadJob: Sendable {
         self.id = id
         self.request = request
         self.followers = followers
-        self.output =
-            if case .descriptor(let descriptor) = request.destination { OutputDescriptor(descriptor) } else { nil }
+        self.output = Self.output(of: request)
         self.storage = self.output == nil ? storage : StreamStorage()
         self.naming = DestinationNaming(
             request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
         let isNamed = if case .directory = request.destination { false } else { true }
         self.shared = Mutex(Shared(isNamed: isNamed, digests: request.digests))
+    }
+
+    private static func output(of request: DownloadRequest) -> (any InOrderOutput)? {
+        if let stream = request.stream { return stream }
+        if case .descriptor(let descriptor) = request.destination { return OutputDescriptor(descriptor) }
+        return nil
     }
 
     /// The redirect follower of a source.
@@ -104,6 +109,8 @@ final class DownloadJob: Sendable {
     // MARK: What others may know
 
     var part: PartialFile? { self.shared.withLock { $0.part } }
+    /// The complete length that the response stated; `nil` if there is none yet, or it states none.
+    var lengthStated: Int64? { self.shared.withLock { $0.resource?.completeLength } }
     var path: String { self.paths.destination }
     var progress: DownloadProgress { self.shared.withLock { $0.progress } }
     var state: DownloadState { self.shared.withLock { $0.state } }

@@ -10,12 +10,15 @@ struct DownloadRegistry {
         let destination: DownloadRequest.Destination
         /// The id, if the destination's name template uses it.
         let id: Download.ID?
+        /// The consumer of a stream. Two streams are never the same download.
+        let stream: ObjectIdentifier?
 
         init(_ request: DownloadRequest) {
             self.source = request.source.string
             self.destination = request.destination.normalized
             let usesID = if case .directory(_, let name?) = self.destination { name.usesID } else { false }
             self.id = usesID ? request.id : nil
+            self.stream = request.stream.map { ObjectIdentifier($0) }
         }
     }
 

@@ -38,8 +38,10 @@ public struct DownloadRequest: Sendable {
 
     /// Sources that a list from a server named. Credentials and fields are not sent to them.
     package var foreignSources: Set<SourceURL> = []
-    /// How many bytes are fetched ahead of the reader of a descriptor.
+    /// How many bytes are fetched ahead of the reader of a descriptor or stream.
     package var windowLength = InOrderReader.windowLength
+    /// The consumer that gets the bytes instead of the destination.
+    var stream: ByteStream?
     /// Whether the download begins paused.
     var startsPaused = false
     /// The number of connections that was best the last time, if it is remembered.
