@@ -95,7 +95,7 @@ package struct Simulation {
 
     /// At times has the next run request another file with the same length and tag, at the same destination.
     private mutating func redrawTwins() throws {
-        for file in self.network.twins where Int.random(in: 0..<3, using: &self.identityGenerator) == 0 {
+        for file in self.network.twins.sorted() where Int.random(in: 0..<3, using: &self.identityGenerator) == 0 {
             let isTwin = Bool.random(using: &self.identityGenerator)
             let url = "http://origin/file\(file)" + (isTwin ? "/twin" : "")
             self.requests[file].source = try SourceURL(url)

@@ -73,12 +73,15 @@ public struct Download: Sendable, Identifiable {
     /// the length. Pausing a download that is at rest has no effect.
     ///
     /// - Returns: The state to resume from, in this process or another; `nil` if the download is not paused, because it
-    ///   had already ended or was resumed meanwhile.
+    ///   had already ended or was resumed meanwhile, or if it is read as ``DownloadBytes``, which cannot be resumed.
     @discardableResult
     public func pause() async -> ResumeState? {
         await Self.wait(for: self.ask(.pause))
-        return self.state == .paused ? self.resumeState : nil
+        return self.isResumable ? self.resumeState : nil
     }
+
+    /// Whether the download is paused, and its bytes are not read as a stream.
+    var isResumable: Bool { self.state == .paused && self.job.stream == nil }
 
     /// Requests a pause without waiting for it.
     func requestPause() {
@@ -143,12 +146,19 @@ public struct Download: Sendable, Identifiable {
     ///
     /// - Throws: ``DownloadError``. The code is `cancelled` if the download was paused or cancelled.
     public func result() async throws(DownloadError) -> DownloadResult {
-        switch await self.rest() {
-        case .completed(let result): return result
-        case .failed(let error, _): throw error
-        case .paused: throw DownloadError(.cancelled, "the download was paused")
+        try await self.rest().outcome.get()
+    }
+}
+
+extension DownloadEvent {
+    /// The result of a download whose last event this is.
+    var outcome: Result<DownloadResult, DownloadError> {
+        switch self {
+        case .completed(let result): .success(result)
+        case .failed(let error, _): .failure(error)
+        case .paused: .failure(DownloadError(.cancelled, "the download was paused"))
         case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note, .state:
-            throw DownloadError(.cancelled, "the download was cancelled")
+            .failure(DownloadError(.cancelled, "the download was cancelled"))
         }
     }
 }

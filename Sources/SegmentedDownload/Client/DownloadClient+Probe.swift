@@ -26,7 +26,8 @@ extension DownloadClient {
         String(decoding: try await self.bytes(of: request, lengthMaximum: lengthMaximum), as: UTF8.self)
     }
 
-    /// Fetches a short document, such as a metalink, into memory.
+    /// Fetches a short document, such as a metalink, into memory. ``withBytes(of:window:_:)`` delivers files of any length
+    /// in pieces.
     ///
     /// - Throws: The same errors as ``text(of:lengthMaximum:)``.
     public func bytes(

@@ -42,6 +42,12 @@ public struct DownloadConfiguration: Sendable {
     public var logger: Logger?
     /// The metrics system for ended downloads, failed attempts and the bytes of completed files; nil, the default, for none.
     public var metrics: (any MetricsFactory)?
+    /// The transport that sends the requests; nil, the default, for the built-in HTTP client.
+    ///
+    /// Everything that concerns sockets belongs to the built-in one, and has no effect on another: ``connectTimeout``, ``trust``,
+    /// ``proxies``, ``addresses``, ``network`` and ``eventLoopGroup``. ``DownloadLimits/memory`` then limits the number of
+    /// connections, but not the length of the pieces that the transport delivers.
+    public var transport: (any DownloadTransport)?
 
     public init() {}
 }
@@ -54,16 +60,9 @@ public func withDownloadClient<Answer: Sendable>(
     _ configuration: DownloadConfiguration = DownloadConfiguration(),
     _ body: (DownloadClient) async throws -> Answer
 ) async throws -> Answer {
-    var transport = AsyncHTTPClientTransport.Configuration()
-    transport.connectTimeout = configuration.connectTimeout
-    transport.trust = configuration.trust
-    transport.proxies = configuration.proxies
-    transport.addresses = configuration.addresses
-    transport.network = configuration.network
-    transport.loops = configuration.eventLoopGroup
     do {
         return try await EngineThreads.withThreads { threads in
-            try await AsyncHTTPClientTransport.withTransport(transport) { transport in
+            try await withTransport(configuration) { transport in
                 try await body(
                     DownloadClient(
                         configuration: configuration, transport: transport, storage: POSIXStorage(),
@@ -73,6 +72,24 @@ public func withDownloadClient<Answer: Sendable>(
     } catch let failure as Failure {
         throw DownloadError(failure)
     }
+}
+
+/// Runs `body` with the configuration's transport, or with the built-in one.
+private func withTransport<Answer: Sendable>(
+    _ configuration: DownloadConfiguration, _ body: (any HTTPTransport) async throws -> Answer
+) async throws -> Answer {
+    if let own = configuration.transport {
+        try DescriptorLimit.check()
+        return try await body(TransportAdapter(own))
+    }
+    var transport = AsyncHTTPClientTransport.Configuration()
+    transport.connectTimeout = configuration.connectTimeout
+    transport.trust = configuration.trust
+    transport.proxies = configuration.proxies
+    transport.addresses = configuration.addresses
+    transport.network = configuration.network
+    transport.loops = configuration.eventLoopGroup
+    return try await AsyncHTTPClientTransport.withTransport(transport) { try await body($0) }
 }
 
 /// Fetches files in segments.

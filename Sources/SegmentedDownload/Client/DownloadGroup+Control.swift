@@ -13,7 +13,7 @@ extension DownloadGroup {
         // too.
         let answers = downloads.reversed().map { $0.ask(.pause) }
         for answer in answers { await Download.wait(for: answer) }
-        return downloads.filter { $0.state == .paused }.map(\.resumeState)
+        return downloads.filter(\.isResumable).map(\.resumeState)
     }
 
     func requestPauseAll() {

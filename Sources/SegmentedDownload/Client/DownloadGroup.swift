@@ -71,8 +71,10 @@ public final class DownloadGroup: Sendable {
     ///   - progress: The progress of a download that is added in state `paused`; `nil` to queue it.
     ///   - isResolved: Whether a relative destination is relative to the process's working directory, not to the
     ///     group's directory.
+    ///   - stream: The consumer that gets the bytes instead of the destination; `nil` for none.
     func add(
-        _ given: DownloadRequest, restingAt progress: DownloadProgress?, isResolved: Bool = false
+        _ given: DownloadRequest, restingAt progress: DownloadProgress?, isResolved: Bool = false,
+        stream: ByteStream? = nil
     ) throws(DownloadError) -> Download {
         var request = given
         if !isResolved { request.destination = given.destination.resolved(in: self.directory) }
@@ -86,7 +88,7 @@ public final class DownloadGroup: Sendable {
         }
         let job = self.state.withLock { state -> DownloadJob? in
             if state.isClosed { return nil }
-            if let job = state.registry.job(request) { return job }
+            if let job = state.registry.job(request, stream: stream) { return job }
             let job = DownloadJob(
                 id: state.registry.number(), request: request,
                 followers: request.sources.map { source in
@@ -96,7 +98,7 @@ public final class DownloadGroup: Sendable {
                         isNamed: self.access.isNamed(source, of: request))
                 },
                 storage: self.storage, placed: self.placed, connectionsKnown: connections,
-                startsPaused: progress != nil)
+                startsPaused: progress != nil, stream: stream)
             if let progress { job.rest(as: progress) }
             job.broadcaster.relay { [weak self, weak job] signal in
                 if let job { self?.handle(signal, of: job) }
@@ -159,12 +161,17 @@ public final class DownloadGroup: Sendable {
     public func remove(_ download: Download) async {
         // Not paused: a caller that holds the download could resume it after it has left the list.
         await download.cancel(keepingPartial: true)
+        self.unlist(download.job)
+    }
+
+    /// Removes a job that is at rest from the list.
+    private func unlist(_ job: DownloadJob) {
         let isListed = self.state.withLock { state in
-            let isListed = state.registry.remove(download.job)
-            if isListed { self.forget(download.job) }
+            let isListed = state.registry.remove(job)
+            if isListed { self.forget(job) }
             return isListed
         }
-        if isListed { download.job.broadcaster.finish() }
+        if isListed { job.broadcaster.finish() }
     }
 
     private func forget(_ job: DownloadJob) {
@@ -195,7 +202,17 @@ public final class DownloadGroup: Sendable {
                 self.engine.post(.remove(job.id))
             }
             self.hub.happened(event, to: download, isDelisted: isDelisted)
+            if let stream = job.stream, event.isTerminal { self.end(stream, of: job, with: event) }
         }
+    }
+
+    /// Ends a stream after a terminal event of its download, which cannot be resumed and so leaves the list.
+    private func end(_ stream: ByteStream, of job: DownloadJob, with event: DownloadEvent) {
+        self.unlist(job)
+        // Again, because a download that failed may have been cancelled just then, and have come to rest only now.
+        self.engine.post(.remove(job.id))
+        // Last, because the consumer may go on at once.
+        stream.end(with: event)
     }
 
     /// Ends adding and resuming, so that a pause of all downloads is final.

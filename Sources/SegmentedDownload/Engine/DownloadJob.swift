@@ -43,8 +43,10 @@ final class DownloadJob: Sendable {
     private let followers: [RedirectFollower]
     let broadcaster = EventBroadcaster()
     let storage: any Storage
-    /// The descriptor that the bytes are written to, if the destination is not a file.
-    let output: OutputDescriptor?
+    /// The consumer that gets the bytes instead of the destination; nil for none.
+    let stream: ByteStream?
+    /// Where the bytes are written to, if the destination is not a file.
+    let output: (any InOrderOutput)?
     let naming: DestinationNaming
     /// The files that the group's downloads have put in place.
     let placed: PlacedFiles
@@ -53,9 +55,11 @@ final class DownloadJob: Sendable {
     /// - Parameters:
     ///   - connectionsKnown: The number of connections that was best the last time; nil if it is not remembered.
     ///   - startsPaused: Whether the download begins paused.
+    ///   - stream: The consumer that gets the bytes instead of the destination; nil for none.
     init(
         id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage,
-        placed: PlacedFiles, connectionsKnown: Int? = nil, startsPaused: Bool = false
+        placed: PlacedFiles, connectionsKnown: Int? = nil, startsPaused: Bool = false,
+        stream: ByteStream? = nil
     ) {
         self.placed = placed
         self.id = id
@@ -63,8 +67,13 @@ final class DownloadJob: Sendable {
         self.connectionsKnown = connectionsKnown
         self.startsPaused = startsPaused
         self.followers = followers
+        self.stream = stream
         self.output =
-            if case .descriptor(let descriptor) = request.destination { OutputDescriptor(descriptor) } else { nil }
+            switch (stream, request.destination) {
+            case (let stream?, _): stream
+            case (nil, .descriptor(let descriptor)): OutputDescriptor(descriptor)
+            default: nil
+            }
         self.storage = self.output == nil ? storage : StreamStorage()
         self.naming = DestinationNaming(
             request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
@@ -98,6 +107,8 @@ final class DownloadJob: Sendable {
     // MARK: State and progress
 
     var part: PartialFile? { self.shared.withLock { $0.part } }
+    /// The complete length that the response stated; nil if there is none yet, or it states none.
+    var lengthStated: Int64? { self.shared.withLock { $0.resource?.completeLength } }
     var progress: DownloadProgress { self.shared.withLock { $0.progress } }
     var state: DownloadState { self.shared.withLock { $0.state } }
     var finishedLength: Int64? { self.shared.withLock { $0.finished?.length } }

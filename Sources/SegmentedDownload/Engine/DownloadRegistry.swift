@@ -10,13 +10,18 @@ struct DownloadRegistry {
         let destination: DownloadRequest.Destination
         /// The id, if the destination's name template uses it.
         let id: Download.ID?
+        /// The consumer of a stream. Two streams are never the same download.
+        let stream: ObjectIdentifier?
 
-        init(_ request: DownloadRequest) {
+        init(_ request: DownloadRequest, _ stream: ByteStream?) {
             self.source = request.source.string
             self.destination = request.destination.normalized
             let usesID = if case .directory(_, let name?) = self.destination { name.usesID } else { false }
             self.id = usesID ? request.id : nil
+            self.stream = stream.map { ObjectIdentifier($0) }
         }
+
+        init(_ job: DownloadJob) { self.init(job.request, job.stream) }
     }
 
     /// In order of addition. A removal leaves a gap; the gaps are closed when they outnumber the downloads.
@@ -35,9 +40,9 @@ struct DownloadRegistry {
     /// All downloads of a source, oldest first.
     func jobs(_ source: SourceURL) -> [DownloadJob] { self.sources[source.string] ?? [] }
 
-    /// The download with the request's id or target that is not over.
-    func job(_ request: DownloadRequest) -> DownloadJob? {
-        [request.id.flatMap { self.names[$0] }, self.targets[Target(request)]].lazy
+    /// The download with the request's id or target, and the same stream, that is not over.
+    func job(_ request: DownloadRequest, stream: ByteStream? = nil) -> DownloadJob? {
+        [request.id.flatMap { self.names[$0] }, self.targets[Target(request, stream)]].lazy
             .compactMap { $0 }.first { !$0.state.isOver }
     }
 
@@ -53,12 +58,12 @@ struct DownloadRegistry {
     /// - Returns: The jobs that were removed.
     mutating func add(_ job: DownloadJob) -> [DownloadJob] {
         var replaced: [DownloadJob] = []
-        for old in [self.names[job.name], self.targets[Target(job.request)]].compactMap({ $0 })
+        for old in [self.names[job.name], self.targets[Target(job)]].compactMap({ $0 })
         where self.remove(old) { replaced.append(old) }
         self.positions[job.id] = self.slots.count
         self.slots.append(job)
         self.names[job.name] = job
-        self.targets[Target(job.request)] = job
+        self.targets[Target(job)] = job
         self.sources[job.request.source.string, default: []].append(job)
         return replaced
     }
@@ -71,7 +76,7 @@ struct DownloadRegistry {
         guard let position = self.positions.removeValue(forKey: job.id) else { return false }
         self.slots[position] = nil
         if self.names[job.name] === job { self.names[job.name] = nil }
-        let target = Target(job.request)
+        let target = Target(job)
         if self.targets[target] === job { self.targets[target] = nil }
         self.sources[target.source]?.removeAll { $0 === job }
         if self.sources[target.source]?.isEmpty == true { self.sources[target.source] = nil }

@@ -39,7 +39,7 @@ public struct DownloadRequest: Hashable, Sendable {
 
     /// Sources that a list from a server named. Credentials and fields are not sent to them.
     package var foreignSources: Set<SourceURL> = []
-    /// How many bytes are fetched ahead of the reader of a descriptor.
+    /// How many bytes are fetched ahead of the reader of a descriptor or stream.
     package var windowLength = InOrderReader.windowLength
 
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {

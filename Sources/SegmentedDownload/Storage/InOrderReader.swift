@@ -1,8 +1,7 @@
 import SegmentedDownloadCore
 import Synchronization
 
-/// Reads a file in order while its segments are written in any order, to compute digests or to write it to a
-/// descriptor.
+/// Reads a file in order while its segments are written in any order, to compute digests or to write it to an output.
 ///
 /// The digests are complete with the last byte, without a second read. Their states are stored in the manifest.
 final class InOrderReader: Sendable {
@@ -29,7 +28,7 @@ final class InOrderReader: Sendable {
 
     let window: ReadingWindow
     private let file: any StorageFile
-    private let output: OutputDescriptor?
+    private let output: (any InOrderOutput)?
     private let buffer: InOrderBuffer
     private let digests: Mutex<Digests>
 
@@ -38,10 +37,10 @@ final class InOrderReader: Sendable {
     /// - Parameters:
     ///   - claims: The ranges that are written already, in order.
     ///   - digests: The digests with their states at `offset`.
-    ///   - output: The descriptor to write the bytes to. If there is one, the bytes are not stored in a file.
+    ///   - output: Where to write the bytes to. If there is an output, they are not stored in a file.
     private init(
         _ file: any StorageFile, id: UInt64, digests: [RunningDigest], from offset: Int64, claims: [Range<Int64>],
-        windowLength: Int64, length: Int64?, output: OutputDescriptor?
+        windowLength: Int64, length: Int64?, output: (any InOrderOutput)?
     ) {
         self.file = file
         self.output = output
@@ -52,9 +51,9 @@ final class InOrderReader: Sendable {
         self.digests = Mutex(Digests(running: digests))
     }
 
-    /// Creates a reader that writes the file's bytes to a descriptor in order.
+    /// Creates a reader that writes the file's bytes to an output in order.
     convenience init(
-        to output: OutputDescriptor, _ file: any StorageFile, id: UInt64, algorithms: [ExpectedDigest.Algorithm],
+        to output: any InOrderOutput, _ file: any StorageFile, id: UInt64, algorithms: [ExpectedDigest.Algorithm],
         windowLength: Int64, length: Int64?
     ) {
         self.init(
@@ -96,7 +95,7 @@ final class InOrderReader: Sendable {
 
     func claim(_ range: Range<Int64>) { self.buffer.claim(range) }
 
-    /// Releases bytes to the reader before they are claimed, if they go to a descriptor.
+    /// Releases bytes to the reader before they are claimed, if they go to an output.
     func show(_ range: Range<Int64>) {
         if self.window.isStream { self.buffer.claim(range) }
     }
@@ -130,6 +129,7 @@ final class InOrderReader: Sendable {
     func close() -> Bool {
         self.digests.withLock { $0.isClosed = true }
         let hasBegun = self.buffer.close()
+        self.output?.wake()
         self.wake()
         return hasBegun
     }

@@ -10,7 +10,7 @@ import Synchronization
 /// An open descriptor, such as standard output, that a file's bytes are written to.
 ///
 /// The reader at the other end may be slow or stop reading. A write can always be interrupted.
-final class OutputDescriptor: Sendable {
+final class OutputDescriptor: InOrderOutput {
     private enum Kind {
         /// A pipe, reopened so that `O_NONBLOCK` does not affect other processes that write to it.
         case pipe(Int32)
@@ -49,12 +49,11 @@ final class OutputDescriptor: Sendable {
         if case .pipe(let own) = self.kind { close(own) }
     }
 
-    /// Whether any bytes were written.
+    /// Does nothing: a write that waits asks at intervals.
+    func wake() {}
+
     var hasWritten: Bool { self.count.load(ordering: .relaxed) > 0 }
 
-    /// Writes all of the bytes.
-    ///
-    /// - Parameter isWanted: Called at intervals while the reader is slow; the write ends once it returns `false`.
     /// - Throws: ``Failure`` with code `file` if the descriptor cannot be written, such as `EPIPE` after the reader has
     ///   closed it; `space` if the disk is full; `cancelled` once `isWanted` returns `false`.
     func write(_ bytes: UnsafeRawBufferPointer, while isWanted: () -> Bool) async throws {

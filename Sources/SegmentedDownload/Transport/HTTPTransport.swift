@@ -1,7 +1,8 @@
-package import HTTPTypes
 package import SegmentedDownloadCore
 
 /// A transport for HTTP requests. The engine reaches the network only through this protocol.
+///
+/// Programs implement the smaller ``DownloadTransport``.
 package protocol HTTPTransport: Sendable {
     /// Sends a GET request and passes the response head and body to `consume`.
     ///
@@ -25,20 +26,6 @@ package protocol HTTPTransport: Sendable {
 extension HTTPTransport {
     /// Does nothing: a simulated network has no interfaces.
     package func apply(_ policy: NetworkPolicy) {}
-}
-
-/// A GET request to one URL.
-package struct TransportRequest: Hashable, Sendable {
-    package var url: SourceURL
-    package var fields: HTTPFields
-    /// Whether a client certificate may be presented.
-    package var isIdentified: Bool
-
-    package init(url: SourceURL, fields: HTTPFields, isIdentified: Bool = true) {
-        self.url = url
-        self.fields = fields
-        self.isIdentified = isIdentified
-    }
 }
 
 /// A response body, read on demand: no more than one piece is buffered.

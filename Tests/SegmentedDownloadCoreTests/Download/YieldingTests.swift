@@ -106,7 +106,7 @@ struct YieldingTests {
         fetching.accept(order.lease, at: .zero)
         fetching.bring(order.lease, to: Self.length - rest, at: .seconds(2))
         // A hundred times as fast: what is left is too little to be cut, and worth another request.
-        fetching.ratesBefore = [1e6]
+        fetching.path.ratesBefore = [1e6]
         var machine = DownloadStateMachine(settings: fetching.settings, seed: 1)
         machine.state = .fetching(fetching)
         #expect(machine.appetite(max: 8, now: .seconds(2)) == 0)

@@ -50,7 +50,7 @@ struct DownloadServiceTests {
                 for await case .progress(let progress) in download.events where progress.bytesDone > 0 { break }
             }
             #expect(try harness.names() == ["file.bin.segdl", "file.bin.segdl-part"])
-            let kept = try SavedDownload(at: harness.path).bytesDone
+            let kept = try await SavedDownload(at: harness.path).bytesDone
             harness.origin.log.reset()
             let next = DownloadService(directory: harness.directory)
             let again = try harness.request("/8M/file.bin")

@@ -43,7 +43,7 @@ struct NetworkDoor: Sendable {
     ) async throws {
         switch kind {
         case .sockets:
-            try await TestPlaces.take {
+            try await TestPlaces.take(.locks) {
                 try await withOrigin { origin in
                     let query = Self.query(server, length: length)
                     let source = try SourceURL(origin.url("/\(length)/file.bin\(query)"))

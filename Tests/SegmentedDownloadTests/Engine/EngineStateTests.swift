@@ -94,7 +94,7 @@ struct EngineStateTests {
 
     @Test("Progress has the durable bytes of the last checkpoint")
     func durable() throws {
-        var office = try Office()
+        var office = try EngineOffice()
         office.start()
         #expect(office.job.progress.bytesDurable == 0)
         office.tell(.pause)

@@ -11,6 +11,7 @@ struct Routes: Sendable {
     var router: Router<Context> {
         let router = Router(context: Context.self)
         router.add(middleware: DownloadErrors())
+        router.get("proxy", use: self.proxy)
         router.group("downloads")
             .get(use: self.list)
             .post(use: self.add)
@@ -61,6 +62,26 @@ struct Routes: Sendable {
         return EditedResponse(
             status: download.id == id ? .created : .ok, headers: [.location: "/downloads/\(download.id)"],
             response: await DownloadStatus(download))
+    }
+
+    // MARK: No file
+
+    /// 8 MiB: what is held in memory for a client that reads slowly.
+    private static let window: Int64 = 8 << 20
+
+    /// `GET /proxy?url=URL`: the file's bytes as they arrive, from several connections. Nothing is stored.
+    ///
+    /// If the source fails midway, the connection is closed, so the client notices.
+    @Sendable private func proxy(_ request: Request, context: Context) async throws -> Response {
+        let source = try SourceURL(request.uri.queryParameters.require("url"))
+        let bytes = try await self.service.downloads().stream(DownloadRequest(source), window: Self.window)
+        // Before the response begins, so that a file that cannot be fetched has an error status.
+        let length = try await bytes.length()
+        let body = ResponseBody(contentLength: length.map { Int($0) }) { writer in
+            for try await piece in bytes { try await writer.write(ByteBuffer(bytes: piece)) }
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: "application/octet-stream"], body: body)
     }
 
     // MARK: One download
@@ -139,6 +160,8 @@ private struct DownloadErrors: RouterMiddleware {
     private static func status(_ code: DownloadError.Code) -> HTTPResponse.Status {
         switch code {
         case .usage, .policy: .badRequest
+        // The proxy's source.
+        case .network, .tls, .auth, .protocol, .server: .badGateway
         // The server is shutting down.
         case .cancelled: .serviceUnavailable
         default: .internalServerError

@@ -1,0 +1,15 @@
+/// Where the bytes of a stream go in order: a descriptor, or a consumer in this process.
+protocol InOrderOutput: Sendable {
+    /// Whether any bytes were written. They cannot be retracted.
+    var hasWritten: Bool { get }
+
+    /// Writes all of the bytes. Only one task writes at a time.
+    ///
+    /// - Parameter isWanted: Called while the reader is slow, at intervals or after ``wake()``; the write ends once it
+    ///   returns `false`.
+    /// - Throws: ``Failure``, with code `cancelled` once `isWanted` returns `false`.
+    func write(_ bytes: UnsafeRawBufferPointer, while isWanted: () -> Bool) async throws
+
+    /// Makes a write that waits ask again whether it is wanted.
+    func wake()
+}
