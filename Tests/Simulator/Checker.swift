@@ -279,8 +279,9 @@ final class Checker: @unchecked Sendable {
             }
             self.digest = self.digest &* 31 &+ UInt64(CRC32(of: inode.bytes).value)
             let suffixes = [".segdl", ".segdl-part", ".segdl-new", ".segdl-old.segdl", ".segdl-old.segdl-part"]
-            // A file that is complete already says nothing about what another URL left: that is kept.
-            let isKept = ending == "exists" || ending == "already" && self.isPartOfOtherURL(file)
+            // A file that is complete already says nothing about what another URL left: that is kept. It may be a part
+            // without a manifest, if the other URL's run was killed before its first checkpoint.
+            let isKept = ending == "exists" || ending == "already" && !self.isPartOfSameURL(file)
             for suffix in suffixes where !isKept {
                 if self.disk.names["file\(file)\(suffix)"] != nil {
                     self.violate("file\(file)\(suffix) is left behind")
@@ -290,12 +291,12 @@ final class Checker: @unchecked Sendable {
         if wasFaultless { self.checkWaste() }
     }
 
-    /// Whether the part of a file was begun with the other one of its two URLs.
-    private func isPartOfOtherURL(_ file: Int) -> Bool {
+    /// Whether a manifest says that the part of a file was begun with the URL that the last run requested.
+    private func isPartOfSameURL(_ file: Int) -> Bool {
         guard let inode = self.disk.names["file\(file).segdl"], let manifest = try? ManifestCodec.decode(inode.bytes),
             let source = manifest.header.sources.first
         else { return false }
-        return source.hasSuffix("/twin") != (self.expectsTwin[file] == true)
+        return source.hasSuffix("/twin") == (self.expectsTwin[file] == true)
     }
 
     /// The current version at the URL that the last run requested.

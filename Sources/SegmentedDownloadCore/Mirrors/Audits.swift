@@ -15,12 +15,6 @@ struct Audits: Hashable, Sendable {
     /// The bytes on disk that one contributor delivered.
     typealias Group = (contributor: SourceTable.Contributor, runs: [Range<Int64>])
 
-    /// 32: each audit costs a request at the end of the download.
-    static let atEndMax = 32
-
-    /// 128: both ends of 64 runs, more than a resumed download usually has.
-    static let endsMax = 128
-
     private(set) var open: [Audit] = []
     /// Whether those at the end of the download were chosen.
     private(set) var areChosen = false
@@ -29,19 +23,13 @@ struct Audits: Hashable, Sendable {
 
     // MARK: Choosing
 
-    /// Those at both ends of every run. Files that differ from some offset on differ at an end.
-    static func atEnd(of groups: [Group]) -> [Audit] {
+    /// Those that compare what contributors delivered: at both ends of every run and at random places.
+    ///
+    /// No end is left out, however many there are: a file that differs only around one of them would not be noticed.
+    /// Each run took a request of its own, so the cost is in proportion.
+    static func comparing(_ groups: [Group], using generator: inout SplitMix64) -> [Audit] {
         groups.flatMap { group in
-            SampleSpots.selection(of: group.runs.flatMap { SampleSpots.ends(of: $0) }, max: Self.atEndMax)
-                .map { Audit(spot: $0, contributor: group.contributor) }
-        }
-    }
-
-    /// Those that prove the bytes of an earlier run without a validator: at both sides of every gap and at random
-    /// places.
-    static func proving(_ groups: [Group], using generator: inout SplitMix64) -> [Audit] {
-        groups.flatMap { group in
-            let ends = SampleSpots.selection(of: group.runs.flatMap { SampleSpots.ends(of: $0) }, max: Self.endsMax)
+            let ends = group.runs.flatMap { SampleSpots.ends(of: $0) }
             let spots = ends + SampleSpots.random(in: group.runs, using: &generator)
             return spots.map { Audit(spot: $0, contributor: group.contributor) }
         }

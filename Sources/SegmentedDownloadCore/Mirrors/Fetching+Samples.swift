@@ -214,14 +214,15 @@ extension Fetching {
     }
 
     /// The comparisons of bytes from sampled sources.
-    private func endAudits() -> [Audit] {
+    private mutating func endAudits() -> [Audit] {
         let sampled = self.sources.ids.filter { id in
             id != self.sources.reference && !self.sources[id].contributed.isEmpty
         }
         let groups =
             sampled.map { SourceTable.Contributor.source($0) }
             + self.sources.earlier.indices.dropFirst(self.provenGroups).map { .earlier($0) }
-        return Audits.atEnd(of: groups.map { ($0, self.sources.contributed(by: $0)) })
+        return Audits.comparing(
+            groups.map { ($0, self.sources.contributed(by: $0)) }, using: &self.generator)
     }
 
     // MARK: At the beginning
@@ -230,7 +231,7 @@ extension Fetching {
     mutating func proofs() -> [Audit] {
         let own = Audits.Group(.source(self.sources.reference), self.sources.kept)
         let groups = self.sources.earlier.indices.map { Audits.Group(.earlier($0), self.sources.earlier[$0]) }
-        return Audits.proving([own] + groups, using: &self.generator)
+        return Audits.comparing([own] + groups, using: &self.generator)
     }
 
     /// Whether some bytes of the file were proven by a comparison instead of a validator.

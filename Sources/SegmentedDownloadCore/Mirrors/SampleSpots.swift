@@ -21,17 +21,13 @@ enum SampleSpots {
         return place..<(place + length)
     }
 
-    /// The last bytes of a run, and its first bytes if it is long.
+    /// The last and the first bytes of a long run, or all of a short one.
     static func ends(of run: Range<Int64>) -> [Range<Int64>] {
-        let last = max(run.lowerBound, run.upperBound - Self.length)..<run.upperBound
-        guard Self.isLong(run) else { return [last] }
-        return [last, run.lowerBound..<(run.lowerBound + Self.length)]
-    }
-
-    /// Some of the given places: all, or every n-th if there are more than `count`.
-    static func selection(of spots: [Range<Int64>], max count: Int) -> [Range<Int64>] {
-        let step = max((spots.count + count - 1) / count, 1)
-        return stride(from: 0, to: spots.count, by: step).map { spots[$0] }
+        guard Self.isLong(run) else { return [run] }
+        return [
+            run.upperBound - Self.length..<run.upperBound,
+            run.lowerBound..<run.lowerBound + Self.length,
+        ]
     }
 
     /// Random places in long runs. Each byte is equally likely.

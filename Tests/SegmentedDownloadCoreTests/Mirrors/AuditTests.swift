@@ -76,18 +76,16 @@ struct AuditTests {
         #expect(audits.open.map(\.spot) == [200..<300] && audits.contributors == [Self.second])
     }
 
-    @Test("At most 32 of the ends of each contributor's runs are compared at the end, 128 at the beginning")
+    @Test("Both ends of every run are compared, however many there are, and random places of long runs")
     func groups() {
-        let runs = (0..<129).map { Int64(10 * $0)..<Int64(10 * $0 + 5) }
-        let atEnd = Audits.atEnd(of: [(Self.first, Array(runs.prefix(32))), (Self.second, Array(runs.prefix(33)))])
-        #expect(atEnd.count { $0.contributor == Self.first } == 32)
-        #expect(atEnd.count { $0.contributor == Self.second } == 17)
+        let runs = (0..<1000).map { Int64(10 * $0)..<Int64(10 * $0 + 5) }
         var generator = SplitMix64(seed: 1)
-        #expect(Audits.proving([(Self.first, Array(runs.prefix(128)))], using: &generator).count == 128)
-        #expect(Audits.proving([(Self.first, runs)], using: &generator).count == 65)
+        let short = Audits.comparing([(Self.first, runs), (Self.second, [5..<10])], using: &generator)
+        #expect(short.filter { $0.contributor == Self.first }.map(\.spot) == runs)
+        #expect(short.filter { $0.contributor == Self.second }.map(\.spot) == [5..<10])
         let long: [Range<Int64>] = [0..<2 << 20]
-        let proving = Audits.proving([(Self.second, long), (Self.first, [5..<7])], using: &generator)
-        #expect(proving.map(\.contributor) == Array(repeating: Self.second, count: 4) + [Self.first])
-        #expect(proving.prefix(2).map(\.spot) == SampleSpots.ends(of: long[0]) && proving.last?.spot == 5..<7)
+        let audits = Audits.comparing([(Self.second, long), (Self.first, [5..<7])], using: &generator)
+        #expect(audits.map(\.contributor) == Array(repeating: Self.second, count: 4) + [Self.first])
+        #expect(audits.prefix(2).map(\.spot) == SampleSpots.ends(of: long[0]) && audits.last?.spot == 5..<7)
     }
 }

@@ -54,7 +54,7 @@ import Testing
         let request = DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file("/dev/null/x"))
         let count = try await withDownloadClient { client in
             do throws(Refusal) {
-                try await client.withGroup { (group) async throws(Refusal) in
+                return try await client.withGroup { (group) async throws(Refusal) -> Int in
                     _ = try? group.add(paused: request)
                     throw Refusal(downloads: group.downloads.count)
                 }
