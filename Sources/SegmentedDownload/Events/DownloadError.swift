@@ -80,15 +80,11 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.message = message
         self.hint = hint
         self.remedy = remedy
-        let isTransientStatus = status.map { Self.transientStatuses.contains($0) } ?? false
+        let isTransientStatus = status.map { TransientStatus.all.contains($0) } ?? false
         self.isTransient = isTransientStatus || (isTransient ?? (code == .network))
         self.status = status
         self.errno = errno
     }
-
-    /// The statuses with which a server asks for another attempt, or that an overload or a restart of it causes (RFC
-    /// 9110 §15, RFC 8470 §5.2, RFC 6585 §4).
-    private static let transientStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
 
     package init(_ failure: Failure) {
         self.init(

@@ -309,7 +309,7 @@ extension Fetching {
         // While other connections are served, a refusal concerns their number, and the budget decides when one more is
         // tried. An accepted connection that receives nothing is not being served; otherwise no failure would ever be
         // counted.
-        let isRefused = failure.status == 429 || failure.status == 503
+        let isRefused = failure.status.map { TransientStatus.refusals.contains($0) } ?? false
         let isServed = others && now - self.servedAt < Self.serviceInterval
         let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
         if !isCrowded, self.sources.hasAlternative(to: lease.order.source) {

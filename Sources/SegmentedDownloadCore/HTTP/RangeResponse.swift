@@ -102,7 +102,7 @@ package enum RangeResponse: Hashable, Sendable {
     /// Not a usable answer to a range request. The origin can serve one stream at best. The clause says why.
     case ignoresRanges(String)
     case redirected(status: Int, location: String)
-    /// A refusal that may be temporary: 408, 421, 425, 429, 500, 502, 503, 504.
+    /// A refusal that may be temporary, see ``TransientStatus``.
     case refused(status: Int, retryAfter: RetryAfter?)
     /// 401 or 407.
     case unauthorized(status: Int, challenge: String?)
@@ -124,7 +124,7 @@ package enum RangeResponse: Hashable, Sendable {
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
             self = .unauthorized(status: head.status, challenge: head.values(name).first)
-        case 408, 421, 425, 429, 500, 502, 503, 504:
+        case _ where TransientStatus.all.contains(head.status):
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(request, head, locator)
         case 400...599: self = .rejected(status: head.status)

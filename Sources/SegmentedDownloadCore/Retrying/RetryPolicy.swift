@@ -24,7 +24,7 @@ package struct RetryPolicy: Hashable, Sendable {
 
     package init() {}
 
-    /// Whether a failure is retried.
+    /// Whether a failure that counts is retried. ``Fetching`` does not count refusals while other connections are served.
     ///
     /// - Parameters:
     ///   - failures: The number of consecutive failures, including this one.

@@ -77,7 +77,7 @@ struct DownloadErrorTests {
     @Test(
         "Busy servers and networks are transient",
         arguments: [
-            (408, true), (425, true), (429, true), (500, true), (502, true), (503, true), (504, true), (400, false),
+            (408, true), (421, true), (425, true), (429, true), (500, true), (502, true), (503, true), (504, true), (400, false),
             (403, false), (404, false), (410, false), (501, false),
         ])
     func transientStatus(status: Int, isTransient: Bool) {
