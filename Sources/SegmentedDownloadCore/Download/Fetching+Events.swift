@@ -189,6 +189,7 @@ extension Fetching {
                     .network, "\(self.sources[lease.order.source].host): the body ended without a byte",
                     isTransient: true)
                 actions += self.count(failure, of: lease, except: nil, now: now)
+                self.concludeShort(lease)
             }
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
@@ -222,6 +223,15 @@ extension Fetching {
         let isCorrupt = if case .corrupt = end { true } else { false }
         if self.outcome == nil, !isCorrupt { actions += self.done(lease) }
         return actions + self.settleAfterEnd()
+    }
+
+    /// Reports a change if the download fails because the whole file ends every time where the fetched bytes end. More
+    /// attempts would end there, too.
+    private mutating func concludeShort(_ lease: Lease) {
+        guard self.isSingleStream, let length = self.plan.completeLength, case .failed = self.outcome,
+            lease.order.request.lowerBound + lease.bytesReceived == lease.position
+        else { return }
+        self.outcome = .changed("it ends at byte \(lease.position) every time and had \(length) bytes before")
     }
 
     /// Reports the segment of an ended lease, if it is complete.
