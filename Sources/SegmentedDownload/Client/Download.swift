@@ -61,7 +61,7 @@ public struct Download: Sendable, Identifiable {
     ///
     /// Any number of observers may iterate, each at its own pace. The sequence of a download that is at rest delivers
     /// its last terminal event and ends. An observer that falls more than 1024 events behind loses the oldest events of
-    /// any kind; ``DownloadGroup/events`` drops only progress.
+    /// any kind; ``DownloadGroup/events`` drops only progress, segment and checkpoint events.
     public var events: AsyncStream<DownloadEvent> { self.job.broadcaster.events() }
 
     // MARK: Control

@@ -126,8 +126,9 @@ public struct DownloadClient: Sendable {
 
     /// Fetches one file and returns when it is in place.
     ///
-    /// - Throws: ``DownloadError``. Bytes that were fetched are kept, and the same request resumes the download. If the
-    ///   task is cancelled, the download is paused and the code is `cancelled`.
+    /// - Throws: ``DownloadError``. ``DownloadError/isResumable`` says whether the fetched bytes are kept, and
+    ///   ``DownloadError/isTransient`` whether the same request may succeed later. If the task is cancelled, the download
+    ///   is paused and the code is `cancelled`.
     public func download(_ request: DownloadRequest) async throws(DownloadError) -> DownloadResult {
         try await self.withGroup { (group) async throws(DownloadError) -> DownloadResult in
             let download = try group.add(request)

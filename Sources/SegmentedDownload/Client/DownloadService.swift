@@ -101,7 +101,9 @@ public final class DownloadService: Sendable {
         }
         for await _ in begun {}
         guard case .running(let group) = self.state.withLock({ $0.phase }) else {
-            throw DownloadError(.cancelled, "the download service does not run")
+            let why =
+                Task.isCancelled ? "the wait for the download service was cancelled" : "the download service has ended"
+            throw DownloadError(.cancelled, why)
         }
         return group
     }

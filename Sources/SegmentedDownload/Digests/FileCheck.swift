@@ -157,14 +157,15 @@ public struct FileCheck: Sendable {
         }
         guard !self.damage.isEmpty || self.length != length else {
             throw DownloadError(
-                .integrity, "\(self.path.printable) is unchanged since it was fetched, but its digest is wrong",
+                .integrity,
+                "\(self.path.printable) equals what was downloaded, but not the given digest: the download was wrong",
                 remedy: .fetchAgainOrElsewhere)
         }
         guard remote.length == length else {
             let has = remote.length.map { "\($0) bytes" } ?? "a file of unknown length"
             throw DownloadError(
                 .changed,
-                "\(remote.source) has \(has), and \(self.knowsPieces ? "it should have" : "what was fetched had") \(length)",
+                "\(remote.source) has \(has); the \(self.knowsPieces ? "expected" : "recorded") length is \(length) bytes",
                 remedy: .fetchAgain)
         }
         // The intact bytes belong to the resource that the attribute records, which may differ from the given source.
@@ -186,7 +187,7 @@ public struct FileCheck: Sendable {
         guard try storage.status(of: paths.part) == nil, try storage.status(of: paths.manifest) == nil else {
             throw Failure(
                 .exists, "there is an interrupted download of \(self.path.printable) already",
-                hint: "Resume it: segdl resume \(self.path.printable)")
+                remedy: .resumeInterrupted)
         }
         let file = try storage.open(self.path, .update)
         guard try file.tryLock() != .busy else {

@@ -5,7 +5,7 @@ public import SegmentedDownloadCore
 /// Switch on the code. The message states the facts, and the remedy or the hint says what to do. Each is one line and
 /// safe to print: text from a server is escaped.
 public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A stable error code. The command derives its exit status from it.
+    /// A stable error code.
     ///
     /// Codes may be added in any version, so a `switch` needs a `default`.
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -92,12 +92,15 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
             isTransient: failure.isTransient, status: failure.status, errno: failure.errno)
     }
 
-    /// Whether running the same request again resumes the download.
+    /// Whether the fetched bytes are kept and a later request may complete the file with them.
     ///
-    /// False for a file that the origin no longer has (404, 410): it takes another URL.
+    /// False for a file that the origin no longer has (404, 410): it takes another URL. The same request may fail again,
+    /// see ``isTransient``. For `changed`, set ``DownloadOptions/onChange`` to `restart`.
     public var isResumable: Bool {
         switch self.code {
         case .server: self.status != 404 && self.status != 410
+        // Bytes that another program removed from the part are fetched again. A wrong digest is permanent.
+        case .integrity: self.isTransient
         case .internal, .file, .network, .tls, .auth, .protocol, .space, .changed, .cancelled: true
         default: false
         }

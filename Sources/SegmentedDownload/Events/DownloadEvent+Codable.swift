@@ -3,7 +3,7 @@ import SegmentedDownloadCore
 /// An object whose `event` names the event, with the fields of the event beside it. The article <doc:Servers> shows
 /// every event.
 extension DownloadEvent: Codable {
-    /// The words of the command's events.
+    /// The words that name the events.
     private enum Name: String, Codable {
         case started, progress, segment, retry, checkpoint, note, state, paused, completed, failed, cancelled
     }
@@ -76,7 +76,7 @@ extension DownloadEvent: Codable {
     }
 }
 
-/// The fields of the command's event `completed`.
+/// The fields of the event `completed`.
 extension DownloadResult: Codable {
     private enum CodingKeys: String, CodingKey {
         case path, bytes, requests, crc32, digests

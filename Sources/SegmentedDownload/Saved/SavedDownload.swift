@@ -51,8 +51,8 @@ public struct SavedDownload: Hashable, Sendable {
         do {
             guard let status = try storage.status(of: paths.manifest), status.kind == .file else {
                 throw DownloadError(
-                    .state, "there is no interrupted download of \(destination.printable)",
-                    hint: "Give the path of the file, and run in the directory it was begun in")
+                    .state, "there is no manifest \(paths.manifest.printable)",
+                    hint: "Give the path of the file, its part or its manifest")
             }
             try storage.checkTrust(status, paths.manifest)
             let file = try storage.open(paths.manifest, .read)
@@ -72,7 +72,7 @@ public struct SavedDownload: Hashable, Sendable {
         } catch {
             throw DownloadError(
                 .state, "the manifest \(paths.manifest.printable) is damaged",
-                hint: "Run the command that began the download again")
+                hint: "Fetch the URL again with the same destination")
         }
     }
 

@@ -2,8 +2,8 @@ import SegmentedDownloadCore
 
 /// The paths of a part that belongs to another file and was moved out of the way.
 ///
-/// It is kept as `NAME.segdl-old.segdl-part` with its manifest until the new download is complete. `segdl status` and
-/// `segdl resume` find it as an interrupted download. No destination has such a name.
+/// It is kept as `NAME.segdl-old.segdl-part` with its manifest until the new download is complete.
+/// ``SavedDownload/paths(in:)`` finds it as an interrupted download. No destination has such a name.
 extension DestinationPaths {
     package static let setAsideSuffix = ".segdl-old"
 

@@ -204,10 +204,10 @@ package struct StorageError: Error, Hashable, Sendable {
         var hint: String?
         var remedy: Remedy?
         switch self.condition {
-        case .noSpace: hint = "Free some space and run the same command again"
+        case .noSpace: hint = "Free some space; the same request resumes the download"
         case .permission, .readOnly: remedy = .chooseDirectory
         case .nameTooLong: remedy = .shortenName
-        case .tooManyFiles: hint = "Raise the limit with ulimit -n, or use fewer segments"
+        case .tooManyFiles: hint = "Raise RLIMIT_NOFILE (ulimit -n), or lower the number of connections"
         case .notFound, .exists, .isLink, .isDirectory, .unsupported, .other: break
         }
         return Failure(

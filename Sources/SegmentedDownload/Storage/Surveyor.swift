@@ -144,9 +144,11 @@ package struct Surveyor: Sendable {
     static func laterVersion(_ version: UInt16, _ paths: DestinationPaths) -> Failure {
         Failure(
             .state,
-            "\(paths.manifest.printable) has version \(version), and this segdl reads up to \(ManifestCodec.version). "
-                + "Nothing was changed",
-            hint: "Resume with the newer segdl, or delete \(paths.manifest.printable) and \(paths.part.printable)")
+            "the manifest \(paths.manifest.printable) has version \(version); this version reads up to "
+                + "\(ManifestCodec.version). Nothing was changed",
+            hint:
+                "Resume with the version that wrote it, or delete \(paths.manifest.printable) and \(paths.part.printable)"
+        )
     }
 
     private func manifest(_ paths: DestinationPaths) throws -> Manifest? {

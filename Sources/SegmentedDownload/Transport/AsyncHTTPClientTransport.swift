@@ -160,7 +160,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                 throw Self.failure(failure, host: "the proxy \(proxy)")
             }
             if proxy == nil, await Self.isStalledHandshake(error, request.url, on: self.loop) {
-                throw Failure(.tls, "\(request.url.host): no TLS handshake in time", isTransient: true)
+                throw Failure(
+                    .tls, "\(request.url.host): no TLS handshake within the connect timeout", isTransient: true)
             }
             throw Self.failure(error, host: host)
         }

@@ -13,7 +13,7 @@ extension DownloadStateMachine {
         case .nothing:
             guard self.settings.continuation != .must || self.isHealing else {
                 return self.rest(
-                    .failed(Failure(.state, "there is nothing to continue", remedy: .allowStartingOver)))
+                    .failed(Failure(.state, "there is no partial download to resume", remedy: .allowStartingOver)))
             }
             self.state = .probing(Probing(.fresh, replaces: false, source: self.sources.firstAsked))
             return []

@@ -282,6 +282,6 @@ package struct DownloadStateMachine: Hashable, Sendable {
         let startedAt = self.startedAt ?? now
         self.startedAt = startedAt
         guard now - startedAt >= limit else { return nil }
-        return Failure(.network, "not finished within \(limit.inSeconds) s, the time allowed")
+        return Failure(.network, "the time limit of \(limit.inSeconds) s was reached")
     }
 }

@@ -148,7 +148,9 @@ extension Fetching {
             self.sources[id].standing = .unproven
             self.sources[id].samples = []
             self.sources[id].deniedAt = nil
-            return .report(.note("\(self.sources[id].host) is compared again; what it contradicted is fetched again"))
+            return .report(
+                .note(
+                    "\(self.sources[id].host) is compared again; the bytes from which it differed are fetched again"))
         }
     }
 }

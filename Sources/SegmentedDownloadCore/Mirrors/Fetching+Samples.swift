@@ -165,7 +165,7 @@ extension Fetching {
         case .failed(let failure), .corrupt(let failure):
             actions += self.sampleFailed(failure, lease, now: now)
         case .revoked where lease.revocation == .stalled || lease.revocation == .headTooSlow:
-            let failure = Failure(.network, "\(self.sources[source].host): no answer in time", isTransient: true)
+            let failure = Failure(.network, "\(self.sources[source].host): no response in time", isTransient: true)
             actions += self.sampleFailed(failure, lease, now: now)
         case .revoked:
             break
@@ -208,8 +208,8 @@ extension Fetching {
         } else if !self.hasUsable {
             self.outcome = .failed(
                 Failure(
-                    .network, "no source is left to compare the bytes of other sources with",
-                    hint: "Run the same command again: nothing is fetched twice", isTransient: true))
+                    .network, "all sources failed before the bytes of mirrors were compared",
+                    hint: "All bytes are kept; the same request repeats the comparison", isTransient: true))
         }
     }
 

@@ -242,7 +242,7 @@ extension Fetching {
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(
                 Failure(
-                    .integrity, "the sources have different files, and no source is left to continue with",
+                    .integrity, "the sources have different files, and none of the accepted sources is left",
                     remedy: .giveCorrectSourceOrDigest))
             return actions
         }

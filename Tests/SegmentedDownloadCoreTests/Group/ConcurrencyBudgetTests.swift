@@ -12,7 +12,7 @@ struct ConcurrencyBudgetTests {
         return budget
     }
 
-    @Test("No host gets more than its share, and all together no more than there are")
+    @Test("Connections stay within the limit per host and the limit in all")
     func limits() {
         var budget = Self.budget(5, perHost: 3, open: 3)
         #expect(!budget.allows("a", now: .zero))

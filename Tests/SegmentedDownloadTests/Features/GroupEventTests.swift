@@ -38,7 +38,7 @@ import Testing
         return words
     }
 
-    @Test("Every observer of a group hears everything in one order, however late it listens")
+    @Test("Each observer of a group receives all events in the same order, however late it reads them")
     func observersApart() async throws {
         try await Harness.run { harness in
             let (late, early, alsoEarly) =
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("An observer that does not listen loses progress, never a beginning or an end")
+    @Test("A slow observer of a group loses progress, never a start or an end")
     func slowObserver() async {
         let (buffer, stream) = EventBuffer.stream()
         let summary = GroupSummary()
@@ -92,7 +92,7 @@ import Testing
         #expect(progress == EventBuffer.lengthMaximum && notes == ["0", "1", "2"] && hasEnded)
     }
 
-    @Test("An observer of a download that does not listen loses what is oldest, never how it ended")
+    @Test("A slow observer of a download loses the oldest events, never the terminal one")
     func slowObserverOfOne() async {
         let broadcaster = EventBroadcaster()
         let late = broadcaster.events()
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test("Every state a download goes through is an event, in order, and the last one comes before the end")
+    @Test("Every state of a download is an event, in order, and the last one precedes the terminal event")
     func states() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    @Test("What the caller keeps with a download comes with each of its events, and never goes to the server")
+    @Test("User information is in each event of its download, and is never sent to the server")
     func userInfo() async throws {
         try await Harness.run { harness in
             let events = try await harness.withGroup { group in
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    @Test("Stopping a download oneself is no failure")
+    @Test("A cancelled download has not failed")
     func abortIsNoFailure() async throws {
         try await Harness.run { harness in
             let summary = try await harness.withGroup { group in
@@ -236,7 +236,7 @@ import Testing
     }
 
     @Test(
-        "A download's events end with it, and what is removed or not listed when finished is let go of",
+        "A download's events end with it, and a removed or unlisted download is released",
         .timeLimit(.minutes(10)))
     func nothingLeaks() async throws {
         try await Harness.run { harness in

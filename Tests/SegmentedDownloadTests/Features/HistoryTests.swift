@@ -14,7 +14,7 @@ import Testing
             code: "network", message: "no \"answer\"\n", userInfo: ["a": "b"])
     }
 
-    @Test("Every download that ended has its line, without secrets, in this run and the next")
+    @Test("The history has a line for every download that ended, without secrets, in this run and the next")
     func lines() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("A history that grows too long is begun anew, and the one before is kept")
+    @Test("A history that grows too long is rotated, and the previous one is kept")
     func bounded() async throws {
         try await withTemporaryDirectory { directory in
             let file = HistoryFile(path: directory + "/history", lengthMaximum: 2000)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("Lines that are damaged or torn cost themselves and no other")
+    @Test("A damaged or torn line of a history affects no other line")
     func damaged() async throws {
         try await withTemporaryDirectory { directory in
             let file = HistoryFile(path: directory + "/history", lengthMaximum: .max)

@@ -60,7 +60,8 @@ import Testing
     }
 
     @Test(
-        "A name that leads elsewhere is none", arguments: ["", ".", "..", "a/b", "/etc", ".hidden", "-x", "a\u{202E}b"])
+        "A group's name that leads out of the directory is refused",
+        arguments: ["", ".", "..", "a/b", "/etc", ".hidden", "-x", "a\u{202E}b"])
     func badNames(name: String) async throws {
         try await Harness.run { harness in
             let refused = await code { try await self.withNamed(name, in: harness) { _ in } }
@@ -128,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("Clearing a group without a name deletes what its downloads made, and nothing beside it")
+    @Test("Clearing a group without a name deletes the files of its downloads, and nothing else")
     func removeAllUnnamed() async throws {
         try await Harness.run { harness in
             _ = await harness.fetch("/1M/other") { $0.destination = .file(harness.directory + "/other") }

@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("Restored downloads go on by themselves where the policy says so, and fetch only what is missing")
+    @Test("Restored downloads continue by themselves if the policy says so, and fetch only the missing bytes")
     func running() async throws {
         try await Harness.run { harness in
             try await Self.leave(["a"], in: harness)
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test("What the manifest keeps of a download outlives runs that do not say it again")
+    @Test("The id and the user information in a manifest survive runs that do not repeat them")
     func labelStays() async throws {
         try await Harness.run { harness in
             try await Self.leave(["a"], in: harness)
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("A download that another process is at is reported as such, and not taken")
+    @Test("A download in use by another process is reported as such, and not added")
     func locked() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { first in
