@@ -35,8 +35,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var retry: RetryPolicy {
         var policy = RetryPolicy()
         if let retries = self.options.retries {
-            policy.attemptsMax = retries
-            policy.firstContactAttemptsMax = retries
+            policy.retriesMax = retries
+            policy.firstContactRetriesMax = retries
         }
         policy.delayFixed = self.options.retryDelay
         policy.timeMax = self.options.retryTime

@@ -173,7 +173,7 @@ extension DownloadStateMachine {
         let source = probing.source
         guard self.sources.hasMirrors, probing.canMove, failure.isOfSource else { return self.rest(.failed(failure)) }
         var policy = self.settings.retry
-        policy.attemptsMax = min(policy.attemptsMax, policy.firstContactAttemptsMax)
+        policy.retriesMax = min(policy.retriesMax, policy.firstContactRetriesMax)
         let failures = self.sources[source].failures + 1
         let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
         self.sources.fail(source, failure, policy: policy, now: now, delay: delay)

@@ -298,7 +298,7 @@ struct DisputeTests {
             script.end(order.lease.rawValue, .stopped)
             script.wait(.seconds(60))
         }
-        #expect(count == DownloadSettings().retry.attemptsMax + 1)
+        #expect(count == DownloadSettings().retry.retriesMax + 1)
         // The checkpoint that was due meanwhile, and the last one.
         for _ in 0..<2 { script.tell(.checkpointed(bytes: Self.length)) }
         #expect(script.failure?.status == 503)
