@@ -203,7 +203,7 @@ struct Fetching: Hashable, Sendable {
 
     /// The number of bytes on disk before a new segment that are requested again and compared.
     private func overlapBefore(_ segment: Segment, from source: SourceID = .first) -> Int64 {
-        let overlap = self.sources[source].standing == .sampled ? SampleSpots.length : self.overlap
+        let overlap = self.sources[source].trust == .sampled ? SampleSpots.length : self.overlap
         guard overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
         let before = self.plan.segments[index - 1]
         return before.isComplete ? min(overlap, before.upperBound - before.lowerBound) : 0

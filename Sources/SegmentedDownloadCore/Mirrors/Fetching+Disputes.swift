@@ -24,7 +24,7 @@ extension Fetching {
             !self.withdrawals.contains(offset)
         else { return false }
         guard case .source(let id) = self.contributor(of: offset) else { return true }
-        return self.sources[id].standing != .quarantined
+        return self.sources[id].trust != .quarantined
     }
 
     /// Ends all comparisons while bytes are being withdrawn, because correct bytes would contradict the wrong ones on
@@ -115,7 +115,7 @@ extension Fetching {
 
     /// Whether a dispute still applies: its byte is still on disk and from another source.
     private func stands(_ dispute: Dispute) -> Bool {
-        self.isBelieved(dispute.offset) && self.sources[dispute.accuser].standing != .quarantined
+        self.isBelieved(dispute.offset) && self.sources[dispute.accuser].trust != .quarantined
             && self.contributor(of: dispute.offset) != .source(dispute.accuser)
     }
 
@@ -125,7 +125,7 @@ extension Fetching {
     private mutating func decide(_ dispute: Dispute) -> [DownloadAction] {
         let accused = self.contributor(of: dispute.offset)
         let isUnfounded =
-            if case .earlier = accused { self.sources[self.sources.reference].standing == .quarantined } else { false }
+            if case .earlier = accused { self.sources[self.sources.reference].trust == .quarantined } else { false }
         guard dispute.accuser != self.sources.reference, !isUnfounded else { return self.discard(accused) }
         return self.deny(dispute)
     }
@@ -139,13 +139,13 @@ extension Fetching {
     /// Compares sources again that were quarantined for contradicting a byte that is no longer trusted.
     mutating func readmit(deniedBy contributor: SourceTable.Contributor) -> [DownloadAction] {
         let denied = self.sources.ids.filter { id in
-            guard let offset = self.sources[id].deniedAt, self.sources[id].standing == .quarantined else {
+            guard let offset = self.sources[id].deniedAt, self.sources[id].trust == .quarantined else {
                 return false
             }
             return self.contributor(of: offset) == contributor
         }
         return denied.map { id in
-            self.sources[id].standing = .unproven
+            self.sources[id].trust = .unproven
             self.sources[id].samples = []
             self.sources[id].deniedAt = nil
             return .report(

@@ -14,7 +14,7 @@ extension Fetching {
             self.plan.bytesMissing > SampleSpots.length * Int64(Self.samplesMin * 4),
             !self.leases.contains(where: \.order.isSample)
         else { return 0 }
-        return self.sources.ids.contains { self.sources[$0].standing == .unproven } ? 1 : 0
+        return self.sources.ids.contains { self.sources[$0].trust == .unproven } ? 1 : 0
     }
 
     /// The next comparison: a dispute, an audit, or a sample of an unproven source. Nil if none can be requested now.
@@ -30,10 +30,10 @@ extension Fetching {
             return order
         }
         guard !self.plan.isComplete || !reference.isUsable else { return nil }
-        for id in self.sources.ids where self.sources[id].standing == .unproven {
+        for id in self.sources.ids where self.sources[id].trust == .unproven {
             // Fewer samples may be enough now, because another source is gone.
-            if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
-            guard self.sources[id].standing == .unproven, !self.disputes.contains(accuser: id),
+            if self.isSampledEnough(id) { self.sources[id].trust = .sampled }
+            guard self.sources[id].trust == .unproven, !self.disputes.contains(accuser: id),
                 self.sources[id].retryAt <= now,
                 isOpen(self.sources[id].host),
                 !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)
@@ -143,8 +143,8 @@ extension Fetching {
         self.audits.release(lease.id)
         let dispute = self.disputes.asked(by: lease.id)
         guard self.outcome == nil else { return [] }
-        // The compared bytes may have been withdrawn, or the source's standing may have changed.
-        guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven
+        // The compared bytes may have been withdrawn, or the source's trust may have changed.
+        guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].trust == .unproven
         else {
             return self.reviseIfSettled()
         }
@@ -181,10 +181,10 @@ extension Fetching {
     private mutating func agreed(_ lease: Lease) -> [DownloadAction] {
         let source = lease.order.source
         self.sources[source].failures = 0
-        guard self.sources[source].standing == .unproven else { return [] }
+        guard self.sources[source].trust == .unproven else { return [] }
         self.sources[source].samples.append(lease.order.request.lowerBound)
         guard self.isSampledEnough(source) else { return [] }
-        self.sources[source].standing = .sampled
+        self.sources[source].trust = .sampled
         return self.replaceReference()
     }
 

@@ -58,9 +58,9 @@ struct ModeTests {
             { $0.outcome = .complete }, { $0.withdrawals.add([0..<1]) }, { $0.withdrawals.add(.first) },
             { _ = $0.revise(withdrawing: [], remarks: false) },
             {
-                $0.sources[SourceID(1)].standing = .sampled
+                $0.sources[SourceID(1)].trust = .sampled
                 $0.sources[SourceID(1)].resource = .tagged("\"b\"", length: 64 << 20)
-                $0.sources[.first].standing = .failed
+                $0.sources[.first].trust = .failed
             },
         ] as [(inout Fetching) -> Void] {
             var fetching = settled

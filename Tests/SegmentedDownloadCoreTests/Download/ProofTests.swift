@@ -93,7 +93,7 @@ struct ProofTests {
         #expect(fetching(2, least, 2).roomForSamples(now: .zero) == 0)
         #expect(fetching(2, least + 1, 1).roomForSamples(now: .zero) == 0)
         var known = all
-        known.sources[SourceID(1)].standing = .sampled
+        known.sources[SourceID(1)].trust = .sampled
         #expect(known.roomForSamples(now: .zero) == 0)
         var sampling = all
         _ = sampling.sample(0..<10, from: SourceID(1), now: .zero)

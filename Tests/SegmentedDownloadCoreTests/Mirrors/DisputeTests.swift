@@ -93,7 +93,7 @@ struct DisputeTests {
             length: 100, missing: [50..<100], hosts: ["a", "b", "c"],
             written: .init(ranges: [0..<50], marked: [MarkedRanges(mark: 9, ranges: [0..<50])]))
         fetching.audits.removeAll()
-        fetching.sources[.first].standing = .quarantined
+        fetching.sources[.first].trust = .quarantined
         _ = fetching.differs(10, 1, at: SourceID(1))
         // The third source may arbitrate, as the reference cannot.
         let order = try fetching.asked()
@@ -104,7 +104,7 @@ struct DisputeTests {
         _ = fetching.arbitrated(dispute, by: lease, .differs(2))
         #expect(fetching.revision?.withdrawn == [0..<50])
         _ = other.arbitrated(dispute, by: lease, .agrees)
-        #expect(other.sources[SourceID(1)].standing == .quarantined)
+        #expect(other.sources[SourceID(1)].trust == .quarantined)
     }
 
     @Test("If an arbiter cannot be asked now, another one is asked, and no source is rejected meanwhile")
