@@ -124,7 +124,7 @@ public struct Download: Sendable, Identifiable {
     /// - Returns: A sequence without elements that ends when the event has been carried out.
     func ask(_ event: MachineEvent) -> AsyncStream<Void> {
         let isPause = if case .pause = event { true } else { false }
-        let (ticket, answer) = self.job.broadcaster.wish(isPause: isPause)
+        let (ticket, answer) = self.job.broadcaster.addPendingControl(isPause: isPause)
         self.engine.post(.ask(self.job, event, ticket: ticket))
         return answer
     }

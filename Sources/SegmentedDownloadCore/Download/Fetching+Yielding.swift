@@ -76,7 +76,7 @@ extension DownloadStateMachine {
     }
 
     /// The number of additional connections it could use now, counted up to `max`.
-    func appetite(max: Int, now: Duration) -> Int {
+    func additionalConnectionsUsable(max: Int, now: Duration) -> Int {
         // Runs on a copy, so that the prediction equals what would happen.
         var trial = self
         var count = 0
