@@ -33,7 +33,7 @@ extension DownloadJob {
     /// Records the media type and digest that a response head states.
     ///
     /// - Returns: The file name that the response suggests; `nil` if the name is already settled.
-    func learn(from head: ResponseHead, announcing announced: AnnouncedDigests) -> String? {
+    func record(from head: ResponseHead, announcing announced: AnnouncedDigests) -> String? {
         self.shared.withLock { shared in
             shared.mediaType = head.fields[values: .contentType].first?.lowercased()
             shared.digests.note(announced.representation)

@@ -25,7 +25,7 @@ final class DownloadJob: Sendable {
         var progress = DownloadProgress()
         var state = DownloadState.queued
         var counts = TransferCounts()
-        var connectionsLearned: Int?
+        var connectionCountFound: Int?
 
         /// Notes that the destination exists already.
         mutating func note(_ file: ExistingFile) {
@@ -132,10 +132,10 @@ final class DownloadJob: Sendable {
     }
 
     /// The best number of connections; `nil` if it was not measured.
-    var connectionsLearned: Int? { self.shared.withLock { $0.connectionsLearned } }
+    var connectionCountFound: Int? { self.shared.withLock { $0.connectionCountFound } }
 
-    func learn(connections: Int) {
-        self.shared.withLock { $0.connectionsLearned = connections }
+    func record(connectionCount connections: Int) {
+        self.shared.withLock { $0.connectionCountFound = connections }
     }
 
     /// Updates the progress, except for its durable bytes, which the storage steps report.

@@ -319,7 +319,7 @@ struct EngineState {
         case .checkpointed(let bytes):
             job.update(bytesDurable: bytes)
             job.broadcaster.send(.checkpoint(bytesDurable: bytes))
-        case .learned(let connections): job.learn(connections: connections)
+        case .connectionCountFound(let connections): job.record(connectionCount: connections)
         case .setAside(let difference):
             job.broadcaster.send(
                 .note(

@@ -48,7 +48,7 @@ final class ServerRecords: Sendable {
         }
     }
 
-    func learn(_ connections: Int, to origin: SourceURL.Origin) {
+    func record(_ connections: Int, for origin: SourceURL.Origin) {
         guard self.memory.includesLoopback || !origin.isLoopback else { return }
         let record = Record(connections: connections, time: self.clock.secondsSinceEpoch)
         self.state.withLock { $0.observed[origin.text] = record }

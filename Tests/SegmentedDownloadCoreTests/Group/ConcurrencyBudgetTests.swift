@@ -150,9 +150,9 @@ struct ConcurrencyBudgetTests {
 
     @Test("A host that counts its connections is given a moment to notice that one was cut")
     func cut() {
-        for (hasLearned, wasCut, waits) in [(true, true, true), (true, false, false), (false, true, false)] {
+        for (hasReducedLimit, wasCut, waits) in [(true, true, true), (true, false, false), (false, true, false)] {
             var budget = Self.budget(open: 3, accepted: 2)
-            if hasLearned {
+            if hasReducedLimit {
                 _ = budget.refused("a", retryAfter: nil, now: .zero)
                 budget.release("a", wasAccepted: false, now: .zero)
             }

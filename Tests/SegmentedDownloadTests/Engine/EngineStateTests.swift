@@ -229,7 +229,7 @@ struct EngineStateTests {
                 .retrying(DownloadError(failure), attempt: 2, delay: .seconds(3)), .checkpoint(bytesDurable: 77),
                 .note("a note"),
             ])
-        #expect(office.job.connectionsLearned == 6)
+        #expect(office.job.connectionCountFound == 6)
         for report in [DownloadReport.restarted("another tag"), .setAside("another tag")] {
             office.desk.tell(report, office.job)
             guard case .note(let text)? = office.log.take().first else {
