@@ -68,7 +68,7 @@ extension ConcurrencyController {
     }
 
     /// Seconds. If a request takes as long as a tick, one connection receives almost nothing while it is observed.
-    package static let longRequest = 0.09
+    package static let longRequestSeconds = 0.09
 
     /// 32: more connections annoy origins before they help. Only a path of 80 ms that loses one packet in a thousand
     /// needs this many for 200 Mbit/s.

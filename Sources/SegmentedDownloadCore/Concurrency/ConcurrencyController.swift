@@ -156,7 +156,7 @@ package struct ConcurrencyController: Hashable, Sendable {
             self.growsAgainAt = now + Self.patience
             self.wasRefused = true
             self.settle(0, now: now)
-        } else if requestCost >= Self.longRequest {
+        } else if requestCost >= Self.longRequestSeconds {
             self.grow(from: 0, to: Self.firstTarget(requestCost: requestCost), now: now)
         } else {
             self.observedSince = now

@@ -13,7 +13,7 @@ struct WorkStealing: Hashable, Sendable {
     static let briefPieces: Int64 = 128
 
     /// A piece is worth its request if it takes a connection this many seconds or this many times a request's cost.
-    static let pieceTime = 1.0
+    static let pieceTimeSeconds = 1.0
     static let pieceCosts = 4.0
 
     private var stealAt: Duration = .zero
@@ -65,10 +65,10 @@ struct WorkStealing: Hashable, Sendable {
         let (least, most) = (settings.stealLengthMinimum, settings.planLengthMinimum)
         guard least < most, let rate = SegmentSplitter.middle(rates), rate > 0 else {
             // On a long path a connection receives little before it becomes fast.
-            let isLong = requestCost >= ConcurrencyController.longRequest
+            let isLong = requestCost >= ConcurrencyController.longRequestSeconds
             return SegmentPlanner(splitLengthMinimum: isLong ? max(most / 4, least) : most)
         }
-        let worth = rate * max(Self.pieceTime, Self.pieceCosts * requestCost)
+        let worth = rate * max(Self.pieceTimeSeconds, Self.pieceCosts * requestCost)
         return SegmentPlanner(splitLengthMinimum: worth < Double(most) ? max(Int64(worth), least) : most)
     }
 
