@@ -12,7 +12,7 @@ public struct RemoteFile: Hashable, Sendable {
     public let length: Int64?
     /// Whether the server supports range requests. If not, one connection fetches the file, and an interrupted download
     /// starts over.
-    public let takesRanges: Bool
+    public let supportsRanges: Bool
     /// The entity tag or modification date with its kind, safe to show; `nil` if there is none.
     public let validator: String?
     /// The digest of the whole file that the server states (RFC 9530).

@@ -10,7 +10,7 @@ public struct FileCheck: Sendable {
         public let expected: ExpectedDigest
         public let found: String
 
-        public var isRight: Bool { self.expected.hex == self.found }
+        public var matches: Bool { self.expected.hex == self.found }
     }
 
     public let path: String
@@ -24,7 +24,7 @@ public struct FileCheck: Sendable {
     /// The pieces that are damaged, in order, including what is missing at the end.
     public let damage: [Range<Int64>]
     /// Whether the caller gave piece digests. The attribute is then ignored.
-    public let knowsPieces: Bool
+    public let hasPieceDigests: Bool
     /// The blocks that are intact.
     private let claims: [Claim]
     private let record: FinishedRecord?
@@ -34,7 +34,7 @@ public struct FileCheck: Sendable {
 
     /// Whether length, digests and pieces match the expected values.
     public var isGood: Bool {
-        self.damage.isEmpty && self.digests.allSatisfy(\.isRight) && (self.lengthExpected ?? self.length) == self.length
+        self.damage.isEmpty && self.digests.allSatisfy(\.matches) && (self.lengthExpected ?? self.length) == self.length
     }
 
     /// Reads and verifies a file.
@@ -95,7 +95,7 @@ public struct FileCheck: Sendable {
         self.length = length
         self.lengthFetched = record?.length
         self.lengthExpected = lengthExpected
-        self.knowsPieces = pieces != nil
+        self.hasPieceDigests = pieces != nil
         self.record = record
         self.digests = zip(digests, running).map { Digest(expected: $0, found: $1.hex) }
         self.damage = check?.damage ?? record.map { Self.damage(claims, $0, length: length) } ?? []
@@ -125,7 +125,7 @@ public struct FileCheck: Sendable {
     /// Whether the damage was located, so that only the damaged pieces need to be fetched again.
     public var canRepair: Bool {
         // The piece digests are not stored in the manifest, so a digest of the whole file must verify the result.
-        if self.knowsPieces { return self.lengthExpected != nil && !self.digests.isEmpty }
+        if self.hasPieceDigests { return self.lengthExpected != nil && !self.digests.isEmpty }
         return self.record?.pieces.isEmpty == false && self.record?.length == self.lengthExpected
     }
 
@@ -165,11 +165,11 @@ public struct FileCheck: Sendable {
             let has = remote.length.map { "\($0) bytes" } ?? "a file of unknown length"
             throw DownloadError(
                 .changed,
-                "\(remote.source) has \(has); the \(self.knowsPieces ? "expected" : "recorded") length is \(length) bytes",
+                "\(remote.source) has \(has); the \(self.hasPieceDigests ? "expected" : "recorded") length is \(length) bytes",
                 remedy: .fetchAgain)
         }
         // The intact bytes belong to the resource that the attribute records, which may differ from the given source.
-        let resource = self.knowsPieces ? remote.resource : self.record?.resource ?? remote.resource
+        let resource = self.hasPieceDigests ? remote.resource : self.record?.resource ?? remote.resource
         try await EngineThreads.aside { () async throws(DownloadError) in
             do {
                 try await self.beginRepair(length, sources, resource, id: id)
@@ -213,7 +213,7 @@ public struct FileCheck: Sendable {
         try file.protect()
         // The manifest is written before the rename. Beside a finished file it would be removed; a part without it
         // would be fetched again as a whole.
-        let fetched = self.knowsPieces ? nil : self.record.map { "crc32=\($0.crc.hex)" }
+        let fetched = self.hasPieceDigests ? nil : self.record.map { "crc32=\($0.crc.hex)" }
         try await part.adopt(
             id: id, resource: resource, limit: nil, sources: sources.map(\.string),
             digests: (fetched.map { [$0] } ?? []) + self.digests.map(\.expected.description).filter { $0 != fetched })

@@ -60,10 +60,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             (threads, loop) = (own, own.next())
         }
         let relay = TLSRelay(on: loop, configuration, connections)
-        let clients = HTTPClients(on: loop) { way, isIdentified in
+        let clients = HTTPClients(on: loop) { way, allowsClientCertificate in
             var own = tls
             // The client certificate is presented to origins, not to proxies.
-            if !isIdentified || way.isForwarding {
+            if !allowsClientCertificate || way.isForwarding {
                 own.certificateChain = []
                 own.privateKey = nil
             }
@@ -184,31 +184,36 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let cookies = request.fields[values: .cookie]
         if !cookies.isEmpty { message.headers.add(name: "Cookie", value: cookies.joined(separator: "; ")) }
         // Without a client certificate all requests share the same connections.
-        let isIdentified = request.isIdentified || self.configuration.trust.certificateFile == nil
+        let allowsClientCertificate = request.allowsClientCertificate || self.configuration.trust.certificateFile == nil
         guard let proxy else {
-            return (self.clients[.direct(self.addresses(of: origin)), isIdentified: isIdentified], message)
+            return (
+                self.clients[.direct(self.addresses(of: origin)), allowsClientCertificate: allowsClientCertificate],
+                message
+            )
         }
         switch proxy.kind {
         case .http where origin.scheme != "http":
-            return (self.clients[.tunnel(proxy, relay: nil), isIdentified: isIdentified], message)
+            return (self.clients[.tunnel(proxy, relay: nil), allowsClientCertificate: allowsClientCertificate], message)
         case .https where origin.scheme != "http":
             // The relay chooses the local address of the connection to the proxy.
             message.localAddress = nil
             let port = try await self.relay.port(to: proxy)
-            return (self.clients[.tunnel(proxy, relay: port), isIdentified: isIdentified], message)
+            return (
+                self.clients[.tunnel(proxy, relay: port), allowsClientCertificate: allowsClientCertificate], message
+            )
         case .http, .https:
             message.url = "\(proxy.kind == .http ? "http" : "https")://\(proxy)\(request.url.target)"
             message.headers.add(name: "Host", value: request.url.host)
             if let credentials = proxy.credentials {
                 message.headers.add(name: "Proxy-Authorization", value: credentials.fieldValue)
             }
-            return (self.clients[.forwarding(proxy), isIdentified: isIdentified], message)
+            return (self.clients[.forwarding(proxy), allowsClientCertificate: allowsClientCertificate], message)
         case .socks5:
             let known = self.addresses(of: origin)
             let addresses = known.isEmpty ? try await self.lookUp(origin) : known
-            return (self.clients[.socks(proxy, addresses), isIdentified: isIdentified], message)
+            return (self.clients[.socks(proxy, addresses), allowsClientCertificate: allowsClientCertificate], message)
         case .socks5h:
-            return (self.clients[.socks(proxy, [:]), isIdentified: isIdentified], message)
+            return (self.clients[.socks(proxy, [:]), allowsClientCertificate: allowsClientCertificate], message)
         }
     }
 

@@ -149,10 +149,10 @@ struct VerifyCommand: FetchingCommand {
             let expected = length == check.lengthFetched ? "\(length) were fetched" : "expected \(length)"
             lines.append("\(name): \(check.length) bytes, \(expected)")
         }
-        let reference = check.knowsPieces ? "the metalink" : "what was fetched"
+        let reference = check.hasPieceDigests ? "the metalink" : "what was fetched"
         lines += check.damage.map { "\(name): bytes \($0.lowerBound)-\($0.upperBound - 1) differ from \(reference)" }
         lines += check.digests.map { digest in
-            let found = digest.isRight ? "correct" : "but the file has \(digest.found)"
+            let found = digest.matches ? "correct" : "but the file has \(digest.found)"
             return "\(name): \(digest.expected.algorithm.rawValue) \(digest.expected.hex), \(found)"
         }
         if check.isGood { lines.append("\(name): good, \(check.length) bytes") }
