@@ -171,7 +171,9 @@ extension DownloadStateMachine {
     /// Continues the probe with another source. Fails if none is left.
     private mutating func probeElsewhere(_ probing: Probing, _ failure: Failure, now: Duration) -> [DownloadAction] {
         let source = probing.source
-        guard self.sources.hasMirrors, probing.canMove, failure.isOfSource else { return self.rest(.failed(failure)) }
+        guard self.sources.hasMirrors, probing.canMove, failure.mayDifferAtOtherSource else {
+            return self.rest(.failed(failure))
+        }
         var policy = self.settings.retry
         policy.retriesMax = min(policy.retriesMax, policy.firstContactRetriesMax)
         let failures = self.sources[source].failures + 1

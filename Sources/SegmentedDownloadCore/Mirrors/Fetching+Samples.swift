@@ -33,7 +33,7 @@ extension Fetching {
         for id in self.sources.ids where self.sources[id].trust == .unproven {
             // Fewer samples may be enough now, because another source is gone.
             if self.isSampledEnough(id) { self.sources[id].trust = .sampled }
-            guard self.sources[id].trust == .unproven, !self.disputes.contains(accuser: id),
+            guard self.sources[id].trust == .unproven, !self.disputes.contains(differingSource: id),
                 self.sources[id].retryAt <= now,
                 isOpen(self.sources[id].host),
                 !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)

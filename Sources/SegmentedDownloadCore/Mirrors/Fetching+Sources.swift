@@ -20,7 +20,7 @@ extension Fetching {
                 return false
             }
             // A source writes nothing until its contradiction is decided.
-            guard !self.disputes.contains(accuser: id) else { return false }
+            guard !self.disputes.contains(differingSource: id) else { return false }
             return entry.retryAt <= now && isOpen(entry.host)
         }
         return usable.max { left, right in
@@ -150,7 +150,7 @@ extension Fetching {
     /// dispute.
     private var successor: SourceID? {
         let usable = self.sources.ids.filter { self.sources[$0].canBeReference }
-        let impartial = usable.filter { !self.disputes.contains(accuser: $0) }
+        let impartial = usable.filter { !self.disputes.contains(differingSource: $0) }
         let candidates = impartial.isEmpty ? usable : impartial
         return candidates.first { self.sources[$0].trust == .proven } ?? candidates.first
     }
@@ -208,7 +208,7 @@ extension Fetching {
         switch contributor {
         case .source(let id): return self.quarantine(id, reason)
         case .earlier(let index):
-            let readmitted = self.readmit(deniedBy: contributor)
+            let readmitted = self.readmit(overruledBy: contributor)
             self.withdrawals.add(self.sources.earlier[index])
             self.sources.earlier[index] = []
             self.audits.remove(of: contributor)
@@ -224,7 +224,7 @@ extension Fetching {
         guard !self.withdrawals.sources.contains(source), self.sources[source].trust != .quarantined else {
             return []
         }
-        let readmitted = self.readmit(deniedBy: .source(source))
+        let readmitted = self.readmit(overruledBy: .source(source))
         self.sources[source].trust = .quarantined
         self.withdrawals.add(source)
         self.audits.remove(of: .source(source))

@@ -59,8 +59,8 @@ struct SourceTable: Hashable, Sendable {
         var disagreement = Disagreement()
         /// Its answers from another place.
         var moves = Disagreement()
-        /// The byte at which it contradicted another source and was not believed.
-        var deniedAt: Int64?
+        /// The offset at which it differed from another source and was judged wrong.
+        var overruledAt: Int64?
 
         /// Ends the counts of answers that did not match: one did.
         mutating func noteAccepted() {
@@ -147,7 +147,7 @@ struct SourceTable: Hashable, Sendable {
             self.entries[index].contributed = []
             self.entries[index].samples = []
             self.entries[index].failures = 0
-            self.entries[index].deniedAt = nil
+            self.entries[index].overruledAt = nil
             self.entries[index].noteAccepted()
             // The recorded identity may be of another version.
             self.entries[index].resource = nil

@@ -9,7 +9,7 @@ package struct Failure: Error, Hashable, Sendable {
     package let code: Code
 
     /// Whether another source may succeed where this one failed.
-    package var isOfSource: Bool {
+    package var mayDifferAtOtherSource: Bool {
         switch self.code {
         case .network, .tls, .auth, .protocol, .server, .policy, .integrity: true
         case .internal, .usage, .file, .changed, .exists, .space, .state, .cancelled: false

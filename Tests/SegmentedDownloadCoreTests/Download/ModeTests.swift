@@ -73,7 +73,7 @@ struct ModeTests {
     func fallsBack() {
         var fetching = Fetching.sample(missing: [100..<200, 300..<64 << 20], hosts: ["one", "two"])
         fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
-        fetching.disputes.add(Dispute(accuser: SourceID(1), offset: 0, byte: 1))
+        fetching.disputes.add(Dispute(differingSource: SourceID(1), offset: 0, byte: 1))
         fetching.fallBack()
         #expect(fetching.mode == .fallback(forgetsFrom: 100) && fetching.target == 1)
         #expect(fetching.plan.missing == [100..<64 << 20] && fetching.audits.isEmpty && fetching.disputes.isEmpty)

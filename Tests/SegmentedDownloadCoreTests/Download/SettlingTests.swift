@@ -147,7 +147,7 @@ struct SettlingTests {
     private static func disputed(_ count: Int = 3) -> Fetching {
         var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: (0..<count).map { "host\($0)" })
         fetching.sources[Self.two].trust = .sampled
-        fetching.disputes.add(Dispute(accuser: Self.two, offset: 5, byte: 1))
+        fetching.disputes.add(Dispute(differingSource: Self.two, offset: 5, byte: 1))
         return fetching
     }
 
@@ -180,10 +180,10 @@ struct SettlingTests {
         }
         var fetching = Self.disputed(2)
         #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
-        #expect(fetching.sources[Self.two].trust == .quarantined && fetching.sources[Self.two].deniedAt == 5)
+        #expect(fetching.sources[Self.two].trust == .quarantined && fetching.sources[Self.two].overruledAt == 5)
     }
 
-    @Test("A contradiction to a byte that is gone, or is the accuser's own by now, is none")
+    @Test("A contradiction to a byte that is gone, or is the differing source's own by now, is none")
     func none() {
         for change in [
             { $0.plan.reopen(0..<10) }, { $0.sources.contribute(0..<10, by: Self.two) },

@@ -43,7 +43,7 @@ struct DisputeTests {
         let samples = Self.samples(script)
         Self.answer(&script, samples[0], agreeing: false)
         Self.answer(&script, samples[2], agreeing: false)
-        // The second mirror is the arbiter, and contradicts the first source. Both accusers are compared again.
+        // The second mirror is the arbiter, and contradicts the first source. Both differing sources are compared again.
         Self.answer(&script, samples[1], agreeing: true)
         let arbitration = try #require(Self.samples(script).last)
         #expect(arbitration.source == SourceID(2) && arbitration.spot?.count == 1)

@@ -60,7 +60,7 @@ struct SourceChoiceTests {
             ({ $0.sources[.first].trust = .failed }, Self.two),
             ({ $0.sources[.first].trust = .quarantined }, Self.two),
             ({ $0.sources[.first].trust = .unproven }, Self.two),
-            ({ $0.disputes.add(Dispute(accuser: .first, offset: 0, byte: 1)) }, Self.two), ({ _ in }, .first),
+            ({ $0.disputes.add(Dispute(differingSource: .first, offset: 0, byte: 1)) }, Self.two), ({ _ in }, .first),
         ] as [((inout Fetching) -> Void, SourceID)] {
             var fetching = Self.known()
             change(&fetching)
@@ -179,12 +179,14 @@ struct SourceChoiceTests {
     func impartial() {
         var fetching = Self.known()
         fetching.sources[.first].trust = .failed
-        fetching.disputes.add(Dispute(accuser: Self.two, offset: 0, byte: 1))
+        fetching.disputes.add(Dispute(differingSource: Self.two, offset: 0, byte: 1))
         _ = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.three)
         var both = Self.known()
         both.sources[.first].trust = .failed
-        for accuser in [Self.two, Self.three] { both.disputes.add(Dispute(accuser: accuser, offset: 0, byte: 1)) }
+        for differingSource in [Self.two, Self.three] {
+            both.disputes.add(Dispute(differingSource: differingSource, offset: 0, byte: 1))
+        }
         _ = both.replaceReference()
         #expect(both.sources.reference == Self.two)
         var proven = Self.known()
@@ -212,7 +214,9 @@ struct SourceChoiceTests {
         var fetching = Self.known(2)
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
         fetching.audits.choose([])
-        for offset: Int64 in [15, 20] { fetching.disputes.add(Dispute(accuser: Self.two, offset: offset, byte: 1)) }
+        for offset: Int64 in [15, 20] {
+            fetching.disputes.add(Dispute(differingSource: Self.two, offset: offset, byte: 1))
+        }
         _ = fetching.revise(withdrawing: [10..<20], remarks: false)
         _ = fetching.revised()
         #expect(fetching.revision == nil && fetching.plan.missing.first == 10..<20)
