@@ -194,7 +194,7 @@ public final class DownloadGroup: Sendable {
             self.historyLog?.note(event, of: download)
             // A count found while other downloads were active says nothing: they shared the bandwidth.
             if case .completed = event, let connections = job.connectionCountFound, !self.isBusy(beside: job) {
-                self.servers?.learn(connections, to: job.request.source.origin)
+                self.servers?.record(connections, for: job.request.source.origin)
             }
             let isDelisted = event.isOver && !self.history.listsFinished
             if isDelisted {

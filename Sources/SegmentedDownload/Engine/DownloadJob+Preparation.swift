@@ -60,7 +60,7 @@ extension DownloadJob {
                 self.shared.withLock { $0.part = part }
             } catch {
                 try? created?.discard()
-                if let found, surveyed == nil { try? await self.storage.bringBack(found.paths) }
+                if let found, surveyed == nil { try? await self.storage.restoreSetAside(found.paths) }
                 throw error
             }
         }

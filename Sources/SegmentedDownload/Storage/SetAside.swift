@@ -30,7 +30,7 @@ extension Storage {
     }
 
     /// Moves back what was set aside, because the new download could not begin.
-    func bringBack(_ paths: DestinationPaths) async throws(StorageError) {
+    func restoreSetAside(_ paths: DestinationPaths) async throws(StorageError) {
         guard try self.isFree(paths) else { return }
         try await self.move(both: paths.setAside, to: paths)
     }

@@ -70,7 +70,7 @@ extension ConcurrencyController {
     /// Seconds. If a request takes as long as a tick, one connection receives almost nothing while it is observed.
     package static let longRequestSeconds = 0.09
 
-    /// 32: more connections annoy origins before they help. Only a path of 80 ms that loses one packet in a thousand
-    /// needs this many for 200 Mbit/s.
+    /// 32: few paths gain from more, and many origins refuse them. Only a path of 80 ms that loses one packet in a
+    /// thousand needs this many for 200 Mbit/s.
     package static let automaticMaximum = 32
 }

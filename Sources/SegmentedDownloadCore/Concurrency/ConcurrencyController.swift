@@ -2,9 +2,9 @@
 ///
 /// A number set by the user is used as it is. Otherwise the controller starts with one connection, then tries several
 /// as soon as the file is worth it. If each of them is as fast as the first, it tries the maximum at once; if not, it
-/// doubles the number while doubling pays. Once the rate is steady it gives back connections that did not pay. If the
-/// rate falls lastingly it tries more again, because on a path that loses packets all connections are fast only at
-/// first.
+/// doubles the number while that raises the rate by 15 %. Once the rate is steady it closes connections that did not
+/// raise it. If the rate falls lastingly it tries more again, because on a path that loses packets all connections are
+/// fast only at first.
 package struct ConcurrencyController: Hashable, Sendable {
     private enum Phase: Hashable {
         /// One connection is open. Its rate decides whether more are worth their requests.

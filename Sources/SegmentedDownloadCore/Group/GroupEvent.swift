@@ -26,7 +26,7 @@ package enum GroupEvent: Sendable {
     case priority(DownloadID, Double)
     /// The number of connections that the user wants for a download has changed.
     case segments(DownloadID, DownloadOptions.Segments)
-    /// A rate limit has changed, so the number of connections that pays must be found again.
+    /// A rate limit has changed, so the useful number of connections must be found again.
     case rateChanged
 }
 

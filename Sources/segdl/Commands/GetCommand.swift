@@ -136,7 +136,7 @@ struct GetCommand: FetchingCommand {
         var draft: RequestDraft
         do throws(DownloadError) {
             draft = try self.fetch.draft(sources)
-            try draft.request.hideIdentity(namedBy: list)
+            try draft.request.removeCredentialsAndFields(namedBy: list)
         } catch {
             throw ListProblem(entry.place, error.message, code: error.code)
         }

@@ -84,7 +84,7 @@ struct VerifyCommand: FetchingCommand {
                 request.destination = .file(path)
                 request.lengthExpected = listed?.length
                 if let metalink = self.metalink, self.arguments.count < 2 {
-                    try request.hideIdentity(namedBy: InputFile(path: metalink))
+                    try request.removeCredentialsAndFields(namedBy: InputFile(path: metalink))
                 }
                 return request
             }
@@ -114,7 +114,7 @@ struct VerifyCommand: FetchingCommand {
             let others = sources.enumerated().filter { $0.offset != index }.map(\.element)
             var own = try request([source] + others)
             // Credentials and fields are for the origin of the first URL only.
-            if source.origin != sources[0].origin { own.hideIdentity() }
+            if source.origin != sources[0].origin { own.removeCredentialsAndFields() }
             do {
                 let remote = try await self.fetch.probe(own)
                 if remote.length == length { return (own, remote) }

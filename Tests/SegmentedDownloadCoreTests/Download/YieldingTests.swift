@@ -82,7 +82,7 @@ struct YieldingTests {
     }
 
     @Test(
-        "An additionalConnectionsUsable is for what waits, no more than asked for, or for one where another would be cut"
+        "Waiting segments make connections usable, up to the maximum, and so does a lease that would be cut"
     )
     func additionalConnectionsUsable() throws {
         var script = Script.fetching(.exactly(8), length: Self.length) { _ in }
@@ -99,7 +99,7 @@ struct YieldingTests {
         #expect(try machine(script).additionalConnectionsUsable(max: 2, now: script.now) == 2)
     }
 
-    @Test("A slow connection that would be replaced is no additionalConnectionsUsable for another one")
+    @Test("A slow connection that would be replaced makes no additional one usable")
     func replacing() throws {
         let rest: Int64 = 20_000
         var fetching = Fetching.sample(

@@ -25,9 +25,9 @@ import Testing
             let (memory, host) = (Self.memory(directory), try Self.origin(1))
             #expect(ServerRecords(memory).connections(to: host) == nil)
             let (one, other) = (ServerRecords(memory), ServerRecords(memory))
-            one.learn(6, to: host)
+            one.record(6, for: host)
             #expect(one.connections(to: host) == 6 && !FileManager.default.fileExists(atPath: memory.path))
-            other.learn(3, to: try Self.origin(2))
+            other.record(3, for: try Self.origin(2))
             one.save()
             other.save()
             let next = ServerRecords(memory)
@@ -46,7 +46,7 @@ import Testing
         try await withTemporaryDirectory { directory in
             let (memory, host) = (Self.memory(directory), try Self.origin(1))
             let first = ServerRecords(memory)
-            first.learn(6, to: host)
+            first.record(6, for: host)
             first.save()
             var brief = memory
             brief.lifetime = .seconds(-1)
@@ -57,7 +57,7 @@ import Testing
             }
             try Data("{\(long.joined(separator: ","))}".utf8).write(to: URL(filePath: memory.path))
             let late = ServerRecords(memory)
-            late.learn(9, to: try Self.origin(1000))
+            late.record(9, for: try Self.origin(1000))
             late.save()
             let book = ServerRecords(memory)
             #expect(book.connections(to: try Self.origin(0)) == 4)
@@ -73,12 +73,12 @@ import Testing
         try await withTemporaryDirectory { directory in
             let (memory, host) = (Self.memory(directory), try Self.origin(1))
             let before = ServerRecords(memory)
-            before.learn(2, to: host)
+            before.record(2, for: host)
             before.save()
             try Data(text.utf8).write(to: URL(filePath: memory.path))
             let book = ServerRecords(memory)
             #expect(book.connections(to: host) == nil)
-            book.learn(5, to: host)
+            book.record(5, for: host)
             book.save()
             #expect(ServerRecords(memory).connections(to: host) == 5)
         }
@@ -91,7 +91,7 @@ import Testing
             for host in ["localhost", "127.0.0.1", "127.9.9.9:8080", "[::1]"] {
                 let origin = try SourceURL("http://\(host)/").origin
                 let book = ServerRecords(memory)
-                book.learn(5, to: origin)
+                book.record(5, for: origin)
                 book.save()
                 #expect(book.connections(to: origin) == nil)
             }
@@ -120,7 +120,7 @@ import Testing
             let memory = Self.memory(harness.directory)
             configuration.memory = memory
             let book = ServerRecords(memory)
-            book.learn(5, to: origin)
+            book.record(5, for: origin)
             book.save()
             let known = try await harness.fetch("/16M/a?seed=1&rate=4M", configuration: configuration) {
                 $0.segments = .automatic

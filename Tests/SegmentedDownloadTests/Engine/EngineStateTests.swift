@@ -223,7 +223,7 @@ struct EngineStateTests {
         office.desk.tell(.retrying(failure, attempt: 2, delay: .seconds(3)), office.job)
         office.desk.tell(.checkpointed(bytes: 77), office.job)
         office.desk.tell(.note("a note"), office.job)
-        office.desk.tell(.learned(connections: 6), office.job)
+        office.desk.tell(.connectionCountFound(6), office.job)
         #expect(
             office.log.take() == [
                 .retrying(DownloadError(failure), attempt: 2, delay: .seconds(3)), .checkpoint(bytesDurable: 77),
