@@ -29,7 +29,7 @@ public struct NetworkPolicy: Hashable, Sendable {
 extension DownloadClient {
     /// Changes the network policy, effective immediately and also for running downloads.
     ///
-    /// Connections over other interfaces are closed and the bytes they brought are kept; the downloads continue over
+    /// Connections over other interfaces are closed and the bytes they received are kept; the downloads continue over
     /// allowed interfaces. If there is none, they retry as if the network were down, and fail after
     /// ``DownloadRequest/retries`` attempts.
     public func update(network policy: NetworkPolicy) {

@@ -360,7 +360,7 @@ struct EngineState {
         } else if let part = job.part {
             // Bytes that were written but not claimed are lost to a later run.
             progress.bytesDone = part.claimedLength
-            // A length learnt at the end of a stream is not recorded, so it is unknown to the run that starts over.
+            // A length found at the end of a stream is not recorded, so it is unknown to the run that starts over.
             if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }
         job.conclude(&progress, isInPlace: conclusion == .completed || conclusion == .alreadyComplete)

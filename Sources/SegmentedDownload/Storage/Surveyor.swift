@@ -166,7 +166,7 @@ package struct Surveyor: Sendable {
     /// 1 GiB: the log of a file of 32 TiB.
     static let manifestLengthMaximum = 1 << 30
 
-    /// The request's source that the manifest's resource was learnt from; `nil` if the request does not have it.
+    /// The request's source that the manifest's resource came from; `nil` if the request does not have it.
     private func reference(of header: Manifest.Header) -> SourceID? {
         guard let reference = header.recordedSources.reference else { return nil }
         let text = RecordedSource.resourceText(of: reference)

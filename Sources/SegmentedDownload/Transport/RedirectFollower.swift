@@ -84,7 +84,7 @@ package final class RedirectFollower: Sendable {
             let mayExpire = isPinned || redirects > 0 && renewals < Self.renewalsMax && self.hasWorked
             let request = TransportRequest(
                 url: url, fields: self.fields(for: url, range),
-                allowsClientCertificate: self.allowsClientCertificate(to: url))
+                allowsClientCertificate: self.sendsIdentity(to: url))
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in
@@ -158,15 +158,15 @@ package final class RedirectFollower: Sendable {
     }
 
     /// Whether the user's fields, cookies and client certificate may be sent to a URL.
-    private func allowsClientCertificate(to url: SourceURL) -> Bool {
+    private func sendsIdentity(to url: SourceURL) -> Bool {
         self.isNamed && (url.origin == self.source.origin || self.access.trustsRedirects)
     }
 
     private func fields(for url: SourceURL, _ range: RangeRequest) -> HTTPFields {
         var fields = HTTPFields()
-        let allowsClientCertificate = self.allowsClientCertificate(to: url)
-        if allowsClientCertificate { fields = self.fields }
-        if let cookies = self.access.cookies.fieldValue(for: url, isNamed: allowsClientCertificate) {
+        let sendsIdentity = self.sendsIdentity(to: url)
+        if sendsIdentity { fields = self.fields }
+        if let cookies = self.access.cookies.fieldValue(for: url, isNamed: sendsIdentity) {
             fields[.cookie] = [fields[.cookie], cookies].compactMap(\.self).joined(separator: "; ")
         }
         if fields[.userAgent] == nil {

@@ -7,7 +7,7 @@ extension ConcurrencyController {
     /// the rate.
     package static let linearMinimum = 0.9
 
-    /// Connections that were given back did not help if they carried less than this fraction of an equal share.
+    /// Connections that were closed did not help if they carried less than this fraction of an equal share.
     package static let helpMinimum = 0.5
 
     /// Later connections that reach this fraction of the bytes that the first one had at the same age do not slow each

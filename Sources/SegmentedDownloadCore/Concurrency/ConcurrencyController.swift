@@ -44,7 +44,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     package private(set) var aloneTime: Duration?
     private var aloneBytes: Int64 = 0
     /// Whether bytes arrive in bursts, as with nginx's `limit_rate`: a second's worth at once, then nothing. Momentary
-    /// rates are then meaningless, so no connections are given back.
+    /// rates are then meaningless, so no connections are closed.
     private var isBursty = false
     /// When more connections may be tried again after a refusal or a trial that did not help, and how often that
     /// happened.
@@ -55,7 +55,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// When fewer connections may be tried again after fewer were slower, and how often that happened.
     private var shrinksAgainAt: Duration = .zero
     private var losses = 0
-    /// The rate before any connections were given back.
+    /// The rate before any connections were closed.
     private var rateOfAll = 0.0
     private var grewAt: Duration = .zero
     private var observedSince: Duration?
@@ -80,7 +80,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         guard self.isAutomatic, self.hasObservedLimit, !self.isBounded else { return nil }
         return switch self.phase {
         case .beginning: nil
-        // The number on trial has not yet been shown to pay.
+        // The number on trial has not yet been shown to raise the rate.
         case .growing(let before, _), .shrinking(let before, _): before
         case .steady: self.target
         }

@@ -44,11 +44,11 @@ extension Fetching {
     /// one.
     private var newcomer: Double? {
         guard let age = self.controller.aloneTime else { return nil }
-        let brought: [Double] = self.leases.compactMap { lease in
+        let received: [Double] = self.leases.compactMap { lease in
             guard lease.phase == .receiving, !lease.order.isSample, let headAt = lease.headAt else { return nil }
             return lease.meter.count(at: headAt + age).map { $0 - Double(lease.writesFrom) }
         }
-        return brought.isEmpty ? nil : brought.reduce(0, +) / Double(brought.count)
+        return received.isEmpty ? nil : received.reduce(0, +) / Double(received.count)
     }
 
     /// Handles a tick: replaces stalled and slow connections, ends hedges and advances comparisons.
