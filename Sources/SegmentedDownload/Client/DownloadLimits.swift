@@ -23,7 +23,7 @@ public struct DownloadLimits: Hashable, Sendable {
     /// The maximum number of response bytes held in memory by all downloads together; `nil` for no limit.
     ///
     /// The limit covers bytes that have been read from sockets and are not yet written to files: for each connection
-    /// the piece being written, the next piece, and with TLS the records that the next piece is decrypted from. Every
+    /// the chunk being written, the next chunk, and with TLS the records that the next chunk is decrypted from. Every
     /// allowed connection has an equal share of at least 128 KiB. If the limit is too small for `connections` shares,
     /// fewer connections are opened; a limit below 128 KiB counts as 128 KiB. Smaller shares need more system calls per
     /// byte.
@@ -63,6 +63,6 @@ public struct DownloadLimits: Hashable, Sendable {
         let rates = [self.bytesPerSecond, self.bytesPerSecondPerHost].compactMap { $0.map { max($0, 1) } }
         return ReceiveLimits(
             memory: self.memory.map { Int(max($0 / Int64(self.connectionsAllowed), Self.shareMin)) },
-            pieceLength: rates.min().map { RateBudget.pieceLength($0) })
+            chunkLength: rates.min().map { RateBudget.chunkLength($0) })
     }
 }
