@@ -34,7 +34,7 @@ import Testing
         buffers.update(nil, for: ObjectIdentifier(other))
         // Two pieces without TLS; with TLS three, each with a partial record before it.
         #expect(buffers.lengthAllowed(isTLS: false) == 512 << 10 && buffers.lengthAllowed(isTLS: true) == 256 << 10)
-        buffers.update(ReceiveLimits(pieceLength: 100_000), for: ObjectIdentifier(other))
+        buffers.update(ReceiveLimits(chunkLength: 100_000), for: ObjectIdentifier(other))
         #expect(buffers.lengthAllowed(isTLS: false) == 64 << 10)
         buffers.update(nil, for: ObjectIdentifier(one))
         buffers.update(nil, for: ObjectIdentifier(other))
