@@ -210,7 +210,7 @@ final class DownloadEngine: Sendable {
             let id = state.randomNumber()
             self.spawn(job, in: &group) {
                 guard let finding = try await job.prepare(preparation, id: id) else {
-                    return .prepared(job.part?.reader?.window)
+                    return .prepared(job.part?.reader?.window, hasDigest: job.hasDigest)
                 }
                 return .found(finding.survey)
             }
@@ -273,7 +273,7 @@ final class DownloadEngine: Sendable {
         after message: Message, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) {
         switch message {
-        case .event(let id, .prepared(.some)):
+        case .event(let id, .prepared(.some, _)):
             if let job = state.job(id), let reader = job.part?.reader { self.read(with: reader, of: job, in: &group) }
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = state.job(id), let step = state.endStep(of: id) else { return }

@@ -111,6 +111,8 @@ final class DownloadJob: Sendable {
     var lengthStated: Int64? { self.shared.withLock { $0.resource?.completeLength } }
     var progress: DownloadProgress { self.shared.withLock { $0.progress } }
     var state: DownloadState { self.shared.withLock { $0.state } }
+    /// Whether the complete file will be compared with a digest.
+    var hasDigest: Bool { self.shared.withLock { !$0.digests.all.isEmpty } }
     var finishedLength: Int64? { self.shared.withLock { $0.finished?.length } }
     var bytesFetched: Int64 { self.shared.withLock { $0.counts.bytesFetched } }
 
