@@ -44,7 +44,7 @@ final class DownloadEngine: Sendable {
 
     private let transport: any HTTPTransport
     private let storage: any Storage
-    private let clock: any EngineClock
+    let clock: any EngineClock
     private let allowance: Mutex<Allowance>
     let gate: RateGate
     private let looks = SegmentSnapshot()

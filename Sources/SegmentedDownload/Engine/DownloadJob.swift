@@ -56,10 +56,11 @@ final class DownloadJob: Sendable {
     ///   - connectionsKnown: The number of connections that was best the last time; nil if it is not remembered.
     ///   - startsPaused: Whether the download begins paused.
     ///   - stream: The consumer that gets the bytes instead of the destination; nil for none.
+    ///   - output: Where the bytes are written to, if the destination is not a file; see ``output(of:_:clock:)``.
     init(
         id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage,
         placed: PlacedFiles, connectionsKnown: Int? = nil, startsPaused: Bool = false,
-        stream: ByteStream? = nil
+        stream: ByteStream? = nil, output: (any InOrderOutput)? = nil
     ) {
         self.placed = placed
         self.id = id
@@ -68,18 +69,25 @@ final class DownloadJob: Sendable {
         self.startsPaused = startsPaused
         self.followers = followers
         self.stream = stream
-        self.output =
-            switch (stream, request.destination) {
-            case (let stream?, _): stream
-            case (nil, .descriptor(let descriptor)): OutputDescriptor(descriptor)
-            default: nil
-            }
+        self.output = output
         self.storage = self.output == nil ? storage : StreamStorage()
         self.naming = DestinationNaming(
             request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
         self.shared = Mutex(
             Shared(
                 destination: DestinationChoice(request.destination), digests: RequiredDigests(request.digests)))
+    }
+
+    /// Where a request's bytes are written to; nil if they are stored in a file. Opens a pipe, so it is called without
+    /// a lock.
+    static func output(
+        of request: DownloadRequest, _ stream: ByteStream?, clock: any EngineClock
+    ) -> (any InOrderOutput)? {
+        switch (stream, request.destination) {
+        case (let stream?, _): stream
+        case (nil, .descriptor(let descriptor)): OutputDescriptor(descriptor, clock: clock)
+        case (nil, .file), (nil, .directory): nil
+        }
     }
 
     /// The settings of the state machine.
