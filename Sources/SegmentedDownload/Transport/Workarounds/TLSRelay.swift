@@ -78,29 +78,24 @@ final class TLSRelay: Sendable {
     /// Connects an accepted client to its proxy. Nothing is read from the client until then.
     private func lead(_ client: any Channel, to proxy: Proxy, _ context: NIOSSLContext) -> EventLoopFuture<Void> {
         let patience = TimeAmount.nanoseconds(self.configuration.connectTimeout.inNanoseconds)
-        var bootstrap = ClientBootstrap(group: client.eventLoop).connectTimeout(patience)
-        do {
-            if let address = try self.connections.localAddress(to: proxy.host) {
-                bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0))
-            }
-        } catch {
-            return self.fail(error, proxy, client.eventLoop)
-        }
-        return bootstrap.connect(host: proxy.host, port: proxy.port).flatMap { server in
+        return self.connections.localAddress(to: proxy.host, on: client.eventLoop).flatMapThrowing { address in
+            try address.map { try SocketAddress(ipAddress: $0, port: 0) }
+        }.flatMap { address in
+            let bootstrap = ClientBootstrap(group: client.eventLoop).connectTimeout(patience)
+            let bound = address.map { bootstrap.bind(to: $0) } ?? bootstrap
+            return bound.connect(host: proxy.host, port: proxy.port)
+        }.flatMap { server in
             let isEncrypted = server.eventLoop.makePromise(of: Void.self)
             let timeout = server.eventLoop.scheduleTask(in: patience) {
                 isEncrypted.fail(HTTPClientError.tlsHandshakeTimeout)
             }
-            do {
-                try self.connections.admit(server)
+            self.connections.admit(server).flatMapThrowing {
                 // A server name must not be an address (RFC 6066, section 3).
                 let isAddress = (try? SocketAddress(ipAddress: proxy.host, port: proxy.port)) != nil
                 let tls = try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : proxy.host)
                 let name = self.configuration.trust.verifiesCertificates ? proxy.host : nil
                 try server.pipeline.syncOperations.addHandlers(tls, HandshakeWait(isEncrypted, host: name))
-            } catch {
-                isEncrypted.fail(error)
-            }
+            }.whenFailure { isEncrypted.fail($0) }
             return isEncrypted.futureResult.flatMapThrowing {
                 timeout.cancel()
                 let (near, far) = Junction.pair()
