@@ -160,11 +160,13 @@ final class DownloadJob: Sendable {
     }
 
     /// Sets the durable bytes of the final progress, and updates the progress.
-    func conclude(_ progress: inout DownloadProgress, isInPlace: Bool) {
+    ///
+    /// - Parameter part: The part that the download had; nil if it had none.
+    func conclude(_ progress: inout DownloadProgress, _ part: PartialFile?, isInPlace: Bool) {
         if isInPlace {
             let isSynced = self.output == nil && self.request.syncPolicy != .none
             if isSynced { progress.bytesDurable = progress.bytesDone }
-        } else if let part = self.part {
+        } else if let part {
             progress.bytesDurable = part.durableLength
         }
         self.update(bytesDurable: progress.bytesDurable)
@@ -200,12 +202,8 @@ final class DownloadJob: Sendable {
 
     /// Deletes the part and its manifest, whether they were surveyed or not.
     func discard() throws {
-        let part = self.shared.withLock { shared in
-            defer { shared.part = nil }
-            return shared.part
-        }
         let paths = self.paths
-        if let part {
+        if let part = self.takePart() {
             try part.discard()
         } else if case .partial = try self.surveyor.survey(paths, policy: .overwrite).survey {
             try self.storage.remove(paths.manifest)
@@ -213,12 +211,16 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// Closes the part and releases its lock, so that another run or process can resume it.
+    /// Closes the part and releases its lock, so that another run or process can resume it. Blocks the thread.
     func close() {
-        let part = self.shared.withLock { shared in
+        self.takePart()?.close()
+    }
+
+    /// Hands the part over to the caller, who closes it.
+    func takePart() -> PartialFile? {
+        self.shared.withLock { shared in
             defer { shared.part = nil }
             return shared.part
         }
-        part?.close()
     }
 }

@@ -221,6 +221,7 @@ final class WatchedStorage: Storage {
 
         func close() {
             guard self.isClosed.raise() else { return }
+            try? self.storage.check("close", self.path, isNoted: false)
             let name = WatchedStorage.name(self.path)
             self.storage.state.withLock { state in
                 if let index = state.openNames.firstIndex(of: name) { state.openNames.remove(at: index) }

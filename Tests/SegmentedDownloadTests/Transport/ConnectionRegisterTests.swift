@@ -1,4 +1,3 @@
-import Foundation
 import NIOCore
 import NIOPosix
 import SegmentedDownloadCore
@@ -14,7 +13,7 @@ struct ConnectionRegisterTests {
     private final class Machine: Sendable {
         private let threads = Mutex<[String]>([])
 
-        /// The names of the threads since the last look. NIO names those of its pools and loops.
+        /// The names of the threads since the last look.
         func take() -> [String] {
             self.threads.withLock { threads in
                 defer { threads = [] }
@@ -23,8 +22,7 @@ struct ConnectionRegisterTests {
         }
 
         func list() throws -> [NetworkInterface] {
-            let name = try String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)
-            self.threads.withLock { $0.append(name) }
+            self.threads.withLock { $0.append(threadName()) }
             return [
                 NetworkInterface(
                     name: "lo", address: try SocketAddress(ipAddress: "127.0.0.1", port: 0), isMetered: false)
