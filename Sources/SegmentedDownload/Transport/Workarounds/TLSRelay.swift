@@ -36,11 +36,18 @@ final class TLSRelay: Sendable {
 
     /// The local port that leads to a proxy.
     func port(to proxy: Proxy) async throws -> Int {
-        let listener = try self.state.withLock { state in
-            if let listener = state.listeners[proxy] { return listener }
-            let listener = try self.listen(for: proxy)
-            state.listeners[proxy] = listener
-            return listener
+        let listener: EventLoopFuture<any Channel>
+        if let known = self.state.withLock({ $0.listeners[proxy] }) {
+            listener = known
+        } else {
+            // Reads certificates, and so comes before the lock, which the event loop takes too.
+            let context = try self.context()
+            listener = self.state.withLock { state in
+                if let listener = state.listeners[proxy] { return listener }
+                let listener = self.listen(for: proxy, context)
+                state.listeners[proxy] = listener
+                return listener
+            }
         }
         let channel: any Channel
         do {
@@ -58,13 +65,16 @@ final class TLSRelay: Sendable {
         self.state.withLock { state in state.failures[proxy].flatMap { $0.at >= start ? $0.error : nil } }
     }
 
-    private func listen(for proxy: Proxy) throws -> EventLoopFuture<any Channel> {
+    private func context() throws -> NIOSSLContext {
         // The client certificate is presented to origins, not to proxies.
         var tls = try self.configuration.trust.tlsConfiguration()
         tls.certificateChain = []
         tls.privateKey = nil
-        let context = try NIOSSLContext(configuration: tls)
-        return ServerBootstrap(group: self.loop)
+        return try NIOSSLContext(configuration: tls)
+    }
+
+    private func listen(for proxy: Proxy, _ context: NIOSSLContext) -> EventLoopFuture<any Channel> {
+        ServerBootstrap(group: self.loop)
             .childChannelInitializer { client in self.lead(client, to: proxy, context) }
             .bind(host: "127.0.0.1", port: 0)
     }
