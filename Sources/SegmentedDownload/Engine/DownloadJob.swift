@@ -153,7 +153,8 @@ final class DownloadJob: Sendable {
         self.shared.withLock { shared in
             let bytesDurable = shared.progress.bytesDurable
             shared.progress = progress
-            shared.progress.bytesDurable = bytesDurable
+            // A download that starts over with one stream has fewer bytes than were durable.
+            shared.progress.bytesDurable = min(bytesDurable, progress.bytesDone)
         }
     }
 
