@@ -68,7 +68,7 @@ public final class DownloadService: Sendable {
         defer { self.enter(.over) }
         do {
             try await withDownloadClient(self.configuration) { client in
-                try client.makeDirectory(self.directory)
+                try await client.makeDirectory(self.directory)
                 await client.withGroup(
                     name: nil, directory: self.directory, limits: nil, history: self.configuration.history
                 ) { group in
