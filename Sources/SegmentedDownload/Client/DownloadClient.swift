@@ -121,7 +121,7 @@ public struct DownloadClient: Sendable {
         self.clock = clock
         self.seed = seed
         self.threads = threads
-        self.servers = configuration.memory.map { ServerRecords($0, clock: clock) }
+        self.servers = configuration.memory.map { ServerRecords($0, in: storage, clock: clock, seed: seed) }
     }
 
     /// Fetches one file and returns when it is in place.
@@ -157,9 +157,11 @@ public struct DownloadClient: Sendable {
     }
 
     /// Creates a group's directory if it is missing.
-    func makeDirectory(_ path: String) throws(DownloadError) {
+    func makeDirectory(_ path: String) async throws(DownloadError) {
         do throws(StorageError) {
-            try self.storage.makeDirectory(path)
+            try await self.threads.run(.stepping) { () throws(StorageError) in
+                try self.storage.makeDirectory(path)
+            }
         } catch {
             throw DownloadError(error.failure)
         }
@@ -173,7 +175,9 @@ public struct DownloadClient: Sendable {
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
             threads: self.threads)
-        let log = history.log(clock: self.clock)
+        // Read before downloads are added, because adding one does not block.
+        if let servers = self.servers { await self.threads.run(.stepping) { servers.load() } }
+        let log = history.log(in: self.storage, clock: self.clock)
         let group = DownloadGroup(
             engine: engine, transport: self.transport, storage: self.storage,
             access: Access(self.configuration), name: name, directory: directory, history: history, historyLog: log,
@@ -199,7 +203,7 @@ public struct DownloadClient: Sendable {
             }
             engine.post(.close)
             await tasks.waitForAll()
-            if let servers = self.servers { await self.threads.run(.stepping) { servers.save() } }
+            if let servers = self.servers { await self.threads.run(.stepping) { await servers.save() } }
             return answer
         }
         return try answer.get()

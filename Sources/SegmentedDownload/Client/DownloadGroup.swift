@@ -91,6 +91,7 @@ public final class DownloadGroup: Sendable {
         } catch {
             throw DownloadError(error)
         }
+        let output = DownloadJob.output(of: request, stream, clock: self.engine.clock)
         let job = self.state.withLock { state -> DownloadJob? in
             if state.isClosed { return nil }
             if let job = state.registry.job(request, stream: stream) { return job }
@@ -103,7 +104,7 @@ public final class DownloadGroup: Sendable {
                         isNamed: self.access.isNamed(source, of: request))
                 },
                 storage: self.storage, placed: self.placed, connectionsKnown: connections,
-                startsPaused: progress != nil, stream: stream)
+                startsPaused: progress != nil, stream: stream, output: output)
             if let progress { job.rest(as: progress) }
             job.broadcaster.relay { [weak self, weak job] signal in
                 if let job { self?.handle(signal, of: job) }

@@ -75,7 +75,7 @@ public final class DownloadService: Sendable {
         history.listsFinished = history.listsFinished ?? false
         do {
             try await withDownloadClient(self.configuration) { client in
-                try client.makeDirectory(self.directory)
+                try await client.makeDirectory(self.directory)
                 await client.withGroup(
                     name: nil, directory: self.directory, limits: nil, history: history
                 ) { group in

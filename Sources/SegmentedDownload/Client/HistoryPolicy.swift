@@ -79,8 +79,10 @@ extension DownloadGroup {
 
 extension HistoryPolicy {
     /// The log that writes the history file; `nil` if there is no file.
-    func log(clock: any EngineClock) -> HistoryLog? {
-        self.path.map { HistoryLog(HistoryFile(path: $0, lengthMaximum: self.lengthMaximum), clock: clock) }
+    func log(in storage: any Storage, clock: any EngineClock) -> HistoryLog? {
+        self.path.map {
+            HistoryLog(HistoryFile(path: $0, lengthMaximum: self.lengthMaximum, storage: storage), clock: clock)
+        }
     }
 }
 

@@ -26,7 +26,7 @@ extension DownloadClient {
         let directory = DestinationPaths(directory: base, name: name).destination
         // Hidden: a file name that a server suggests never begins with a dot.
         let history = history ?? HistoryPolicy(path: directory + "/.segdl-history")
-        try self.makeDirectory(directory)
+        try await self.makeDirectory(directory)
         return try await self.withGroup(
             name: name, directory: directory, limits: limits, history: history, body)
     }

@@ -56,15 +56,16 @@ extension DownloadJob {
             let renamed = self.shared.withLock({ $0.destination.renamed(to: suggested) })
         else { return nil }
         let (paths, finding) = try await self.surveyChosen(from: renamed)
-        self.shared.withLock { shared in
-            shared.part?.close()
-            shared.part = finding.part
+        let before = self.shared.withLock { shared in
+            defer { shared.part = finding.part }
             // A later survey, after a pause or failure, uses this name too.
             shared.destination.first = renamed
             shared.destination.paths = paths
             shared.destination.settle()
             if case .existing(let file) = finding.survey { shared.note(file) }
+            return shared.part
         }
+        before?.close()
         return finding.survey == .nothing ? nil : finding
     }
 }

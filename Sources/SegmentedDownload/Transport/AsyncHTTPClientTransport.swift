@@ -100,27 +100,31 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         _ channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ buffers: ReceiveBuffers,
         _ connections: ConnectionRegister
     ) -> EventLoopFuture<Void> {
+        // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
+        let admitted =
+            way.isRelayed ? channel.eventLoop.makeSucceededVoidFuture() : connections.admit(channel)
+        return admitted.flatMapThrowing { try Self.addHandlers(to: channel, on: way, checksNames: checksNames) }
+            .flatMap { isTLS in
+                let allocator = buffers.take(isTLS: isTLS)
+                channel.closeFuture.whenComplete { _ in buffers.giveBack() }
+                return channel.setOption(.recvAllocator, value: allocator)
+            }.flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
+    }
+
+    /// - Returns: Whether the connection uses TLS.
+    private static func addHandlers(
+        to channel: any Channel, on way: HTTPClients.Way, checksNames: Bool
+    ) throws -> Bool {
         let pipeline = channel.pipeline.syncOperations
-        do {
-            // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
-            if !way.isRelayed { try connections.admit(channel) }
-            let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
-            var proxy: Proxy?
-            if case .forwarding(let given) = way { proxy = given }
-            try pipeline.addHandler(HeadBytes(), position: .before(encoder))
-            if proxy != nil { try pipeline.addHandler(AbsoluteForm(), position: .after(encoder)) }
-            if checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() {
-                try pipeline.addHandler(PeerNameCheck(certificate, host: proxy?.host), position: .after(encoder))
-            }
-        } catch {
-            return channel.eventLoop.makeFailedFuture(error)
+        let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
+        var proxy: Proxy?
+        if case .forwarding(let given) = way { proxy = given }
+        try pipeline.addHandler(HeadBytes(), position: .before(encoder))
+        if proxy != nil { try pipeline.addHandler(AbsoluteForm(), position: .after(encoder)) }
+        if checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() {
+            try pipeline.addHandler(PeerNameCheck(certificate, host: proxy?.host), position: .after(encoder))
         }
-        let isTLS = (try? pipeline.handler(type: NIOSSLClientHandler.self)) != nil
-        let allocator = buffers.take(isTLS: isTLS)
-        channel.closeFuture.whenComplete { _ in buffers.giveBack() }
-        return channel.setOption(.recvAllocator, value: allocator).flatMap {
-            channel.setOption(.maxMessagesPerRead, value: 1)
-        }
+        return (try? pipeline.handler(type: NIOSSLClientHandler.self)) != nil
     }
 
     private init(
@@ -175,7 +179,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     ) async throws -> (HTTPClient, HTTPClientRequest) {
         let origin = request.url.origin
         var message = HTTPClientRequest(url: request.url.string)
-        message.localAddress = try self.connections.localAddress(to: proxy?.host ?? origin.host)
+        message.localAddress = try await self.connections.localAddress(to: proxy?.host ?? origin.host)
         for field in request.fields where field.name != .cookie {
             message.headers.add(name: field.name.rawName, value: field.value)
         }

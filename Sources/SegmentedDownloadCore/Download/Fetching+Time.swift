@@ -80,7 +80,8 @@ extension Fetching {
 
     /// Replaces connections that are slower than the user allows, and fails if all together are.
     private mutating func enforceSpeed(now: Duration) -> [DownloadAction] {
-        guard let minimum = self.settings.speedMinimum else { return [] }
+        // Comparisons after the last byte transfer little.
+        guard let minimum = self.settings.speedMinimum, !self.plan.isComplete else { return [] }
         let time = self.settings.speedTime
         // Between two attempts nothing can arrive.
         if self.leases.isEmpty { self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived) }

@@ -4,6 +4,9 @@ extension Fetching {
     /// 3: one near a beginning, one near an end, one between them.
     static let samplesMin = 3
 
+    /// 60 s: how long the reference may refuse audits before a refusal counts as a failure.
+    static let auditPatience: Duration = .seconds(60)
+
     /// How long one connection is kept free for samples. After that, a mirror that does not answer must not slow the
     /// download.
     static let samplingPatience: Duration = .seconds(3)
@@ -23,7 +26,8 @@ extension Fetching {
     mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
         let reference = self.sources[self.sources.reference]
-        if let audit = self.audits.next, reference.isUsable {
+        // While a contradiction is undecided, further audits would only find it again.
+        if self.disputes.isEmpty, let audit = self.audits.next, reference.isUsable {
             guard reference.retryAt <= now, isOpen(reference.host) else { return nil }
             let order = self.sample(audit.spot, from: self.sources.reference, now: now)
             self.audits.ask(order.lease)
@@ -116,6 +120,14 @@ extension Fetching {
 
     private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
+        // Many audits in a short time may exceed the server's limit although every one of them is right.
+        if self.audits.contains(lease.id), failure.status.map({ TransientStatus.refusals.contains($0) }) == true,
+            now - self.servedAt < Self.auditPatience,
+            (failure.retryAfter ?? .zero) <= self.settings.retry.retryAfterMax
+        {
+            self.sources[source].retryAt = now + max(failure.retryAfter ?? .zero, self.settings.retry.delayBase)
+            return []
+        }
         if !self.sources.hasAlternative(to: source) {
             if let asked = failure.retryAfter, asked > self.settings.retry.retryAfterMax {
                 self.outcome = .failed(failure)
@@ -198,7 +210,7 @@ extension Fetching {
         else { return }
         if !self.audits.areChosen {
             // A single stream was compared with all bytes before it. A digest verifies all bytes.
-            let isNeeded = self.settings.digests.isEmpty && !self.isSingleStream
+            let isNeeded = !self.hasDigest && !self.isSingleStream
             self.audits.choose(isNeeded ? self.endAudits() : [])
         }
         // If one answer had another validator, bytes that other connections have just written may be affected too.

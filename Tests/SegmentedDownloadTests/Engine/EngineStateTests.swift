@@ -303,7 +303,7 @@ struct EngineStateTests {
         #expect(desk.lease(LeaseID(0), of: DownloadID(1)) == nil)
         _ = desk.take(.close, now: .zero)
         #expect(!desk.isFinished)
-        desk.closeAll()
+        desk.finishAll()
         #expect(jobs[2].broadcaster.terminal != nil && jobs[3].broadcaster.terminal != nil)
     }
 

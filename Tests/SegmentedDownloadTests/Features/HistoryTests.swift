@@ -52,7 +52,8 @@ import Testing
     @Test("A history that grows too long is begun anew, and the one before is kept")
     func bounded() async throws {
         try await withTemporaryDirectory { directory in
-            let file = HistoryFile(path: directory + "/history", lengthMaximum: 2000)
+            let file = HistoryFile(
+                path: directory + "/history", lengthMaximum: 2000, storage: POSIXStorage())
             for number in 0..<100 { try file.append(Self.entry(number)) }
             let numbers = try file.entries().compactMap { Int($0.id) }
             #expect(numbers.last == 99 && numbers.count > 10 && numbers == Array((100 - numbers.count)..<100))
@@ -66,7 +67,8 @@ import Testing
     @Test("Lines that are damaged or torn cost themselves and no other")
     func damaged() async throws {
         try await withTemporaryDirectory { directory in
-            let file = HistoryFile(path: directory + "/history", lengthMaximum: .max)
+            let file = HistoryFile(
+                path: directory + "/history", lengthMaximum: .max, storage: POSIXStorage())
             try file.append(Self.entry(1))
             #expect(try file.entries() == [Self.entry(1)])
             let handle = try #require(FileHandle(forWritingAtPath: file.path))
@@ -86,10 +88,32 @@ import Testing
         }
     }
 
+    @Test("The history is on the disk that its client uses", arguments: StorageDoor.Kind.allCases)
+    func door(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            let file = HistoryFile(path: door.path("history"), lengthMaximum: 300, storage: door.storage)
+            var isWritten = try file.append(Self.entry(1))
+            #expect(isWritten)
+            #expect(try door.status(of: "history")?.ownership.permissions == 0o600)
+            // Another process holds the lock.
+            let holder = try door.storage.open(file.path, .update)
+            #expect(try holder.tryLock() == .taken)
+            isWritten = try file.append(Self.entry(2))
+            #expect(!isWritten)
+            holder.close()
+            // It would grow too long, and is renamed.
+            isWritten = try file.append(Self.entry(3))
+            #expect(isWritten)
+            #expect(try door.contents(of: "history.1").count < 300 && door.contents(of: "history").count < 300)
+            #expect(try file.entries().map(\.id) == ["1", "3"])
+        }
+    }
+
     @Test("Lines of many writers stay complete, also during rotation")
     func manyWriters() async throws {
         try await withTemporaryDirectory { directory in
-            let file = HistoryFile(path: directory + "/history", lengthMaximum: 40_000)
+            let file = HistoryFile(
+                path: directory + "/history", lengthMaximum: 40_000, storage: POSIXStorage())
             await withTaskGroup(of: Void.self) { tasks in
                 for writer in 0..<8 {
                     tasks.addTask {
