@@ -50,7 +50,8 @@ public struct DownloadBytes: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(hold: self.hold) }
 
-    /// The complete length in bytes; `nil` if the server does not state it. Waits until the first bytes have arrived.
+    /// The complete length in bytes; `nil` if the server does not state it. Waits for the download's turn among the
+    /// group's ``DownloadLimits/downloads``, and then until the first bytes have arrived.
     ///
     /// A request handler can answer with this length, or with an error if there are no bytes, before it sends the first
     /// piece.

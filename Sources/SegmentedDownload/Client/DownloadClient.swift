@@ -134,9 +134,10 @@ public struct DownloadClient: Sendable {
             let download = try group.add(request)
             let result = await withTaskCancellationHandler { () async -> Result<DownloadResult, DownloadError> in
                 do throws(DownloadError) {
-                    return .success(try await download.result())
+                    return try await download.rest().result
                 } catch {
-                    return .failure(error)
+                    // The task was cancelled, which also stops the download.
+                    return DownloadEvent.cancelled.result
                 }
             } onCancel: {
                 download.requestPause()

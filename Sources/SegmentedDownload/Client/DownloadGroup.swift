@@ -49,8 +49,13 @@ public final class DownloadGroup: Sendable {
     /// Adds a download, which starts when the group's limits allow it.
     ///
     /// If the group has a download that is not over and has the same ``DownloadRequest/id``, or the same URL and
-    /// destination, nothing is added and that download is returned. A completed or cancelled download is replaced by
-    /// the new one.
+    /// destination, nothing is added and that download is returned. A paused or failed one is returned at rest: call
+    /// ``Download/resume()``. A completed or cancelled download is replaced by the new one.
+    ///
+    /// The destinations are compared as given. A download that was restored, or added from a ``ResumeState`` that names
+    /// its file, has the destination ``DownloadRequest/Destination/file(_:)``, so a request for the same URL with
+    /// ``DownloadRequest/Destination/directory(_:name:)`` is another download. Compare by ``DownloadRequest/id``, or look
+    /// with ``download(for:)`` first.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if the request is invalid (see ``DownloadRequest/validate()``),
     ///   `policy` if a source's scheme is not allowed, `cancelled` if the group has ended.
@@ -197,7 +202,7 @@ public final class DownloadGroup: Sendable {
             if case .completed = event, let connections = job.connectionCountFound, !self.isBusy(beside: job) {
                 self.servers?.record(connections, for: job.request.source.origin)
             }
-            let isDelisted = event.isOver && !self.history.listsFinished
+            let isDelisted = event.isOver && !(self.history.listsFinished ?? true)
             if isDelisted {
                 self.state.withLock { _ = $0.registry.remove(job) }
                 self.engine.post(.remove(job.id))

@@ -10,7 +10,10 @@ public struct DownloadLimits: Hashable, Sendable {
     public var connections = 64
     /// The maximum number of open connections to one host; at least 1. Browsers use 6, download managers 16.
     public var connectionsPerHost = 16
-    /// The maximum number of files fetched at the same time; at least 1. Not more start than there are connections.
+    /// The maximum number of files fetched at the same time; at least 1. Not more start than there are connections. Default 5.
+    ///
+    /// Streams (``DownloadGroup/stream(_:window:)``) count too: one whose consumer is slow holds its place until it ends. Set a
+    /// higher limit in a server that passes files on, or use a group or client of its own for streams.
     public var downloads = 5
     /// The maximum rate of all downloads together, in bytes per second; at least 1, `nil` for no limit.
     ///

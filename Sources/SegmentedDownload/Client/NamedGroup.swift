@@ -5,7 +5,7 @@ extension DownloadClient {
     ///
     /// The group's name is the name of its directory. Relative destinations are resolved against it,
     /// ``DownloadGroup/restore(from:_:_:)`` searches it, and ``DownloadGroup/diskUsage()`` and
-    /// ``DownloadGroup/removeAll()`` apply to it.
+    /// ``DownloadGroup/deleteFiles()`` apply to it.
     ///
     /// - Parameters:
     ///   - name: A file name without a slash and without a leading dot.

@@ -31,7 +31,7 @@ extension DownloadClient {
     ///
     /// Connections over other interfaces are closed and the bytes they received are kept; the downloads continue over
     /// allowed interfaces. If there is none, they retry as if the network were down, and fail after
-    /// ``DownloadRequest/retries`` attempts.
+    /// ``DownloadOptions/retries`` attempts.
     public func update(network policy: NetworkPolicy) {
         self.transport.apply(policy)
     }

@@ -169,7 +169,9 @@ public struct FileCheck: Sendable {
                 remedy: .fetchAgain)
         }
         // The intact bytes belong to the resource that the attribute records, which may differ from the given source.
-        let resource = self.hasPieceDigests ? remote.resource : self.record?.resource ?? remote.resource
+        guard let resource = self.hasPieceDigests ? remote.resource : self.record?.resource ?? remote.resource else {
+            throw DownloadError(.usage, "the description of \(remote.source) was stored; probe it again")
+        }
         try await EngineThreads.aside { () async throws(DownloadError) in
             do {
                 try await self.beginRepair(length, sources, resource, id: id)

@@ -32,7 +32,7 @@ final class EventBroadcaster: Sendable {
         var isHandled = false
     }
 
-    /// 1024: an observer that falls further behind loses its oldest events, but never the terminal one.
+    /// 1024: an observer that is so many events behind loses the oldest with each new one, but never the terminal one.
     static let bufferLength = 1024
 
     private let state = Mutex(State())
@@ -102,8 +102,8 @@ final class EventBroadcaster: Sendable {
         return isReopened
     }
 
-    /// Whether a terminal event was sent and the download was not resumed since.
-    var isAtRest: Bool { self.state.withLock { $0.terminal != nil } }
+    /// The last terminal event; nil if there is none, or the download was resumed since.
+    var terminal: DownloadEvent? { self.state.withLock { $0.terminal } }
 
     /// Ends all sequences. Observers of a download that has not ended receive `cancelled`.
     func finish() {

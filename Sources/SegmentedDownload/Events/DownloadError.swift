@@ -69,12 +69,14 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
     public let status: Int?
     /// The system's error number, if a system call failed.
     public let errno: Int32?
+    /// How long the server asks to wait before the next attempt (`Retry-After`), if the error comes from such a response.
+    public let retryAfter: Duration?
 
     /// - Parameter isTransient: Nil means true for the code `network` and false for others. A status that servers send
     ///   while they are overloaded or restarted makes it true in any case.
     public init(
         _ code: Code, _ message: String, hint: String? = nil, remedy: Remedy? = nil, isTransient: Bool? = nil,
-        status: Int? = nil, errno: Int32? = nil
+        status: Int? = nil, errno: Int32? = nil, retryAfter: Duration? = nil
     ) {
         self.code = code
         self.message = message
@@ -84,15 +86,20 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.isTransient = isTransientStatus || (isTransient ?? (code == .network))
         self.status = status
         self.errno = errno
+        self.retryAfter = retryAfter
     }
 
     package init(_ failure: Failure) {
         self.init(
             Code(rawValue: failure.code.rawValue), failure.message, hint: failure.hint, remedy: failure.remedy,
-            isTransient: failure.isTransient, status: failure.status, errno: failure.errno)
+            isTransient: failure.isTransient, status: failure.status, errno: failure.errno,
+            retryAfter: failure.retryAfter)
     }
 
     /// Whether the fetched bytes are kept and a later request may complete the file with them.
+    ///
+    /// In a new group, adding the request does it. In the group whose download has failed, call ``Download/resume()``:
+    /// ``DownloadGroup/add(_:)`` returns that download as it is.
     ///
     /// False for a file that the origin no longer has (404, 410): it takes another URL. The same request may fail again,
     /// see ``isTransient``. For `changed`, set ``DownloadOptions/onChange`` to `restart`.
@@ -117,6 +124,6 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
     package var failure: Failure {
         Failure(
             Failure.Code(rawValue: self.code.rawValue) ?? .internal, self.message, hint: self.hint, remedy: self.remedy,
-            isTransient: self.isTransient, status: self.status, errno: self.errno)
+            isTransient: self.isTransient, status: self.status, errno: self.errno, retryAfter: self.retryAfter)
     }
 }

@@ -39,7 +39,7 @@ extension DownloadEvent: Codable {
 
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
-        try values.encode(self.name, forKey: .event)
+        try values.encode(self.word, forKey: .event)
         switch self {
         case .started(let started): try started.encode(to: encoder)
         case .progress(let progress), .paused(let progress): try progress.encode(to: encoder)
@@ -59,7 +59,11 @@ extension DownloadEvent: Codable {
         }
     }
 
-    private var name: Name {
+    /// The stable name of the event, which is its `event` when it is encoded: `retry` for
+    /// ``DownloadEvent/retrying(_:attempt:delay:)``, and the case's own name for the others.
+    public var name: String { self.word.rawValue }
+
+    private var word: Name {
         switch self {
         case .started: .started
         case .progress: .progress

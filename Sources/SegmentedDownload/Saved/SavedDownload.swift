@@ -5,9 +5,9 @@ public import SegmentedDownloadCore
 public struct SavedDownload: Hashable, Sendable {
     /// The destination's path.
     public let path: String
-    /// The URL, without credentials.
+    /// The URL, without credentials. Its query may be secret: print ``sourceDescription`` instead.
     public let source: String
-    /// The source, safe to show.
+    /// The source without its query, safe to show.
     public let sourceDescription: String
     /// The other sources' URLs, without credentials.
     public let mirrors: [String]

@@ -56,7 +56,7 @@ final class ByteStream: InOrderOutput {
 
     /// Ends the stream after a terminal event; later ones change nothing. A piece that waits can still be taken.
     func end(with event: DownloadEvent) {
-        self.change { state in state.end = state.end ?? event.outcome.map { _ in } }
+        self.change { state in state.end = state.end ?? event.result.map { _ in } }
     }
 
     /// Whether the download has not ended.

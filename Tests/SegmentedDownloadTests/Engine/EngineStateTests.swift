@@ -83,10 +83,10 @@ struct EngineStateTests {
         office.tell(.pause)
         for lease in 0..<4 { office.tell(.ended(LeaseID(lease), .revoked)) }
         office.tell(.checkpointed(bytes: 0))
-        #expect(office.job.state == .paused && office.job.broadcaster.isAtRest)
+        #expect(office.job.state == .paused && office.job.broadcaster.terminal != nil)
         #expect(office.log.take().last == .paused(office.job.progress))
         office.tell(.resume)
-        #expect(!office.job.broadcaster.isAtRest)
+        #expect(office.job.broadcaster.terminal == nil)
         #expect(office.log.states().last == .probing)
     }
 
@@ -304,7 +304,7 @@ struct EngineStateTests {
         _ = desk.take(.close, now: .zero)
         #expect(!desk.isFinished)
         desk.finishAll()
-        #expect(jobs[2].broadcaster.isAtRest && jobs[3].broadcaster.isAtRest)
+        #expect(jobs[2].broadcaster.terminal != nil && jobs[3].broadcaster.terminal != nil)
     }
 
     @Test("A desk that is closed is finished once all rest, and not before it is closed")

@@ -39,10 +39,10 @@ struct EventBroadcasterTests {
         broadcaster.send(.note("1"))
         let second = broadcaster.events()
         broadcaster.send(.note("2"))
-        #expect(!broadcaster.isAtRest)
+        #expect(broadcaster.terminal == nil)
         broadcaster.send(.paused(Self.progress))
         broadcaster.send(.note("3"))
-        #expect(broadcaster.isAtRest)
+        #expect(broadcaster.terminal != nil)
         #expect(await Self.rest(first) == [.note("1"), .note("2"), .paused(Self.progress)])
         #expect(await Self.rest(second) == [.note("2"), .paused(Self.progress)])
     }
@@ -74,7 +74,7 @@ struct EventBroadcasterTests {
             if let terminal { broadcaster.send(terminal) }
             #expect(broadcaster.reopen() == isReopened)
             #expect(relay.texts.contains("reopened") == isReopened)
-            #expect(broadcaster.isAtRest == (terminal == .cancelled))
+            #expect((broadcaster.terminal != nil) == (terminal == .cancelled))
             let events = broadcaster.events()
             broadcaster.send(.cancelled)
             #expect(await Self.rest(events) == [.cancelled])
@@ -82,7 +82,7 @@ struct EventBroadcasterTests {
         let finished = EventBroadcaster()
         finished.send(.paused(Self.progress))
         finished.finish()
-        #expect(!finished.reopen() && finished.isAtRest)
+        #expect(!finished.reopen() && finished.terminal != nil)
     }
 
     @Test("At the end a download that has not ended is cancelled, and one that has is not")

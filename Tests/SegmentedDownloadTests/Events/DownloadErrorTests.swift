@@ -60,6 +60,14 @@ struct DownloadErrorTests {
         #expect(DownloadError.Code.allCases.count == Failure.Code.allCases.count)
     }
 
+    @Test("The time that a server asks to wait is kept")
+    func retryAfter() {
+        let failure = Failure(.server, "busy", status: 503, retryAfter: .seconds(120))
+        let error = DownloadError(failure)
+        #expect(error.retryAfter == .seconds(120) && error.failure.retryAfter == .seconds(120))
+        #expect(DownloadError(.server, "busy", status: 503).retryAfter == nil)
+    }
+
     @Test("The description has the hint, or else the remedy in terms of the library")
     func description() {
         #expect("\(DownloadError(.state, "it failed"))" == "state: it failed.")

@@ -248,7 +248,7 @@ import Testing
                     try harness.remove(harness.manifest)
                     download.resume()
                     if continuation == .must {
-                        await download.rest()
+                        try await download.rest()
                     } else {
                         await download.reached(1)
                         await download.cancel(keepingPartial: false)

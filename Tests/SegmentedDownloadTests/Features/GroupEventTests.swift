@@ -114,7 +114,7 @@ import Testing
                 await paused.reached(1)
                 let failed = try group.add(
                     harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
-                await failed.rest()
+                try await failed.rest()
                 let done = try group.add(harness.request("/1M/c") { $0.destination = .file(harness.directory + "/c") })
                 _ = try await done.result()
                 await paused.pause()
@@ -122,7 +122,7 @@ import Testing
                 #expect(summary.completed == 1 && summary.failed == 1 && summary.paused == 1)
                 #expect(summary.bytes == 1.mebibytes && !summary.isComplete)
                 failed.resume()
-                await failed.rest()
+                try await failed.rest()
                 return events
             }
             let summaries = await Self.words(events).filter { $0.hasPrefix("all") }
@@ -228,7 +228,7 @@ import Testing
                 for await event in events {
                     if case .failed = event { Issue.record("a cancelled download reported a failure") }
                 }
-                #expect(await download.rest() == .cancelled && download.state == .cancelled)
+                #expect(try await download.rest() == .cancelled && download.state == .cancelled)
                 return await group.waitForAll()
             }
             #expect(summary.cancelled == 1 && summary.failed == 0)

@@ -183,7 +183,7 @@ import Testing
                     let failed = try group.add(
                         harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
                     _ = try await done.result()
-                    await failed.rest()
+                    try await failed.rest()
                     await group.waitForAll()
                     // A failed download can be resumed, so it stays.
                     #expect(group.downloads.map(\.id) == (stays ? [done.id, failed.id] : [failed.id]))

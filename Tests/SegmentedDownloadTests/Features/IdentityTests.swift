@@ -132,7 +132,7 @@ import Testing
             paused.resume()
             _ = await paused.pause()
             await paused.cancel(keepingPartial: true)
-            #expect(await paused.rest().isTerminal)
+            #expect(try await paused.rest().isTerminal)
             await group.waitForAll()
             for await _ in group.events { Issue.record("an ended group has no events") }
         }

@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test("Clearing a named group deletes what is provably ours, and nothing else")
-    func removeAll() async throws {
+    func deleteFiles() async throws {
         try await Harness.run { harness in
             try await self.withNamed("alice", in: harness) { group in
                 let names = ["done", "altered", "linked"]
@@ -115,7 +115,7 @@ import Testing
                 try harness.write([1], to: harness.directory + "/outside")
                 try FileManager.default.createSymbolicLink(
                     atPath: base + "/out", withDestinationPath: harness.directory)
-                let deleted = try await group.removeAll()
+                let deleted = try await group.deleteFiles()
                 #expect(deleted.files == 3 && deleted.finished == 1.mebibytes)
                 #expect(group.downloads.isEmpty)
                 let left = try FileManager.default.subpathsOfDirectory(atPath: base).sorted()
@@ -130,14 +130,14 @@ import Testing
     }
 
     @Test("Clearing a group without a name deletes the files of its downloads, and nothing else")
-    func removeAllUnnamed() async throws {
+    func deleteFilesUnnamed() async throws {
         try await Harness.run { harness in
             _ = await harness.fetch("/1M/other") { $0.destination = .file(harness.directory + "/other") }
             try await harness.withGroup { group in
                 _ = try await group.add(harness.request("/1M/file.bin")).result()
                 let stuck = try group.add(harness.stuckRequest("b"))
                 await stuck.reached(1)
-                #expect(try await group.removeAll().files == 2)
+                #expect(try await group.deleteFiles().files == 2)
             }
             let left = try harness.names()
             #expect(left == ["other"])

@@ -76,7 +76,7 @@ import Testing
                     try harness.write([1, 2, 3], to: harness.path)
                     try await harness.release("/4M/file.bin")
                 }
-                return await download.rest()
+                return try await download.rest()
             }
             guard !isAsked else {
                 #expect(harness.contains(seed: 1, length: 4.mebibytes))

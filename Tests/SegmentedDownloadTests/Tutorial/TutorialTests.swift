@@ -8,7 +8,7 @@ import Testing
 @Suite("Tutorial")
 struct TutorialTests {
     private static let articles = [
-        "GettingStarted", "PauseAndResume", "ManyFiles", "MirrorsAndDigests", "WatchingProgress",
+        "GettingStarted", "PauseAndResume", "ManyFiles", "MirrorsAndDigests", "WatchingProgress", "Servers",
     ]
     private static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
