@@ -38,6 +38,6 @@ public struct RemoteFile: Codable, Hashable, Sendable {
         case redirects, status, validator, digest, type, name, duplicates, metalink
         case source = "url"
         case length = "bytes_total"
-        case takesRanges = "ranges"
+        case supportsRanges = "ranges"
     }
 }

@@ -113,7 +113,7 @@ struct DownloadServiceTests {
             let request = try harness.request("/1M/file.bin")
             try await Self.run(service) {
                 let file = try await service.client().probe(request)
-                #expect(file.length == 1.mebibytes && file.takesRanges)
+                #expect(file.length == 1.mebibytes && file.supportsRanges)
             }
             #expect(await code { try await service.client() } == .cancelled)
         }
