@@ -117,6 +117,10 @@ public final class DownloadGroup: Sendable {
             return job
         }
         guard let job else { throw DownloadError(.cancelled, "the group has ended") }
+        guard job.stream === stream else {
+            throw DownloadError(
+                .usage, "the group already has a download with the id \(job.name.rawValue.printable)")
+        }
         return self.download(job)
     }
 
@@ -202,7 +206,9 @@ public final class DownloadGroup: Sendable {
             if case .completed = event, let connections = job.connectionCountFound, !self.isBusy(beside: job) {
                 self.servers?.record(connections, for: job.request.source.origin)
             }
-            let isDelisted = event.isOver && !(self.history.listsFinished ?? true)
+            // A stream cannot be resumed.
+            let isDelisted =
+                job.stream != nil && event.isTerminal || event.isOver && !(self.history.listsFinished ?? true)
             if isDelisted {
                 self.state.withLock { _ = $0.registry.remove(job) }
                 self.engine.post(.remove(job.id))
@@ -212,9 +218,9 @@ public final class DownloadGroup: Sendable {
         }
     }
 
-    /// Ends a stream after a terminal event of its download, which cannot be resumed and so leaves the list.
+    /// Ends a stream after a terminal event of its download.
     private func end(_ stream: ByteStream, of job: DownloadJob, with event: DownloadEvent) {
-        self.unlist(job)
+        job.broadcaster.finish()
         // Again, because a download that failed may have been cancelled just then, and have come to rest only now.
         self.engine.post(.remove(job.id))
         // Last, because the consumer may go on at once.

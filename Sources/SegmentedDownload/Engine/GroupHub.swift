@@ -68,7 +68,10 @@ final class GroupHub: Sendable {
         self.publish { tally in
             var events = [DownloadGroup.Event.download(download, event)]
             let isLast = event.isTerminal && tally.ended(download.number, event)
-            if isDelisted { events.append(.removed(download)) }
+            if isDelisted {
+                tally.delisted(download.number)
+                events.append(.removed(download))
+            }
             return (events, isLast)
         }
     }

@@ -62,6 +62,12 @@ struct GroupTally {
         self.leave(number)
     }
 
+    /// Stops tracking a download that leaves the list as it ends. Its failure stays counted.
+    mutating func delisted(_ number: Int) {
+        guard self.phases[number] == .failed else { return self.leave(number) }
+        self.phases[number] = nil
+    }
+
     private mutating func leave(_ number: Int) {
         switch self.phases.removeValue(forKey: number) {
         case .active: self.activeCount -= 1

@@ -265,6 +265,8 @@ struct DownloadBytesTests {
                 try await group.withBytes(of: named) { [named] one in
                     let refused = await code { try await group.withBytes(of: named) { _ in } }
                     #expect(refused == .usage)
+                    let file = await code { _ = try group.add(named) }
+                    #expect(file == .usage)
                     let counts = try await group.withBytes(of: request) { two in
                         #expect(group.downloads.count == 2)
                         return [try await Self.read(two).count, try await Self.read(one).count]
