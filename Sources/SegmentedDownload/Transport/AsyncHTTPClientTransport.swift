@@ -151,6 +151,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         to request: TransportRequest,
         _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
     ) async throws -> Answer {
+        // The client looks at a cancellation only when it has to wait.
+        try Task.checkCancellation()
         let proxy = self.configuration.proxies.proxy(for: request.url.origin)
         // Errors on the way to a proxy are reported as the proxy's.
         let host = proxy.map { "\(request.url.host) through the proxy \($0)" } ?? request.url.host

@@ -97,6 +97,11 @@ struct EngineStateTests {
         var office = try EngineOffice()
         office.start()
         #expect(office.job.progress.bytesDurable == 0)
+        office.bring(0, 1000)
+        for tick in 1...2 {
+            office.now = .milliseconds(100 * tick)
+            office.tell(.tick)
+        }
         office.tell(.pause)
         for lease in 0..<4 { office.tell(.ended(LeaseID(lease), .revoked)) }
         office.tell(.checkpointed(bytes: 700))
