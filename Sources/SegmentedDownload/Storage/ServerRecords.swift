@@ -1,5 +1,6 @@
 import SegmentedDownloadCore
 import Synchronization
+import SystemPackage
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -67,7 +68,7 @@ final class ServerRecords: Sendable {
     /// The records that have not expired. An unreadable or malformed file counts as empty.
     private func read() -> [String: Record] {
         let storage = POSIXStorage()
-        guard let file = try? storage.open(self.memory.path, .read) else { return [:] }
+        guard let file = try? storage.open(self.memory.path.string, .read) else { return [:] }
         defer { file.close() }
         guard let bytes = try? file.contents(limit: Self.readMaximum),
             let records = try? JSONDecoder().decode([String: Record].self, from: Data(bytes))
@@ -86,12 +87,13 @@ final class ServerRecords: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let bytes = try encoder.encode(records)
-        if let slash = self.memory.path.lastIndex(of: "/"), slash > self.memory.path.startIndex {
+        let directory = self.memory.path.removingLastComponent()
+        if directory.lastComponent != nil {
             // Private, because the records show which servers the user has fetched from.
             try FileManager.default.createDirectory(
-                atPath: String(self.memory.path[..<slash]), withIntermediateDirectories: true,
+                atPath: directory.string, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
         }
-        try bytes.write(to: URL(filePath: self.memory.path), options: .atomic)
+        try bytes.write(to: URL(filePath: self.memory.path.string), options: .atomic)
     }
 }

@@ -8,7 +8,7 @@ import Testing
 /// The memory of servers between runs.
 @Suite struct ServerMemoryTests {
     private static func memory(_ directory: String) -> ServerMemory {
-        var memory = ServerMemory(path: directory + "/cache/segdl/servers.json")
+        var memory = ServerMemory(path: FilePath(directory + "/cache/segdl/servers.json"))
         memory.includesLoopback = true
         return memory
     }
@@ -26,7 +26,7 @@ import Testing
             #expect(ServerRecords(memory).connections(to: host) == nil)
             let (one, other) = (ServerRecords(memory), ServerRecords(memory))
             one.learn(6, to: host)
-            #expect(one.connections(to: host) == 6 && !FileManager.default.fileExists(atPath: memory.path))
+            #expect(one.connections(to: host) == 6 && !FileManager.default.fileExists(atPath: memory.path.string))
             other.learn(3, to: try Self.origin(2))
             one.save()
             other.save()
@@ -34,7 +34,7 @@ import Testing
             #expect(next.connections(to: host) == 6, "another process's record removed nothing")
             #expect(next.connections(to: try Self.origin(2)) == 3)
             #expect(next.connections(to: try SourceURL("http://host1.example:81/").origin) == nil)
-            let folder = (memory.path as NSString).deletingLastPathComponent
+            let folder = memory.path.removingLastComponent().string
             let mode = try FileManager.default.attributesOfItem(atPath: folder)[.posixPermissions]
             #expect(mode as? Int == 0o700)
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["servers.json"])
@@ -55,7 +55,7 @@ import Testing
             let long = (0..<ServerRecords.recordsMax).map {
                 "\"http://host\($0).example:80\":{\"connections\":4,\"time\":\(now - Int64($0))}"
             }
-            try Data("{\(long.joined(separator: ","))}".utf8).write(to: URL(filePath: memory.path))
+            try Data("{\(long.joined(separator: ","))}".utf8).write(to: URL(filePath: memory.path.string))
             let late = ServerRecords(memory)
             late.learn(9, to: try Self.origin(1000))
             late.save()
@@ -75,7 +75,7 @@ import Testing
             let before = ServerRecords(memory)
             before.learn(2, to: host)
             before.save()
-            try Data(text.utf8).write(to: URL(filePath: memory.path))
+            try Data(text.utf8).write(to: URL(filePath: memory.path.string))
             let book = ServerRecords(memory)
             #expect(book.connections(to: host) == nil)
             book.learn(5, to: host)
@@ -87,7 +87,7 @@ import Testing
     @Test("Loopback servers are not recorded")
     func loopback() async throws {
         try await withTemporaryDirectory { directory in
-            let memory = ServerMemory(path: directory + "/servers.json")
+            let memory = ServerMemory(path: FilePath(directory + "/servers.json"))
             for host in ["localhost", "127.0.0.1", "127.9.9.9:8080", "[::1]"] {
                 let origin = try SourceURL("http://\(host)/").origin
                 let book = ServerRecords(memory)
@@ -95,7 +95,7 @@ import Testing
                 book.save()
                 #expect(book.connections(to: origin) == nil)
             }
-            #expect(!FileManager.default.fileExists(atPath: memory.path))
+            #expect(!FileManager.default.fileExists(atPath: memory.path.string))
         }
     }
 

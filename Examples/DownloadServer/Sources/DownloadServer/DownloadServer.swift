@@ -27,10 +27,10 @@ struct DownloadServer {
         let port = environment.get("PORT") == nil ? 8080 : try environment.require("PORT", as: UInt16.self)
         let given = CommandLine.arguments.dropFirst().first ?? environment.get("DOWNLOADS_DIRECTORY") ?? "downloads"
         // Absolute, because the paths in the queue file must be valid in any working directory.
-        let directory = URL(fileURLWithPath: given, isDirectory: true).standardizedFileURL.path
+        let directory = FilePath(URL(fileURLWithPath: given, isDirectory: true).standardizedFileURL.path)
 
         var downloading = DownloadConfiguration()
-        downloading.history.path = directory + "/.segdl-history"
+        downloading.history.path = directory.appending(".segdl-history")
         // Downloads that are over leave the group, which may run for weeks. The history answers requests for them.
         downloading.history.listsFinished = false
         let service = DownloadService(downloading, directory: directory)

@@ -60,7 +60,8 @@ struct ProgressStream: ResponseGenerator {
         switch event {
         case .started(let started):
             let data = EventData(
-                url: started.url, path: started.path, bytesTotal: started.bytesTotal, resumedFrom: started.resumedFrom)
+                url: started.url, path: started.path.string, bytesTotal: started.bytesTotal,
+                resumedFrom: started.resumedFrom)
             return ("started", data)
         case .progress(let progress):
             return ("progress", Self.data(progress))
@@ -72,7 +73,7 @@ struct ProgressStream: ResponseGenerator {
             return ("paused", Self.data(progress))
         case .completed(let result):
             let data = EventData(
-                path: result.path, bytesDone: result.bytes, bytesTotal: result.bytes,
+                path: result.path.string, bytesDone: result.bytes, bytesTotal: result.bytes,
                 bytesFetched: result.bytesFetched, verifiedBy: result.verifiedBy.rawValue)
             return ("completed", data)
         case .failed(let error, let progress):
