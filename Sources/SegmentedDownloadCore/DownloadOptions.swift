@@ -39,7 +39,8 @@ public struct DownloadOptions: Hashable, Sendable {
 
     /// What to do if the destination exists.
     public enum ExistingFilePolicy: String, Codable, Hashable, Sendable, CaseIterable {
-        /// Succeed without fetching if it is the remote file, else fail.
+        /// Succeed without fetching if it is the remote file. Replace it if this library downloaded it from another URL and
+        /// it has the remote file's length. Otherwise fail with code `exists`.
         case verify
         /// Succeed without looking at it.
         case skip

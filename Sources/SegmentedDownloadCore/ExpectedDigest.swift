@@ -48,7 +48,7 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Whether no two different files are known to have the same one. CRCs collide by accident, MD5 and SHA-1 on purpose.
-    package var isOfContent: Bool {
+    package var isCollisionResistant: Bool {
         switch self.algorithm {
         case .crc32, .crc32c, .crc64nvme, .md5, .sha1: false
         case .sha256, .sha512: true

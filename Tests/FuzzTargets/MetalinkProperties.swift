@@ -33,7 +33,7 @@ enum MetalinkProperties {
         }
         try require(!file.sources.isEmpty, "\(file.path) has no source")
         try require(Set(file.sources).count == file.sources.count, "\(file.path) has a source twice")
-        try require(file.sourcesLeftOut >= 0 && file.length ?? 0 >= 0, "\(file.path) has less than nothing")
+        try require(file.unsupportedSourceCount >= 0 && file.length ?? 0 >= 0, "\(file.path) has less than nothing")
         try require(
             Set(file.digests.map(\.algorithm)).count == file.digests.count, "\(file.path) has two digests of a kind")
         guard let pieces = file.pieces else { return }

@@ -38,7 +38,8 @@ struct Session: Sendable {
                     await tasks.waitForAll()
                 }
                 for download in downloads {
-                    let end = await download.rest()
+                    // A crash cancels the task.
+                    let end = (try? await download.rest()) ?? .cancelled
                     outcome.endings.append(Self.word(end))
                     if outcome.isLogged {
                         outcome.log.append("\(self.clock.now) \(download.id.rawValue) rests: \(end)")

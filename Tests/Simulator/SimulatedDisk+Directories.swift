@@ -42,9 +42,11 @@ extension SimulatedDisk {
         path == "." || path == "/" ? Self.rootInode : self.directories[path]
     }
 
-    func makeDirectory(_ path: String) {
+    func makeDirectory(_ path: String, isPrivate: Bool) {
         // Behind the numbers of all files, which stay as they are in worlds without directories.
-        self.directories[path] = UInt64.max / 2 + UInt64(self.directories.count)
+        let number = UInt64.max / 2 + UInt64(self.directories.count)
+        self.directories[path] = number
+        if isPrivate { self.privateDirectories.insert(number) }
     }
 
     /// The names in a directory, itself and its parent included, sorted.

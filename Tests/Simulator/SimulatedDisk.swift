@@ -57,6 +57,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     package private(set) var names: [String: Inode] = [:]
     /// The directories and their inode numbers, without the working directory.
     var directories: [String: UInt64] = [:]
+    /// The inode numbers of the directories that are accessible to their owner only.
+    var privateDirectories: Set<UInt64> = []
     /// The names that survive a power cut.
     package private(set) var durableNames: [String: Inode] = [:]
     private var pendingNames: [NameOperation] = []

@@ -14,13 +14,14 @@ package struct SimulatedStorage: Storage {
         try self.disk.begin("open", path, epoch: self.epoch)
         let inode: SimulatedDisk.Inode
         switch (try self.disk.entry(at: path, "open"), mode) {
-        case (.file(let found), .read), (.file(let found), .update): inode = found
+        case (.file(let found), .read), (.file(let found), .update), (.file(let found), .append): inode = found
         // A directory may be opened for reading, and cannot be read: the error comes a call earlier here.
-        case (.directory, .read), (.directory, .update): throw SystemError.isDirectory.of("open", path)
+        case (.directory, .read), (.directory, .update), (.directory, .append):
+            throw SystemError.isDirectory.of("open", path)
         case (nil, .read), (nil, .update): throw SystemError.notFound.of("open", path)
-        case (nil, .create), (nil, .createPrivate):
+        case (nil, .create), (nil, .createPrivate), (nil, .append):
             try self.disk.checkDirectory(of: path, "open")
-            inode = self.disk.create(path, permissions: mode == .createPrivate ? 0o600 : 0o644)
+            inode = self.disk.create(path, permissions: mode == .create ? 0o644 : 0o600)
         case (_?, .create), (_?, .createPrivate): throw SystemError.exists.of("open", path)
         }
         return SimulatedFile(disk: self.disk, inode: inode, path: path, mode: mode, epoch: self.epoch)
@@ -39,23 +40,24 @@ package struct SimulatedStorage: Storage {
         switch try self.disk.entry(at: path, call) {
         case .file(let inode): return inode.status
         case .directory(let number):
+            let permissions: UInt32 = self.disk.privateDirectories.contains(number) ? 0o700 : 0o755
             return StorageStatus(
                 kind: .directory, length: 0, device: Self.device, inode: number, linkCount: 2, allocated: 0,
-                modified: 0, ownership: Ownership(owner: SimulatedDisk.user, permissions: 0o755))
+                modified: 0, ownership: Ownership(owner: SimulatedDisk.user, permissions: permissions))
         case nil: return nil
         }
     }
 
-    package func makeDirectory(_ path: String) throws(StorageError) {
+    package func makeDirectory(_ path: String, isPrivate: Bool) throws(StorageError) {
         // Not counted as an operation where nothing is made, as in every world that replays an older seed.
         switch try self.disk.entry(at: path, "stat") {
         case .directory: return
         case .file: throw SystemError.exists.of("mkdir", path)
         case nil: break
         }
-        try self.makeDirectory(DestinationPaths(path: path).directory)
+        try self.makeDirectory(DestinationPaths(path: path).directory, isPrivate: isPrivate)
         try self.disk.begin("mkdir", path, epoch: self.epoch)
-        self.disk.makeDirectory(path)
+        self.disk.makeDirectory(path, isPrivate: isPrivate)
     }
 
     package func names(in directory: String) throws(StorageError) -> [String] {
@@ -169,10 +171,11 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         guard self.mode != .read else { throw refusal.of(call, self.path) }
     }
 
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
+    func write(_ bytes: UnsafeRawBufferPointer, at stated: Int64) throws(StorageError) -> Int {
         try self.beginChange("pwrite")
         // A write of no bytes does not lengthen the file.
         guard !bytes.isEmpty else { return 0 }
+        let offset = self.mode == .append ? Int64(self.inode.bytes.count) : stated
         var count = bytes.count
         if self.disk.faults.contains(.shortWrites), count > 1, Int.random(in: 0..<8, using: &self.disk.generator) == 0 {
             count = Int.random(in: 1...count, using: &self.disk.generator)

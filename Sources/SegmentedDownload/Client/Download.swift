@@ -4,11 +4,14 @@ public import SystemPackage
 /// A handle to one download of a group: its state, its progress and its controls.
 public struct Download: Sendable, Identifiable {
     /// The caller's name for a download, or its number in the group. Unique within the group.
-    public struct ID: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    public struct ID: RawRepresentable, Codable, Hashable, Sendable, ExpressibleByStringLiteral,
+        LosslessStringConvertible
+    {
         public let rawValue: String
 
         public init(rawValue: String) { self.rawValue = rawValue }
         public init(stringLiteral value: String) { self.rawValue = value }
+        public init(_ description: String) { self.rawValue = description }
         public var description: String { self.rawValue }
     }
 
@@ -28,6 +31,20 @@ public struct Download: Sendable, Identifiable {
     public var request: DownloadRequest { self.job.request }
     /// The current state.
     public var state: DownloadState { self.job.state }
+    /// How the download came to rest, its last terminal event; `nil` while it is not at rest.
+    ///
+    /// The error of a failed download, for example, without waiting:
+    ///
+    /// ```swift
+    /// if case .failed(let error, _) = download.outcome { print(error.message) }
+    /// ```
+    ///
+    /// ``state`` changes just before.
+    public var outcome: DownloadEvent? { self.job.broadcaster.terminal }
+    /// Whether the bytes go to a ``DownloadBytes`` or a descriptor, and no file is made.
+    ///
+    /// A stream cannot be paused and resumed, and its ``resumeState`` is of no use.
+    public var isStream: Bool { self.job.output != nil }
 
     var number: Int { self.job.id.rawValue }
 
@@ -55,14 +72,18 @@ public struct Download: Sendable, Identifiable {
     /// The destination's path as known so far. A response may still suggest another file name.
     public var path: FilePath { FilePath(self.job.path) }
 
-    /// The current resume state. Use ``pause()`` to get one whose bytes are durable.
+    /// The current resume state. Use ``pause()`` to get one whose bytes are durable. That of a stream (``isStream``)
+    /// names no file, and cannot be resumed: do not store it.
     public var resumeState: ResumeState { ResumeState(self) }
 
     /// The events from now on, as a sequence that ends after a terminal event.
     ///
     /// Any number of observers may iterate, each at its own pace. The sequence of a download that is at rest delivers
-    /// its last terminal event and ends. An observer that falls more than 1024 events behind loses the oldest events of
-    /// any kind; ``DownloadGroup/events`` drops only progress.
+    /// its last terminal event and ends. After ``DownloadEvent/paused(_:)`` and ``DownloadEvent/failed(_:_:)``, get a new
+    /// sequence to observe the download once it is resumed.
+    ///
+    /// An observer that falls more than 1024 events behind loses the oldest events of any kind, but never the terminal
+    /// event. ``DownloadGroup/events`` drops only progress, segment and checkpoint events.
     public var events: AsyncStream<DownloadEvent> { self.job.broadcaster.events() }
 
     // MARK: Control
@@ -71,7 +92,8 @@ public struct Download: Sendable, Identifiable {
     /// otherwise.
     ///
     /// Nothing is recorded for a stream that cannot be resumed: the origin does not support ranges, or does not state
-    /// the length. Pausing a download that is at rest has no effect.
+    /// the length. Pausing a download that is at rest has no effect. In a cancelled task the pause is requested, but not
+    /// waited for.
     ///
     /// - Returns: The state to resume from, in this process or another; `nil` if the download is not paused, because it
     ///   had already ended or was resumed meanwhile, or if it is read as ``DownloadBytes``, which cannot be resumed.
@@ -91,7 +113,7 @@ public struct Download: Sendable, Identifiable {
 
     /// Resumes a paused or failed download, or withdraws a pause in progress. Otherwise it has no effect.
     ///
-    /// The part on disk is examined when the download's turn comes. ``DownloadRequest/continuation`` decides what
+    /// The part on disk is examined when the download's turn comes. ``DownloadOptions/continuation`` decides what
     /// happens if there is none.
     ///
     /// - Returns: Whether the download was paused or failed, and is now resumed. Of two calls at once, one returns
@@ -103,10 +125,11 @@ public struct Download: Sendable, Identifiable {
         return wasAtRest
     }
 
-    /// Cancels the download for good and waits until that is done. Has no effect if it has already ended.
+    /// Cancels the download for good and waits until that is done. Has no effect if it has already ended. In a cancelled
+    /// task it is requested, but not waited for.
     ///
     /// - Parameter keepingPartial: Whether the part and its manifest stay on disk. If `false`, they are deleted.
-    public func cancel(keepingPartial: Bool) async {
+    public func cancel(keepingPartial: Bool = true) async {
         await Self.wait(for: self.ask(.cancel(keepingPartial: keepingPartial)))
     }
 
@@ -125,7 +148,7 @@ public struct Download: Sendable, Identifiable {
     /// - Returns: A sequence without elements that ends when the event has been carried out.
     func ask(_ event: MachineEvent) -> AsyncStream<Void> {
         let isPause = if case .pause = event { true } else { false }
-        let (ticket, answer) = self.job.broadcaster.wish(isPause: isPause)
+        let (ticket, answer) = self.job.broadcaster.addPendingControl(isPause: isPause)
         self.engine.post(.ask(self.job, event, ticket: ticket))
         return answer
     }
@@ -136,24 +159,30 @@ public struct Download: Sendable, Identifiable {
 
     // MARK: The end
 
-    /// Waits for the next terminal event and returns it.
+    /// Waits until the download is at rest and returns its last terminal event, which is ``outcome``.
+    ///
+    /// - Throws: ``DownloadError`` with code `cancelled` if the task is cancelled while it waits. That does not stop the
+    ///   download.
     @discardableResult
-    public func rest() async -> DownloadEvent {
+    public func rest() async throws(DownloadError) -> DownloadEvent {
         for await event in self.events where event.isTerminal { return event }
-        return .cancelled
+        // The sequence of a download that has not come to rest ends only in a cancelled task.
+        throw DownloadError(
+            .cancelled, "the task that waits was cancelled; the download continues as long as its group runs")
     }
 
     /// Waits until the download ends or pauses, and returns the result if the file is in place.
     ///
-    /// - Throws: ``DownloadError``. The code is `cancelled` if the download was paused or cancelled.
+    /// - Throws: ``DownloadError``. The code is `cancelled` if the download was paused or cancelled, or if the task is
+    ///   cancelled while it waits, which does not stop the download: see its ``state``.
     public func result() async throws(DownloadError) -> DownloadResult {
-        try await self.rest().outcome.get()
+        try await self.rest().result.get()
     }
 }
 
 extension DownloadEvent {
     /// The result of a download whose last event this is.
-    var outcome: Result<DownloadResult, DownloadError> {
+    var result: Result<DownloadResult, DownloadError> {
         switch self {
         case .completed(let result): .success(result)
         case .failed(let error, _): .failure(error)

@@ -50,7 +50,8 @@ public struct DownloadBytes: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(hold: self.hold) }
 
-    /// The complete length in bytes; `nil` if the server does not state it. Waits until the first bytes have arrived.
+    /// The complete length in bytes; `nil` if the server does not state it. Waits for the download's turn among the
+    /// group's ``DownloadLimits/downloads``, and then until the first bytes have arrived.
     ///
     /// A request handler can answer with this length, or with an error if there are no bytes, before it sends the first
     /// piece.
@@ -76,6 +77,9 @@ extension DownloadGroup {
     /// If the consumer is slower than the network, the connections wait. The download counts among the group's
     /// downloads and waits for its turn like others. It leaves their list when it has ended.
     ///
+    /// Release the sequence before the group's body returns: a group ends only when its downloads have ended, and this one
+    /// waits for its consumer.
+    ///
     /// Bytes that were delivered cannot be retracted. So once the first have arrived, only one source is used, and a
     /// file that changes meanwhile is an error.
     ///
@@ -95,10 +99,6 @@ extension DownloadGroup {
         request.createsDirectories = true
         request.windowLength = max(window, Self.windowLeast)
         let download = try self.add(request, restingAt: nil, stream: stream)
-        guard download.job.stream === stream else {
-            throw DownloadError(
-                .usage, "the group already has a download with the id \(download.id.rawValue.printable)")
-        }
         return DownloadBytes(hold: DownloadBytes.Hold(download, stream))
     }
 

@@ -78,11 +78,11 @@ extension DownloadClient {
         _ follower: RedirectFollower, _ naming: DestinationNaming
     ) throws(Failure) -> RemoteFile {
         let resource: RemoteResource
-        var takesRanges = false
+        var supportsRanges = false
         switch response {
         case .partial(_, let found):
             resource = found
-            takesRanges = true
+            supportsRanges = true
         case .whole(let found): resource = found
         // An empty file has no first byte, so the origin answers 416.
         case .unsatisfiable(completeLength: 0?): resource = RemoteResource(completeLength: 0)
@@ -95,7 +95,7 @@ extension DownloadClient {
             .filter { known.insert($0).inserted }.prefix(DownloadRequest.sourcesMax)
         return RemoteFile(
             source: "\(request.source)", redirects: follower.hops.map(\.description), status: head.status,
-            length: resource.completeLength, takesRanges: takesRanges,
+            length: resource.completeLength, supportsRanges: supportsRanges,
             validator: resource.validator == Validator(entityTag: nil, lastModified: nil)
                 ? nil : "\(resource.validator)",
             digest: announced.representation,

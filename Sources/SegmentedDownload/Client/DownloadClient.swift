@@ -122,21 +122,23 @@ public struct DownloadClient: Sendable {
         self.clock = clock
         self.seed = seed
         self.threads = threads
-        self.servers = configuration.memory.map { ServerRecords($0, clock: clock) }
+        self.servers = configuration.memory.map { ServerRecords($0, in: storage, clock: clock, seed: seed) }
     }
 
     /// Fetches one file and returns when it is in place.
     ///
-    /// - Throws: ``DownloadError``. Bytes that were fetched are kept, and the same request resumes the download. If the
-    ///   task is cancelled, the download is paused and the code is `cancelled`.
+    /// - Throws: ``DownloadError``. ``DownloadError/isResumable`` says whether the fetched bytes are kept, and
+    ///   ``DownloadError/isTransient`` whether the same request may succeed later. If the task is cancelled, the download
+    ///   is paused and the code is `cancelled`.
     public func download(_ request: DownloadRequest) async throws(DownloadError) -> DownloadResult {
         try await self.withGroup { (group) async throws(DownloadError) -> DownloadResult in
             let download = try group.add(request)
             let result = await withTaskCancellationHandler { () async -> Result<DownloadResult, DownloadError> in
                 do throws(DownloadError) {
-                    return .success(try await download.result())
+                    return try await download.rest().result
                 } catch {
-                    return .failure(error)
+                    // The task was cancelled, which also stops the download.
+                    return DownloadEvent.cancelled.result
                 }
             } onCancel: {
                 download.requestPause()
@@ -157,9 +159,11 @@ public struct DownloadClient: Sendable {
     }
 
     /// Creates a group's directory if it is missing.
-    func makeDirectory(_ path: String) throws(DownloadError) {
+    func makeDirectory(_ path: String) async throws(DownloadError) {
         do throws(StorageError) {
-            try self.storage.makeDirectory(path)
+            try await self.threads.run(.stepping) { () throws(StorageError) in
+                try self.storage.makeDirectory(path)
+            }
         } catch {
             throw DownloadError(error.failure)
         }
@@ -173,7 +177,9 @@ public struct DownloadClient: Sendable {
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
             threads: self.threads)
-        let log = history.log(clock: self.clock)
+        // Read before downloads are added, because adding one does not block.
+        if let servers = self.servers { await self.threads.run(.stepping) { servers.load() } }
+        let log = history.log(in: self.storage, clock: self.clock)
         let group = DownloadGroup(
             engine: engine, transport: self.transport, storage: self.storage,
             access: Access(self.configuration), name: name, directory: directory, history: history, historyLog: log,
@@ -199,7 +205,7 @@ public struct DownloadClient: Sendable {
             }
             engine.post(.close)
             await tasks.waitForAll()
-            if let servers = self.servers { await self.threads.run(.stepping) { servers.save() } }
+            if let servers = self.servers { await self.threads.run(.stepping) { await servers.save() } }
             return answer
         }
         return try answer.get()

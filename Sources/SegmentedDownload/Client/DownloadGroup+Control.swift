@@ -5,7 +5,10 @@ extension DownloadGroup {
 
     /// Pauses every download of the group and waits until everything fetched is durable.
     ///
-    /// - Returns: The resume states of the downloads that are paused.
+    /// In a cancelled task the pauses are requested, but not waited for, and states may be missing.
+    ///
+    /// - Returns: The resume states of the downloads that are paused, including those that waited in the queue and have
+    ///   nothing on disk. Store them if these must not be lost: ``restore(from:_:_:)`` finds only what is on disk.
     @discardableResult
     public func pauseAll() async -> [ResumeState] {
         let downloads = self.downloads
@@ -25,7 +28,8 @@ extension DownloadGroup {
         for download in self.downloads { download.resume() }
     }
 
-    /// Cancels every download of the group and waits until all have stopped.
+    /// Cancels every download of the group and waits until all have stopped. In a cancelled task it is requested, but
+    /// not waited for.
     ///
     /// - Parameter keepingPartial: Whether parts and manifests stay on disk. If `false`, they are deleted.
     public func cancelAll(keepingPartial: Bool = true) async {
@@ -37,8 +41,8 @@ extension DownloadGroup {
 
     /// The group's events from now on, as a sequence that ends with the group.
     ///
-    /// Any number of observers may iterate, each at its own pace. A slow observer misses progress, segment and
-    /// checkpoint events, and no others.
+    /// Any number of observers may iterate, each at its own pace. An observer that is 1024 events behind misses new
+    /// progress, segment and checkpoint events until it has caught up, and no others.
     public var events: AsyncStream<Event> { self.hub.events() }
 
     /// The number of downloads that are completed, failed, paused and cancelled, and their bytes.

@@ -50,8 +50,13 @@ public final class DownloadGroup: Sendable {
     /// Adds a download, which starts when the group's limits allow it.
     ///
     /// If the group has a download that is not over and has the same ``DownloadRequest/id``, or the same URL and
-    /// destination, nothing is added and that download is returned. A completed or cancelled download is replaced by
-    /// the new one.
+    /// destination, nothing is added and that download is returned. A paused or failed one is returned at rest: call
+    /// ``Download/resume()``. A completed or cancelled download is replaced by the new one.
+    ///
+    /// The destinations are compared as given. A download that was restored, or added from a ``ResumeState`` that names
+    /// its file, has the destination ``DownloadRequest/Destination/file(_:)``, so a request for the same URL with
+    /// ``DownloadRequest/Destination/directory(_:name:)`` is another download. Compare by ``DownloadRequest/id``, or look
+    /// with ``download(for:)`` first.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if the request is invalid (see ``DownloadRequest/validate()``),
     ///   `policy` if a source's scheme is not allowed, `cancelled` if the group has ended.
@@ -87,6 +92,7 @@ public final class DownloadGroup: Sendable {
         } catch {
             throw DownloadError(error)
         }
+        let output = DownloadJob.output(of: request, stream, clock: self.engine.clock)
         let job = self.state.withLock { state -> DownloadJob? in
             if state.isClosed { return nil }
             if let job = state.registry.job(request, stream: stream) { return job }
@@ -99,7 +105,7 @@ public final class DownloadGroup: Sendable {
                         isNamed: self.access.isNamed(source, of: request))
                 },
                 storage: self.storage, placed: self.placed, connectionsKnown: connections,
-                startsPaused: progress != nil, stream: stream)
+                startsPaused: progress != nil, stream: stream, output: output)
             if let progress { job.rest(as: progress) }
             job.broadcaster.relay { [weak self, weak job] signal in
                 if let job { self?.handle(signal, of: job) }
@@ -112,6 +118,10 @@ public final class DownloadGroup: Sendable {
             return job
         }
         guard let job else { throw DownloadError(.cancelled, "the group has ended") }
+        guard job.stream === stream else {
+            throw DownloadError(
+                .usage, "the group already has a download with the id \(job.name.rawValue.printable)")
+        }
         return self.download(job)
     }
 
@@ -194,10 +204,12 @@ public final class DownloadGroup: Sendable {
         case .happened(let event):
             self.historyLog?.note(event, of: download)
             // A count found while other downloads were active says nothing: they shared the bandwidth.
-            if case .completed = event, let connections = job.connectionsLearned, !self.isBusy(beside: job) {
-                self.servers?.learn(connections, to: job.request.source.origin)
+            if case .completed = event, let connections = job.connectionCountFound, !self.isBusy(beside: job) {
+                self.servers?.record(connections, for: job.request.source.origin)
             }
-            let isDelisted = event.isOver && !self.history.listsFinished
+            // A stream cannot be resumed.
+            let isDelisted =
+                job.stream != nil && event.isTerminal || event.isOver && !(self.history.listsFinished ?? true)
             if isDelisted {
                 self.state.withLock { _ = $0.registry.remove(job) }
                 self.engine.post(.remove(job.id))
@@ -207,9 +219,9 @@ public final class DownloadGroup: Sendable {
         }
     }
 
-    /// Ends a stream after a terminal event of its download, which cannot be resumed and so leaves the list.
+    /// Ends a stream after a terminal event of its download.
     private func end(_ stream: ByteStream, of job: DownloadJob, with event: DownloadEvent) {
-        self.unlist(job)
+        job.broadcaster.finish()
         // Again, because a download that failed may have been cancelled just then, and have come to rest only now.
         self.engine.post(.remove(job.id))
         // Last, because the consumer may go on at once.

@@ -10,7 +10,10 @@ public struct DownloadLimits: Hashable, Sendable {
     public var connections = 64
     /// The maximum number of open connections to one host; at least 1. Browsers use 6, download managers 16.
     public var connectionsPerHost = 16
-    /// The maximum number of files fetched at the same time; at least 1. Not more start than there are connections.
+    /// The maximum number of files fetched at the same time; at least 1. Not more start than there are connections. Default 5.
+    ///
+    /// Streams (``DownloadGroup/stream(_:window:)``) count too: one whose consumer is slow holds its place until it ends. Set a
+    /// higher limit in a server that passes files on, or use a group or client of its own for streams.
     public var downloads = 5
     /// The maximum rate of all downloads together, in bytes per second; at least 1, `nil` for no limit.
     ///
@@ -23,7 +26,7 @@ public struct DownloadLimits: Hashable, Sendable {
     /// The maximum number of response bytes held in memory by all downloads together; `nil` for no limit.
     ///
     /// The limit covers bytes that have been read from sockets and are not yet written to files: for each connection
-    /// the piece being written, the next piece, and with TLS the records that the next piece is decrypted from. Every
+    /// the chunk being written, the next chunk, and with TLS the records that the next chunk is decrypted from. Every
     /// allowed connection has an equal share of at least 128 KiB. If the limit is too small for `connections` shares,
     /// fewer connections are opened; a limit below 128 KiB counts as 128 KiB. Smaller shares need more system calls per
     /// byte.
@@ -63,6 +66,6 @@ public struct DownloadLimits: Hashable, Sendable {
         let rates = [self.bytesPerSecond, self.bytesPerSecondPerHost].compactMap { $0.map { max($0, 1) } }
         return ReceiveLimits(
             memory: self.memory.map { Int(max($0 / Int64(self.connectionsAllowed), Self.shareMin)) },
-            pieceLength: rates.min().map { RateBudget.pieceLength($0) })
+            chunkLength: rates.min().map { RateBudget.chunkLength($0) })
     }
 }

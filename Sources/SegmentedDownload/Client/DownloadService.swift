@@ -12,7 +12,9 @@ public import SystemPackage
 /// try await running
 /// ```
 ///
-/// The product `SegmentedDownloadService` runs it in a service group of swift-service-lifecycle.
+/// Completed and cancelled downloads leave the list, so that it does not grow for as long as the server runs: see
+/// ``HistoryPolicy/listsFinished``. The product `SegmentedDownloadService` runs it in a service group of
+/// swift-service-lifecycle.
 public final class DownloadService: Sendable {
     private enum Phase {
         /// Not run yet. Becomes `starting` or `unused`.
@@ -22,8 +24,9 @@ public final class DownloadService: Sendable {
         /// Run, and the group does not exist yet. Becomes `running` or `over`.
         case starting
         /// Becomes `over`.
-        case running(DownloadGroup)
-        case over
+        case running(DownloadClient, DownloadGroup)
+        /// With the error that ended the service, if there was one.
+        case over(DownloadError?)
 
         /// Whether there may be a group later.
         var awaitsGroup: Bool {
@@ -56,6 +59,9 @@ public final class DownloadService: Sendable {
     /// Runs the service until ``shutdown()``, then pauses its downloads, so that everything fetched is durable, except of streams
     /// that cannot be resumed. May be called once.
     ///
+    /// A download that waits in the queue has nothing on disk, and is not stored: keep the ``ResumeState`` of each, as
+    /// <doc:Servers> shows.
+    ///
     /// If the task is cancelled, the service ends at once. What was fetched is kept, as after a killed process.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid, the directory's path is not UTF-8
@@ -66,22 +72,25 @@ public final class DownloadService: Sendable {
         case .unused: return
         case .starting, .running, .over: throw DownloadError(.usage, "a download service runs only once")
         }
-        defer { self.enter(.over) }
+        var history = self.configuration.history
+        history.listsFinished = history.listsFinished ?? false
         do {
             try await withDownloadClient(self.configuration) { client in
-                try client.makeDirectory(try self.directory.text)
+                try await client.makeDirectory(try self.directory.text)
                 await client.withGroup(
-                    name: nil, directory: self.directory, limits: nil, history: self.configuration.history
+                    name: nil, directory: self.directory, limits: nil, history: history
                 ) { group in
-                    self.enter(.running(group))
+                    self.enter(.running(client, group))
                     for await _ in self.stop {}
-                    self.enter(.over)
+                    self.enter(.over(nil))
                     group.stopStarting()
                     await group.pauseAll()
                 }
             }
         } catch {
-            throw DownloadError(wrapping: error)
+            let error = DownloadError(wrapping: error)
+            self.enter(.over(error))
+            throw error
         }
     }
 
@@ -94,17 +103,32 @@ public final class DownloadService: Sendable {
 
     /// The downloads of the service. Waits until it runs.
     ///
-    /// - Throws: ``DownloadError`` with code `cancelled` if the service has ended, or the task is cancelled while it waits.
-    public func downloads() async throws(DownloadError) -> DownloadGroup {
+    /// - Throws: The ``DownloadError`` with which ``run()`` failed; code `cancelled` if the service has been shut down, or
+    ///   the task is cancelled while it waits.
+    public func downloads() async throws(DownloadError) -> DownloadGroup { try await self.waitUntilRunning().group }
+
+    /// The client of the service, for example to probe a file before it is added. Waits until the service runs.
+    ///
+    /// Do not use the client after the service has ended: its requests fail then. A group of your own that it makes is
+    /// not paused by ``shutdown()``.
+    ///
+    /// - Throws: The same errors as ``downloads()``.
+    public func client() async throws(DownloadError) -> DownloadClient { try await self.waitUntilRunning().client }
+
+    private func waitUntilRunning() async throws(DownloadError) -> (client: DownloadClient, group: DownloadGroup) {
         let (begun, waiter) = AsyncStream.makeStream(of: Never.self)
         self.state.withLock { state in
             if state.phase.awaitsGroup { state.waiters.append(waiter) } else { waiter.finish() }
         }
         for await _ in begun {}
-        guard case .running(let group) = self.state.withLock({ $0.phase }) else {
-            throw DownloadError(.cancelled, "the download service does not run")
+        switch self.state.withLock({ $0.phase }) {
+        case .running(let client, let group): return (client, group)
+        case .over(let error?): throw error
+        case .created, .unused, .starting, .over(nil):
+            let why =
+                Task.isCancelled ? "the wait for the download service was cancelled" : "the download service has ended"
+            throw DownloadError(.cancelled, why)
         }
-        return group
     }
 
     /// Begins to run, if that was not done before.
@@ -114,7 +138,7 @@ public final class DownloadService: Sendable {
         self.change { phase in
             switch phase {
             case .created: phase = .starting
-            case .unused: phase = .over
+            case .unused: phase = .over(nil)
             case .starting, .running, .over: break
             }
         }

@@ -1,7 +1,7 @@
 /// The number of downloads of a group by outcome.
 ///
 /// Each download counts once, with its present state: one that failed and was resumed is not counted as failed.
-public struct GroupSummary: Hashable, Sendable {
+public struct GroupSummary: Codable, Hashable, Sendable {
     /// Downloads whose file is in place.
     public var completed = 0
     /// Downloads that failed and were not resumed or removed.
@@ -16,6 +16,11 @@ public struct GroupSummary: Hashable, Sendable {
     public var bytesFetched: Int64 = 0
 
     public init() {}
+
+    private enum CodingKeys: String, CodingKey {
+        case completed, failed, paused, cancelled, bytes
+        case bytesFetched = "bytes_fetched"
+    }
 
     /// Whether no download has failed, is paused or was cancelled.
     public var isComplete: Bool { self.failed == 0 && self.paused == 0 && self.cancelled == 0 }
@@ -33,7 +38,8 @@ extension DownloadGroup {
         /// The last active download has ended or paused. May occur more than once.
         case allCompleted(GroupSummary)
 
-        /// Whether a slow observer may miss the event, because a later one supersedes it.
+        /// Whether a slow observer may miss the event, because ``Download/snapshot`` and ``Download/segments`` give the
+        /// present values.
         var isDispensable: Bool {
             switch self {
             case .download(_, let event):

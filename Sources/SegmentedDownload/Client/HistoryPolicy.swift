@@ -2,12 +2,14 @@ public import SystemPackage
 
 /// What happens to downloads that are completed, failed or cancelled.
 public struct HistoryPolicy: Hashable, Sendable {
-    /// Whether completed and cancelled downloads stay in ``DownloadGroup/downloads`` until they are removed.
+    /// Whether completed and cancelled downloads stay in ``DownloadGroup/downloads`` until they are removed; `nil`, the
+    /// default, for `false` in a ``DownloadService`` and `true` in other groups.
     ///
-    /// Set it to `false` in a group that runs for weeks. A ``Download`` handle still gives the result.
-    public var listsFinished = true
+    /// Set it to `false` in a group that runs for weeks. A ``Download`` handle still gives the result. Failed downloads
+    /// stay listed in any case, because they can be resumed: remove them with ``DownloadGroup/remove(_:)``.
+    public var listsFinished: Bool?
     /// The path of a history file with one line for each download that completes, fails or is cancelled; `nil` for
-    /// none.
+    /// none. A relative path begins in the process's working directory, not in the group's directory.
     ///
     /// Lines are written by the time the group ends. Lines are lost if another process holds the file's lock for too
     /// long.
@@ -108,8 +110,10 @@ extension DownloadGroup {
 
 extension HistoryPolicy {
     /// The log that writes the history file; `nil` if there is no file.
-    func log(clock: any EngineClock) -> HistoryLog? {
-        self.path.map { HistoryLog(HistoryFile(path: $0.string, lengthMaximum: self.lengthMaximum), clock: clock) }
+    func log(in storage: any Storage, clock: any EngineClock) -> HistoryLog? {
+        self.path.map {
+            HistoryLog(HistoryFile(path: $0.string, lengthMaximum: self.lengthMaximum, storage: storage), clock: clock)
+        }
     }
 }
 

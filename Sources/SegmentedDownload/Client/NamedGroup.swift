@@ -6,7 +6,7 @@ extension DownloadClient {
     ///
     /// The group's name is the name of its directory. Relative destinations are resolved against it,
     /// ``DownloadGroup/restore(from:_:_:)`` searches it, and ``DownloadGroup/diskUsage()`` and
-    /// ``DownloadGroup/removeAll()`` apply to it.
+    /// ``DownloadGroup/deleteFiles()`` apply to it.
     ///
     /// - Parameters:
     ///   - name: A file name without a slash and without a leading dot.
@@ -27,7 +27,7 @@ extension DownloadClient {
         let directory = DestinationPaths(directory: try base.text, name: name).destination
         // Hidden: a file name that a server suggests never begins with a dot.
         let history = history ?? HistoryPolicy(path: FilePath(directory).appending(".segdl-history"))
-        try self.makeDirectory(directory)
+        try await self.makeDirectory(directory)
         return try await self.withGroup(
             name: name, directory: FilePath(directory), limits: limits, history: history, body)
     }

@@ -29,9 +29,9 @@ public struct NetworkPolicy: Hashable, Sendable {
 extension DownloadClient {
     /// Changes the network policy, effective immediately and also for running downloads.
     ///
-    /// Connections over other interfaces are closed and the bytes they brought are kept; the downloads continue over
+    /// Connections over other interfaces are closed and the bytes they received are kept; the downloads continue over
     /// allowed interfaces. If there is none, they retry as if the network were down, and fail after
-    /// ``DownloadRequest/retries`` attempts.
+    /// ``DownloadOptions/retries`` attempts.
     public func update(network policy: NetworkPolicy) {
         self.transport.apply(policy)
     }

@@ -1,7 +1,10 @@
 import SegmentedDownloadCore
 
 /// What a server reports about a file, without the file's content.
-public struct RemoteFile: Hashable, Sendable {
+///
+/// It is encoded with the names that `segdl probe --json` uses, but with the queries of URLs. A decoded one lacks what
+/// ``FileCheck/beginRepair(from:as:)`` needs for a repair with piece digests: probe the file again for that.
+public struct RemoteFile: Codable, Hashable, Sendable {
     /// The requested URL, safe to show.
     public let source: String
     /// The targets of the redirects in order, safe to show.
@@ -12,7 +15,7 @@ public struct RemoteFile: Hashable, Sendable {
     public let length: Int64?
     /// Whether the server supports range requests. If not, one connection fetches the file, and an interrupted download
     /// starts over.
-    public let takesRanges: Bool
+    public let supportsRanges: Bool
     /// The entity tag or modification date with its kind, safe to show; `nil` if there is none.
     public let validator: String?
     /// The digest of the whole file that the server states (RFC 9530).
@@ -28,5 +31,13 @@ public struct RemoteFile: Hashable, Sendable {
     public let duplicates: [SourceURL]
     /// The URL of a metalink of the file that the server links to.
     public let metalink: SourceURL?
-    let resource: RemoteResource
+    /// Nil if the description was decoded.
+    var resource: RemoteResource?
+
+    private enum CodingKeys: String, CodingKey {
+        case redirects, status, validator, digest, type, name, duplicates, metalink
+        case source = "url"
+        case length = "bytes_total"
+        case supportsRanges = "ranges"
+    }
 }

@@ -10,9 +10,9 @@ public import SystemPackage
 /// many.
 ///
 /// A server is identified by scheme, host and port of the requested URL, regardless of redirects. Only downloads with
-/// ``DownloadRequest/Segments/automatic`` use it, and only numbers found by measurement are stored. The file is written
-/// when a group ends. It is a cache: you may delete it at any time, and a damaged file does not fail a download.
-/// Loopback addresses are not stored.
+/// ``DownloadOptions/Segments/automatic`` use it, and only numbers found by measurement are stored. The file is read
+/// before the client's first group begins, and written when a group ends. It is a cache: you may delete it at any time,
+/// and a damaged file does not fail a download. Loopback addresses are not stored.
 public struct ServerMemory: Hashable, Sendable {
     /// The file's path. Any number of processes may share the file. A missing directory is created, accessible to its
     /// owner only.

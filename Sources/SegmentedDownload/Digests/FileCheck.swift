@@ -11,7 +11,7 @@ public struct FileCheck: Sendable {
         public let expected: ExpectedDigest
         public let found: String
 
-        public var isRight: Bool { self.expected.hex == self.found }
+        public var matches: Bool { self.expected.hex == self.found }
     }
 
     /// The file's path.
@@ -26,7 +26,7 @@ public struct FileCheck: Sendable {
     /// The pieces that are damaged, in order, including what is missing at the end.
     public let damage: [Range<Int64>]
     /// Whether the caller gave piece digests. The attribute is then ignored.
-    public let knowsPieces: Bool
+    public let hasPieceDigests: Bool
     /// The blocks that are intact.
     private let claims: [Claim]
     private let record: FinishedRecord?
@@ -36,7 +36,7 @@ public struct FileCheck: Sendable {
 
     /// Whether length, digests and pieces match the expected values.
     public var isGood: Bool {
-        self.damage.isEmpty && self.digests.allSatisfy(\.isRight) && (self.lengthExpected ?? self.length) == self.length
+        self.damage.isEmpty && self.digests.allSatisfy(\.matches) && (self.lengthExpected ?? self.length) == self.length
     }
 
     /// Reads and verifies a file.
@@ -98,7 +98,7 @@ public struct FileCheck: Sendable {
         self.length = length
         self.lengthFetched = record?.length
         self.lengthExpected = lengthExpected
-        self.knowsPieces = pieces != nil
+        self.hasPieceDigests = pieces != nil
         self.record = record
         self.digests = zip(digests, running).map { Digest(expected: $0, found: $1.hex) }
         self.damage = check?.damage ?? record.map { Self.damage(claims, $0, length: length) } ?? []
@@ -128,7 +128,7 @@ public struct FileCheck: Sendable {
     /// Whether the damage was located, so that only the damaged pieces need to be fetched again.
     public var canRepair: Bool {
         // The piece digests are not stored in the manifest, so a digest of the whole file must verify the result.
-        if self.knowsPieces { return self.lengthExpected != nil && !self.digests.isEmpty }
+        if self.hasPieceDigests { return self.lengthExpected != nil && !self.digests.isEmpty }
         return self.record?.pieces.isEmpty == false && self.record?.length == self.lengthExpected
     }
 
@@ -161,18 +161,21 @@ public struct FileCheck: Sendable {
         }
         guard !self.damage.isEmpty || self.length != length else {
             throw DownloadError(
-                .integrity, "\(name) is unchanged since it was fetched, but its digest is wrong",
+                .integrity,
+                "\(name) equals what was downloaded, but not the given digest: the download was wrong",
                 remedy: .fetchAgainOrElsewhere)
         }
         guard remote.length == length else {
             let has = remote.length.map { "\($0) bytes" } ?? "a file of unknown length"
             throw DownloadError(
                 .changed,
-                "\(remote.source) has \(has), and \(self.knowsPieces ? "it should have" : "what was fetched had") \(length)",
+                "\(remote.source) has \(has); the \(self.hasPieceDigests ? "expected" : "recorded") length is \(length) bytes",
                 remedy: .fetchAgain)
         }
         // The intact bytes belong to the resource that the attribute records, which may differ from the given source.
-        let resource = self.knowsPieces ? remote.resource : self.record?.resource ?? remote.resource
+        guard let resource = self.hasPieceDigests ? remote.resource : self.record?.resource ?? remote.resource else {
+            throw DownloadError(.usage, "the description of \(remote.source) was stored; probe it again")
+        }
         try await EngineThreads.aside { () async throws(DownloadError) in
             do {
                 try await self.beginRepair(length, sources, resource, id: id)
@@ -191,7 +194,7 @@ public struct FileCheck: Sendable {
         guard try storage.status(of: paths.part) == nil, try storage.status(of: paths.manifest) == nil else {
             throw Failure(
                 .exists, "there is an interrupted download of \(path.printable) already",
-                hint: "Resume it: segdl resume \(path.printable)")
+                remedy: .resumeInterrupted)
         }
         let file = try storage.open(path, .update)
         guard try file.tryLock() != .busy else {
@@ -217,7 +220,7 @@ public struct FileCheck: Sendable {
         try file.protect()
         // The manifest is written before the rename. Beside a finished file it would be removed; a part without it
         // would be fetched again as a whole.
-        let fetched = self.knowsPieces ? nil : self.record.map { "crc32=\($0.crc.hex)" }
+        let fetched = self.hasPieceDigests ? nil : self.record.map { "crc32=\($0.crc.hex)" }
         try await part.adopt(
             id: id, resource: resource, limit: nil, sources: sources.map(\.string),
             digests: (fetched.map { [$0] } ?? []) + self.digests.map(\.expected.description).filter { $0 != fetched })

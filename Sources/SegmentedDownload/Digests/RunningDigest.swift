@@ -82,7 +82,7 @@ package struct RunningDigest {
     }
 }
 
-// MARK: Writing down how far it has come
+// MARK: Saving and restoring the state
 
 extension RunningDigest {
     /// The codes of the algorithms in manifests.

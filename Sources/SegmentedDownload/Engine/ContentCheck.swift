@@ -31,6 +31,6 @@ struct ContentCheck {
             .integrity,
             "the \(self.announced.algorithm.rawValue) of what the server sent is \(hex), and it says "
                 + "\(self.announced.hex) (Content-Digest)",
-            hint: "Run the same command again: the bytes that were verified are kept")
+            hint: "Verified bytes are kept; the same request fetches the others")
     }
 }

@@ -13,6 +13,8 @@ final class DownloadEngine: Sendable {
         case move(DownloadID, before: DownloadID?)
         /// Remove a download that is at rest.
         case remove(DownloadID)
+        /// The part of a download that has come to rest is closed.
+        case closed(DownloadID, DownloadConclusion, PartialFile)
         /// Handle an event on behalf of a caller that waits until it is carried out.
         case ask(DownloadJob, MachineEvent, ticket: Int)
         case tick
@@ -44,7 +46,7 @@ final class DownloadEngine: Sendable {
 
     private let transport: any HTTPTransport
     private let storage: any Storage
-    private let clock: any EngineClock
+    let clock: any EngineClock
     private let allowance: Mutex<Allowance>
     let gate: RateGate
     private let looks = SegmentSnapshot()
@@ -111,21 +113,32 @@ final class DownloadEngine: Sendable {
             group.addTask { await self.tickForever() }
             group.addTask { await self.gate.run() }
             for await message in self.inbox {
-                self.adjustGate(after: message)
-                var actions = state.take(message, now: self.clock.now)
-                var next = 0
-                while next < actions.count {
-                    actions += self.perform(actions[next], state: &state, in: &group)
-                    next += 1
-                }
-                self.beginNextStep(after: message, state: &state, in: &group)
-                if case .look = message { self.looks.answer { state.segments(of: $0, now: self.clock.now) } }
+                self.handle(message, state: &state, in: &group)
                 if state.isFinished { break }
             }
             self.looks.close()
             group.cancelAll()
         }
-        state.closeAll()
+        let jobs = state.jobs.filter { $0.part != nil }
+        if !jobs.isEmpty { await self.threads.run(.stepping) { for job in jobs { job.close() } } }
+        state.finishAll()
+    }
+
+    private func handle(_ message: Message, state: inout EngineState, in group: inout DiscardingTaskGroup) {
+        guard !state.closing.hold(message) else { return }
+        self.adjustGate(after: message)
+        var actions = state.take(message, now: self.clock.now)
+        var next = 0
+        while next < actions.count {
+            actions += self.perform(actions[next], state: &state, in: &group)
+            next += 1
+        }
+        self.beginNextStep(after: message, state: &state, in: &group)
+        if case .look = message { self.looks.answer { state.segments(of: $0, now: self.clock.now) } }
+        guard case .closed(let id, _, _) = message else { return }
+        let released = state.closing.end(id)
+        for job in released.surveys { self.survey(job, in: &group) }
+        for message in released.messages { self.handle(message, state: &state, in: &group) }
     }
 
     private func adjustGate(after message: Message) {
@@ -136,7 +149,7 @@ final class DownloadEngine: Sendable {
         case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
         case .adjust(.priority(let id, let priority)):
             self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
-        case .event, .move, .remove, .ask, .tick, .adjust, .look, .stopResuming, .close: break
+        case .event, .closed, .move, .remove, .ask, .tick, .adjust, .look, .stopResuming, .close: break
         }
     }
 
@@ -174,7 +187,7 @@ final class DownloadEngine: Sendable {
     private func fetcher(_ lease: SegmentLease, _ job: DownloadJob) -> SegmentFetcher {
         SegmentFetcher(
             lease: lease, follower: job.follower(to: lease.order.source), part: { job.part },
-            suggestName: { job.learn(from: $0, announcing: $1) },
+            suggestName: { job.record(from: $0, announcing: $1) },
             ask: { question in
                 switch question {
                 case .responded(let response, let name):
@@ -201,16 +214,12 @@ final class DownloadEngine: Sendable {
         case .survey:
             state.noteStart(of: job, now: self.clock.now)
             self.gate.update(job.id, weight: state.weight(of: job.id))
-            self.spawn(job, in: &group) {
-                let finding = try await job.survey()
-                if let note = finding.note { job.broadcaster.send(.note(note)) }
-                return .surveyed(finding.survey)
-            }
+            if !state.closing.hold(surveyOf: job) { self.survey(job, in: &group) }
         case .prepare(let preparation):
             let id = state.randomNumber()
             self.spawn(job, in: &group) {
                 guard let finding = try await job.prepare(preparation, id: id) else {
-                    return .prepared(job.part?.reader?.window)
+                    return .prepared(job.part?.reader?.window, hasDigest: job.hasDigest)
                 }
                 return .found(finding.survey)
             }
@@ -245,9 +254,36 @@ final class DownloadEngine: Sendable {
             case .completed, .alreadyComplete, .cancelled: self.gate.forget(job.id)
             case .failed, .paused: break
             }
-            state.conclude(job, conclusion, now: self.clock.now)
+            self.conclude(job, conclusion, state: &state, in: &group)
         }
         return []
+    }
+
+    private func survey(_ job: DownloadJob, in group: inout DiscardingTaskGroup) {
+        self.spawn(job, in: &group) {
+            let finding = try await job.survey()
+            if let note = finding.note { job.broadcaster.send(.note(note)) }
+            return .surveyed(finding.survey)
+        }
+    }
+
+    /// Closes the part of a download that has come to rest, and then reports the end.
+    private func conclude(
+        _ job: DownloadJob, _ conclusion: DownloadConclusion, state: inout EngineState,
+        in group: inout DiscardingTaskGroup
+    ) {
+        let part = job.takePart()
+        // The part of a completed download was closed when it was put in place.
+        guard let part, conclusion != .completed else {
+            return state.conclude(job, conclusion, part, now: self.clock.now)
+        }
+        state.rest(job)
+        state.closing.begin(job.id)
+        // By a child, because a file system may write the file when it is closed.
+        self.threads.run(.stepping, in: &group) {
+            part.close()
+            self.post(.closed(job.id, conclusion, part))
+        }
     }
 
     /// Runs a storage step in a child task and posts its result.
@@ -273,12 +309,13 @@ final class DownloadEngine: Sendable {
         after message: Message, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) {
         switch message {
-        case .event(let id, .prepared(.some)):
+        case .event(let id, .prepared(.some, _)):
             if let job = state.job(id), let reader = job.part?.reader { self.read(with: reader, of: job, in: &group) }
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
-        case .add, .event, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .look, .stopResuming, .close: break
+        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .look, .stopResuming, .close:
+            break
         }
     }
 

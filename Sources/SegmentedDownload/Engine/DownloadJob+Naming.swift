@@ -33,7 +33,7 @@ extension DownloadJob {
     /// Records the media type and digest that a response head states.
     ///
     /// - Returns: The file name that the response suggests; `nil` if the name is already settled.
-    func learn(from head: ResponseHead, announcing announced: AnnouncedDigests) -> String? {
+    func record(from head: ResponseHead, announcing announced: AnnouncedDigests) -> String? {
         self.shared.withLock { shared in
             shared.mediaType = head.fields[values: .contentType].first?.lowercased()
             shared.digests.note(announced.representation)
@@ -56,15 +56,16 @@ extension DownloadJob {
             let renamed = self.shared.withLock({ $0.destination.renamed(to: suggested) })
         else { return nil }
         let (paths, finding) = try await self.surveyChosen(from: renamed)
-        self.shared.withLock { shared in
-            shared.part?.close()
-            shared.part = finding.part
+        let before = self.shared.withLock { shared in
+            defer { shared.part = finding.part }
             // A later survey, after a pause or failure, uses this name too.
             shared.destination.first = renamed
             shared.destination.paths = paths
             shared.destination.settle()
             if case .existing(let file) = finding.survey { shared.note(file) }
+            return shared.part
         }
+        before?.close()
         return finding.survey == .nothing ? nil : finding
     }
 }

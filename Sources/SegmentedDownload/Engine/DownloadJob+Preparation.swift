@@ -12,8 +12,8 @@ extension DownloadJob {
         let hasBegun = self.output != nil && self.part?.reader?.close() == true
         if hasBegun || self.output?.hasWritten == true {
             throw Failure(
-                .changed, "the download would have to start over, but part of it is already in the output",
-                hint: "Run the same command again, or save to a file, which can be resumed")
+                .changed, "the download must start over, but bytes were already written to the output",
+                hint: "Discard the output and fetch again, or use a file as the destination")
         }
         if let finding = try await self.rename(to: preparation.suggestedName) {
             return finding
@@ -60,7 +60,7 @@ extension DownloadJob {
                 self.shared.withLock { $0.part = part }
             } catch {
                 try? created?.discard()
-                if let found, surveyed == nil { try? await self.storage.bringBack(found.paths) }
+                if let found, surveyed == nil { try? await self.storage.restoreSetAside(found.paths) }
                 throw error
             }
         }

@@ -25,7 +25,7 @@ final class DownloadJob: Sendable {
         var progress = DownloadProgress()
         var state = DownloadState.queued
         var counts = TransferCounts()
-        var connectionsLearned: Int?
+        var connectionCountFound: Int?
 
         /// Notes that the destination exists already.
         mutating func note(_ file: ExistingFile) {
@@ -56,10 +56,11 @@ final class DownloadJob: Sendable {
     ///   - connectionsKnown: The number of connections that was best the last time; nil if it is not remembered.
     ///   - startsPaused: Whether the download begins paused.
     ///   - stream: The consumer that gets the bytes instead of the destination; nil for none.
+    ///   - output: Where the bytes are written to, if the destination is not a file; see ``output(of:_:clock:)``.
     init(
         id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage,
         placed: PlacedFiles, connectionsKnown: Int? = nil, startsPaused: Bool = false,
-        stream: ByteStream? = nil
+        stream: ByteStream? = nil, output: (any InOrderOutput)? = nil
     ) {
         self.placed = placed
         self.id = id
@@ -68,18 +69,25 @@ final class DownloadJob: Sendable {
         self.startsPaused = startsPaused
         self.followers = followers
         self.stream = stream
-        self.output =
-            switch (stream, request.destination) {
-            case (let stream?, _): stream
-            case (nil, .descriptor(let descriptor)): OutputDescriptor(descriptor)
-            default: nil
-            }
+        self.output = output
         self.storage = self.output == nil ? storage : StreamStorage()
         self.naming = DestinationNaming(
             request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
         self.shared = Mutex(
             Shared(
                 destination: DestinationChoice(request.destination), digests: RequiredDigests(request.digests)))
+    }
+
+    /// Where a request's bytes are written to; nil if they are stored in a file. Opens a pipe, so it is called without
+    /// a lock.
+    static func output(
+        of request: DownloadRequest, _ stream: ByteStream?, clock: any EngineClock
+    ) -> (any InOrderOutput)? {
+        switch (stream, request.destination) {
+        case (let stream?, _): stream
+        case (nil, .descriptor(let descriptor)): OutputDescriptor(descriptor, clock: clock)
+        case (nil, .file), (nil, .directory): nil
+        }
     }
 
     /// The settings of the state machine.
@@ -111,6 +119,8 @@ final class DownloadJob: Sendable {
     var lengthStated: Int64? { self.shared.withLock { $0.resource?.completeLength } }
     var progress: DownloadProgress { self.shared.withLock { $0.progress } }
     var state: DownloadState { self.shared.withLock { $0.state } }
+    /// Whether the complete file will be compared with a digest.
+    var hasDigest: Bool { self.shared.withLock { !$0.digests.all.isEmpty } }
     var finishedLength: Int64? { self.shared.withLock { $0.finished?.length } }
     var bytesFetched: Int64 { self.shared.withLock { $0.counts.bytesFetched } }
 
@@ -132,10 +142,10 @@ final class DownloadJob: Sendable {
     }
 
     /// The best number of connections; `nil` if it was not measured.
-    var connectionsLearned: Int? { self.shared.withLock { $0.connectionsLearned } }
+    var connectionCountFound: Int? { self.shared.withLock { $0.connectionCountFound } }
 
-    func learn(connections: Int) {
-        self.shared.withLock { $0.connectionsLearned = connections }
+    func record(connectionCount connections: Int) {
+        self.shared.withLock { $0.connectionCountFound = connections }
     }
 
     /// Updates the progress, except for its durable bytes, which the storage steps report.
@@ -143,7 +153,8 @@ final class DownloadJob: Sendable {
         self.shared.withLock { shared in
             let bytesDurable = shared.progress.bytesDurable
             shared.progress = progress
-            shared.progress.bytesDurable = bytesDurable
+            // A download that starts over with one stream has fewer bytes than were durable.
+            shared.progress.bytesDurable = min(bytesDurable, progress.bytesDone)
         }
     }
 
@@ -152,11 +163,13 @@ final class DownloadJob: Sendable {
     }
 
     /// Sets the durable bytes of the final progress, and updates the progress.
-    func conclude(_ progress: inout DownloadProgress, isInPlace: Bool) {
+    ///
+    /// - Parameter part: The part that the download had; nil if it had none.
+    func conclude(_ progress: inout DownloadProgress, _ part: PartialFile?, isInPlace: Bool) {
         if isInPlace {
             let isSynced = self.output == nil && self.request.syncPolicy != .none
             if isSynced { progress.bytesDurable = progress.bytesDone }
-        } else if let part = self.part {
+        } else if let part {
             progress.bytesDurable = part.durableLength
         }
         self.update(bytesDurable: progress.bytesDurable)
@@ -192,12 +205,8 @@ final class DownloadJob: Sendable {
 
     /// Deletes the part and its manifest, whether they were surveyed or not.
     func discard() throws {
-        let part = self.shared.withLock { shared in
-            defer { shared.part = nil }
-            return shared.part
-        }
         let paths = self.paths
-        if let part {
+        if let part = self.takePart() {
             try part.discard()
         } else if case .partial = try self.surveyor.survey(paths, policy: .overwrite).survey {
             try self.storage.remove(paths.manifest)
@@ -205,12 +214,16 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// Closes the part and releases its lock, so that another run or process can resume it.
+    /// Closes the part and releases its lock, so that another run or process can resume it. Blocks the thread.
     func close() {
-        let part = self.shared.withLock { shared in
+        self.takePart()?.close()
+    }
+
+    /// Hands the part over to the caller, who closes it.
+    func takePart() -> PartialFile? {
+        self.shared.withLock { shared in
             defer { shared.part = nil }
             return shared.part
         }
-        part?.close()
     }
 }

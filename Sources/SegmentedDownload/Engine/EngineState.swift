@@ -3,7 +3,7 @@ import SystemPackage
 
 /// The state that the engine's loop owns: the state machine, the active leases, and what was reported to observers.
 struct EngineState {
-    private struct Entry {
+    struct Entry {
         let job: DownloadJob
         var leases: [SegmentLease] = []
         var isStepping = false
@@ -19,7 +19,9 @@ struct EngineState {
 
     private var machine: GroupStateMachine
     private var generator: SplitMix64
-    private var entries: [Entry] = []
+    var entries: [Entry] = []
+    /// The downloads whose part is being closed.
+    var closing = ClosingJobs()
     /// The index of each download's entry, by download number; -1 for none. Numbers are assigned in sequence but may
     /// arrive out of order.
     private var indices: [Int] = []
@@ -34,7 +36,9 @@ struct EngineState {
         self.generator = SplitMix64(seed: seed)
     }
 
-    var isFinished: Bool { self.isClosed && self.machine.isIdle }
+    var isFinished: Bool { self.isClosed && self.machine.isIdle && self.closing.isEmpty }
+
+    var jobs: [DownloadJob] { self.entries.map(\.job) }
 
     mutating func randomNumber() -> UInt64 { self.generator.next() }
 
@@ -63,6 +67,9 @@ struct EngineState {
             let rests = self.machine.ask(job.id) { $0.conclusion != nil } ?? true
             job.broadcaster.handle(ticket, isDone: rests && !concludes)
             return actions
+        case .closed(let id, let conclusion, let part):
+            if let job = self.job(id) { self.conclude(job, conclusion, part, now: now) }
+            return []
         case .stopResuming:
             self.resumesNothing = true
             return []
@@ -123,7 +130,7 @@ struct EngineState {
 
     // MARK: Leases
 
-    private func index(_ id: DownloadID) -> Int? {
+    func index(_ id: DownloadID) -> Int? {
         guard self.indices.indices.contains(id.rawValue), self.indices[id.rawValue] >= 0 else { return nil }
         return self.indices[id.rawValue]
     }
@@ -182,38 +189,6 @@ struct EngineState {
         let received = self.entries[index].leases.remove(at: position).observation.bytesReceived
         self.entries[index].bytesBefore += received
         self.entries[index].job.count(bytesFetched: received)
-    }
-
-    // MARK: What changes a manifest, one step at a time for each download
-
-    enum ManifestStep: Hashable, Sendable {
-        case checkpoint(isPause: Bool)
-        case revision(Revision)
-    }
-
-    /// Begins a step if no other is under way; otherwise queues it.
-    ///
-    /// - Returns: Whether the step may begin now.
-    mutating func begin(_ step: ManifestStep, of id: DownloadID) -> Bool {
-        guard let index = self.index(id) else { return false }
-        guard !self.entries[index].isStepping else {
-            self.entries[index].stepsWaiting.append(step)
-            return false
-        }
-        self.entries[index].isStepping = true
-        return true
-    }
-
-    /// Ends a step.
-    ///
-    /// - Returns: The next step to begin, if one is queued.
-    mutating func endStep(of id: DownloadID) -> ManifestStep? {
-        guard let index = self.index(id) else { return nil }
-        guard !self.entries[index].stepsWaiting.isEmpty else {
-            self.entries[index].isStepping = false
-            return nil
-        }
-        return self.entries[index].stepsWaiting.removeFirst()
     }
 
     // MARK: Telling
@@ -320,7 +295,7 @@ struct EngineState {
         case .checkpointed(let bytes):
             job.update(bytesDurable: bytes)
             job.broadcaster.send(.checkpoint(bytesDurable: bytes))
-        case .learned(let connections): job.learn(connections: connections)
+        case .connectionCountFound(let connections): job.record(connectionCount: connections)
         case .setAside(let difference):
             job.broadcaster.send(
                 .note(
@@ -349,26 +324,36 @@ struct EngineState {
                     source: source.map { job.description(of: $0) })))
     }
 
-    mutating func conclude(_ job: DownloadJob, _ conclusion: DownloadConclusion, now: Duration) {
+    /// Ends the ticks and the steps of a download that has come to rest.
+    mutating func rest(_ job: DownloadJob) {
+        guard let index = self.index(job.id) else { return }
+        self.active.removeAll { $0 == index }
+        self.entries[index].isStepping = false
+        self.entries[index].stepsWaiting = []
+    }
+
+    /// Reports that a download has come to rest.
+    ///
+    /// - Parameter part: The part that it had, which is closed; nil if it had none.
+    mutating func conclude(
+        _ job: DownloadJob, _ conclusion: DownloadConclusion, _ part: PartialFile? = nil, now: Duration
+    ) {
+        self.rest(job)
         guard let index = self.index(job.id) else { return }
         let entry = self.entries[index]
-        self.active.removeAll { $0 == index }
         var progress = self.progress(entry)
         progress.connections = 0
         if case .completed = conclusion, let length = job.finishedLength {
             progress.bytesDone = length
             progress.bytesTotal = length
-        } else if let part = job.part {
+        } else if let part {
             // Bytes that were written but not claimed are lost to a later run.
             progress.bytesDone = part.claimedLength
-            // A length learnt at the end of a stream is not recorded, so it is unknown to the run that starts over.
+            // A length found at the end of a stream is not recorded, so it is unknown to the run that starts over.
             if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }
-        job.conclude(&progress, isInPlace: conclusion == .completed || conclusion == .alreadyComplete)
-        job.close()
+        job.conclude(&progress, part, isInPlace: conclusion == .completed || conclusion == .alreadyComplete)
         self.entries[index].isReported = false
-        self.entries[index].isStepping = false
-        self.entries[index].stepsWaiting = []
         switch conclusion {
         case .completed, .alreadyComplete:
             job.update(state: .completed)
@@ -388,11 +373,8 @@ struct EngineState {
         }
     }
 
-    /// Closes all jobs after the loop has ended. Downloads that have not ended are reported as cancelled.
-    func closeAll() {
-        for entry in self.entries {
-            entry.job.close()
-            entry.job.broadcaster.finish()
-        }
+    /// Ends the events of all jobs after the loop has ended. Downloads that have not ended are reported as cancelled.
+    func finishAll() {
+        for entry in self.entries { entry.job.broadcaster.finish() }
     }
 }

@@ -10,7 +10,7 @@ final class EventBroadcaster: Sendable {
         /// The group's handler, called before the observers receive an event.
         var relay: (@Sendable (Signal) -> Void)?
         /// The requests that callers are waiting for.
-        var wishes: [Wish] = []
+        var pendingControls: [PendingControl] = []
         /// Whether the group has ended, so that no event can follow.
         var isOver = false
     }
@@ -23,7 +23,7 @@ final class EventBroadcaster: Sendable {
     }
 
     /// A request, such as a pause, that a caller waits for.
-    private struct Wish {
+    private struct PendingControl {
         let ticket: Int
         let continuation: AsyncStream<Void>.Continuation
         /// Whether resuming withdraws the request.
@@ -32,7 +32,7 @@ final class EventBroadcaster: Sendable {
         var isHandled = false
     }
 
-    /// 1024: an observer that falls further behind loses its oldest events, but never the terminal one.
+    /// 1024: an observer that is so many events behind loses the oldest with each new one, but never the terminal one.
     static let bufferLength = 1024
 
     private let state = Mutex(State())
@@ -102,8 +102,8 @@ final class EventBroadcaster: Sendable {
         return isReopened
     }
 
-    /// Whether a terminal event was sent and the download was not resumed since.
-    var isAtRest: Bool { self.state.withLock { $0.terminal != nil } }
+    /// The last terminal event; nil if there is none, or the download was resumed since.
+    var terminal: DownloadEvent? { self.state.withLock { $0.terminal } }
 
     /// Ends all sequences. Observers of a download that has not ended receive `cancelled`.
     func finish() {
@@ -115,20 +115,21 @@ final class EventBroadcaster: Sendable {
         self.release { _ in true }
     }
 
-    // MARK: Wishes
+    // MARK: Pending controls
 
     /// Registers a caller that waits until its request is carried out.
     ///
     /// - Returns: A ticket to post with the request, and a sequence that ends when the request has been carried out.
-    func wish(isPause: Bool) -> (ticket: Int, answer: AsyncStream<Void>) {
+    func addPendingControl(isPause: Bool) -> (ticket: Int, answer: AsyncStream<Void>) {
         let (answer, continuation) = AsyncStream.makeStream(of: Void.self)
         let (ticket, isOver) = self.state.withLock { state in
             state.idNext += 1
-            state.wishes.append(Wish(ticket: state.idNext, continuation: continuation, isPause: isPause))
+            state.pendingControls.append(
+                PendingControl(ticket: state.idNext, continuation: continuation, isPause: isPause))
             return (state.idNext, state.isOver)
         }
         continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { $0.wishes.removeAll { $0.ticket == ticket } }
+            self?.state.withLock { $0.pendingControls.removeAll { $0.ticket == ticket } }
         }
         if isOver { continuation.finish() }
         return (ticket, answer)
@@ -139,8 +140,8 @@ final class EventBroadcaster: Sendable {
     /// - Parameter isDone: Whether it is already carried out. If not, it is when the download comes to rest.
     func handle(_ ticket: Int, isDone: Bool) {
         self.state.withLock { state in
-            guard let index = state.wishes.firstIndex(where: { $0.ticket == ticket }) else { return }
-            state.wishes[index].isHandled = true
+            guard let index = state.pendingControls.firstIndex(where: { $0.ticket == ticket }) else { return }
+            state.pendingControls[index].isHandled = true
         }
         if isDone { self.release { $0.ticket == ticket } }
     }
@@ -150,11 +151,11 @@ final class EventBroadcaster: Sendable {
         self.release { $0.isHandled && $0.isPause }
     }
 
-    private func release(where isReleased: (Wish) -> Bool) {
+    private func release(where isReleased: (PendingControl) -> Bool) {
         let released = self.state.withLock { state in
-            defer { state.wishes.removeAll(where: isReleased) }
-            return state.wishes.filter(isReleased)
+            defer { state.pendingControls.removeAll(where: isReleased) }
+            return state.pendingControls.filter(isReleased)
         }
-        for wish in released { wish.continuation.finish() }
+        for control in released { control.continuation.finish() }
     }
 }

@@ -2,8 +2,8 @@ import Synchronization
 
 /// Buffers a group's events for one observer.
 ///
-/// However slow the observer is, it loses only dispensable events: these are dropped when the buffer has reached its
-/// limit.
+/// While the buffer has reached its limit, dispensable events are not added. All others are, so the buffer may grow
+/// beyond the limit.
 final class EventBuffer: Sendable {
     private struct State {
         var events: [DownloadGroup.Event] = []
@@ -28,7 +28,7 @@ final class EventBuffer: Sendable {
         }
     }
 
-    /// 1024: if this many events are buffered, dispensable ones are dropped.
+    /// 1024: while this many events are buffered, new dispensable ones are dropped.
     static let lengthMaximum = 1024
 
     private let state = Mutex(State())

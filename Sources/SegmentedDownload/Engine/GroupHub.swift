@@ -48,33 +48,36 @@ final class GroupHub: Sendable {
         return self.summary
     }
 
-    // MARK: Telling
+    // MARK: Publishing
 
     func added(_ download: Download, isPaused: Bool) {
-        self.tell { tally in
+        self.publish { tally in
             isPaused ? tally.addedPaused(download.number) : tally.added(download.number)
             return ([.added(download)], false)
         }
     }
 
     func reopened(_ download: Download) {
-        self.tell { tally in
+        self.publish { tally in
             tally.reopened(download.number)
             return ([], false)
         }
     }
 
     func happened(_ event: DownloadEvent, to download: Download, isDelisted: Bool) {
-        self.tell { tally in
+        self.publish { tally in
             var events = [DownloadGroup.Event.download(download, event)]
             let isLast = event.isTerminal && tally.ended(download.number, event)
-            if isDelisted { events.append(.removed(download)) }
+            if isDelisted {
+                tally.delisted(download.number)
+                events.append(.removed(download))
+            }
             return (events, isLast)
         }
     }
 
     func removed(_ download: Download) {
-        self.tell { tally in
+        self.publish { tally in
             tally.removed(download.number)
             return ([.removed(download)], false)
         }
@@ -93,7 +96,7 @@ final class GroupHub: Sendable {
 
     /// Updates the tally and delivers the events to all observers in the order they happened. Callers of
     /// ``waitForAll()`` are resumed last.
-    private func tell(_ count: (inout GroupTally) -> (events: [DownloadGroup.Event], isLast: Bool)) {
+    private func publish(_ count: (inout GroupTally) -> (events: [DownloadGroup.Event], isLast: Bool)) {
         let (wakeUps, waiters, summary) = self.state.withLock { state in
             var (events, isLast) = count(&state.tally)
             if isLast { events.append(.allCompleted(state.tally.summary)) }

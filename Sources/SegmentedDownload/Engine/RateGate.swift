@@ -3,7 +3,7 @@ import Synchronization
 
 /// Delays fetches to keep the rate limits.
 ///
-/// A fetch passes the gate with every piece it has received, before it reads the next. While it waits, the connection's
+/// A fetch passes the gate with every chunk it has received, before it reads the next. While it waits, the connection's
 /// buffers fill and TCP flow control slows the sender. ``RateBudget`` decides; the gate waits. The lock is not taken
 /// while there is no limit.
 final class RateGate: Sendable {
@@ -72,12 +72,12 @@ final class RateGate: Sendable {
     /// Whether there is no limit, so that a fetch may pass without asking.
     var isOpen: Bool { !self.isLimited.load(ordering: .relaxed) }
 
-    /// The largest piece that a fetch may request at once, in bytes.
-    func pieceLength(_ download: DownloadID, host: String) -> Int {
-        self.state.withLock { $0.budget.pieceLength(download, host: host) }
+    /// The largest chunk that a fetch may request at once, in bytes.
+    func chunkLength(_ download: DownloadID, host: String) -> Int {
+        self.state.withLock { $0.budget.chunkLength(download, host: host) }
     }
 
-    /// Waits until some of a piece may pass.
+    /// Waits until some of a chunk may pass.
     ///
     /// - Returns: The number of bytes granted.
     /// - Throws: `CancellationError` if the task is cancelled.
@@ -171,7 +171,7 @@ struct RatePass: Sendable {
     /// - Returns: How many.
     func callAsFunction(_ count: Int, of lease: SegmentLease) async throws -> Int {
         guard !self.gate.isOpen else { return count }
-        let length = min(count, self.gate.pieceLength(self.download, host: self.host))
+        let length = min(count, self.gate.chunkLength(self.download, host: self.host))
         lease.beginHolding(now: self.gate.now)
         defer { lease.endHolding(now: self.gate.now) }
         return try await self.gate.pass(length, for: self.download, host: self.host)

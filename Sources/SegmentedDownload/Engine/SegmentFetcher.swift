@@ -68,7 +68,7 @@ package struct SegmentFetcher: Sendable {
         _ body: any ResponseBody, of response: RangeResponse, _ announced: ExpectedDigest?
     ) async throws -> LeaseEnd {
         guard let part = self.part() else {
-            return .failed(Failure(.internal, "a body was let through before there was a part file"))
+            return .failed(Failure(.internal, "a body was accepted before the part file was created"))
         }
         // If the body has a digest, its bytes are claimed only after they were verified.
         var writer = SegmentWriter(

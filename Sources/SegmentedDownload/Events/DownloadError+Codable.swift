@@ -5,6 +5,7 @@ extension DownloadError: Codable {
     private enum CodingKeys: String, CodingKey {
         case code, message, hint, remedy, status, errno
         case isTransient = "transient"
+        case retryAfter = "retry_after"
     }
 
     public init(from decoder: any Decoder) throws {
@@ -16,7 +17,8 @@ extension DownloadError: Codable {
             remedy: try values.decodeIfPresent(String.self, forKey: .remedy).map { Remedy(rawValue: $0) },
             isTransient: try values.decode(Bool.self, forKey: .isTransient),
             status: try values.decodeIfPresent(Int.self, forKey: .status),
-            errno: try values.decodeIfPresent(Int32.self, forKey: .errno))
+            errno: try values.decodeIfPresent(Int32.self, forKey: .errno),
+            retryAfter: try values.decodeIfPresent(EncodedDuration.self, forKey: .retryAfter)?.value)
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -28,5 +30,6 @@ extension DownloadError: Codable {
         try values.encode(self.isTransient, forKey: .isTransient)
         try values.encodeIfPresent(self.status, forKey: .status)
         try values.encodeIfPresent(self.errno, forKey: .errno)
+        try values.encodeIfPresent(self.retryAfter.map { EncodedDuration($0) }, forKey: .retryAfter)
     }
 }

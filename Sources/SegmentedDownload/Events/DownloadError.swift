@@ -5,7 +5,7 @@ public import SegmentedDownloadCore
 /// Switch on the code. The message states the facts, and the remedy or the hint says what to do. Each is one line and
 /// safe to print: text from a server is escaped.
 public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A stable error code. The command derives its exit status from it.
+    /// A stable error code.
     ///
     /// Codes may be added in any version, so a `switch` needs a `default`.
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -69,39 +69,45 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
     public let status: Int?
     /// The system's error number, if a system call failed.
     public let errno: Int32?
+    /// How long the server asks to wait before the next attempt (`Retry-After`), if the error comes from such a response.
+    public let retryAfter: Duration?
 
     /// - Parameter isTransient: Nil means true for the code `network` and false for others. A status that servers send
     ///   while they are overloaded or restarted makes it true in any case.
     public init(
         _ code: Code, _ message: String, hint: String? = nil, remedy: Remedy? = nil, isTransient: Bool? = nil,
-        status: Int? = nil, errno: Int32? = nil
+        status: Int? = nil, errno: Int32? = nil, retryAfter: Duration? = nil
     ) {
         self.code = code
         self.message = message
         self.hint = hint
         self.remedy = remedy
-        let isTransientStatus = status.map { Self.transientStatuses.contains($0) } ?? false
+        let isTransientStatus = status.map { TransientStatus.all.contains($0) } ?? false
         self.isTransient = isTransientStatus || (isTransient ?? (code == .network))
         self.status = status
         self.errno = errno
+        self.retryAfter = retryAfter
     }
-
-    /// The statuses with which a server asks for another attempt, or that an overload or a restart of it causes (RFC
-    /// 9110 §15, RFC 8470 §5.2, RFC 6585 §4).
-    private static let transientStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
 
     package init(_ failure: Failure) {
         self.init(
             Code(rawValue: failure.code.rawValue), failure.message, hint: failure.hint, remedy: failure.remedy,
-            isTransient: failure.isTransient, status: failure.status, errno: failure.errno)
+            isTransient: failure.isTransient, status: failure.status, errno: failure.errno,
+            retryAfter: failure.retryAfter)
     }
 
-    /// Whether running the same request again resumes the download.
+    /// Whether the fetched bytes are kept and a later request may complete the file with them.
     ///
-    /// False for a file that the origin no longer has (404, 410): it takes another URL.
+    /// In a new group, adding the request does it. In the group whose download has failed, call ``Download/resume()``:
+    /// ``DownloadGroup/add(_:)`` returns that download as it is.
+    ///
+    /// False for a file that the origin no longer has (404, 410): it takes another URL. The same request may fail again,
+    /// see ``isTransient``. For `changed`, set ``DownloadOptions/onChange`` to `restart`.
     public var isResumable: Bool {
         switch self.code {
         case .server: self.status != 404 && self.status != 410
+        // Bytes that another program removed from the part are fetched again. A wrong digest is permanent.
+        case .integrity: self.isTransient
         case .internal, .file, .network, .tls, .auth, .protocol, .space, .changed, .cancelled: true
         default: false
         }
@@ -118,6 +124,6 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
     package var failure: Failure {
         Failure(
             Failure.Code(rawValue: self.code.rawValue) ?? .internal, self.message, hint: self.hint, remedy: self.remedy,
-            isTransient: self.isTransient, status: self.status, errno: self.errno)
+            isTransient: self.isTransient, status: self.status, errno: self.errno, retryAfter: self.retryAfter)
     }
 }

@@ -4,7 +4,7 @@ import SystemPackage
 /// An object whose `event` names the event, with the fields of the event beside it. The article <doc:Servers> shows
 /// every event.
 extension DownloadEvent: Codable {
-    /// The words of the command's events.
+    /// The words that name the events.
     private enum Name: String, Codable {
         case started, progress, segment, retry, checkpoint, note, state, paused, completed, failed, cancelled
     }
@@ -40,7 +40,7 @@ extension DownloadEvent: Codable {
 
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
-        try values.encode(self.name, forKey: .event)
+        try values.encode(self.word, forKey: .event)
         switch self {
         case .started(let started): try started.encode(to: encoder)
         case .progress(let progress), .paused(let progress): try progress.encode(to: encoder)
@@ -60,7 +60,11 @@ extension DownloadEvent: Codable {
         }
     }
 
-    private var name: Name {
+    /// The stable name of the event, which is its `event` when it is encoded: `retry` for
+    /// ``DownloadEvent/retrying(_:attempt:delay:)``, and the case's own name for the others.
+    public var name: String { self.word.rawValue }
+
+    private var word: Name {
         switch self {
         case .started: .started
         case .progress: .progress
@@ -77,7 +81,7 @@ extension DownloadEvent: Codable {
     }
 }
 
-/// The fields of the command's event `started`.
+/// The fields of the event `started`.
 extension DownloadEvent.Started: Codable {
     private enum CodingKeys: String, CodingKey {
         case url, path, validator
@@ -108,7 +112,7 @@ extension DownloadEvent.Started: Codable {
     }
 }
 
-/// The fields of the command's event `completed`.
+/// The fields of the event `completed`.
 extension DownloadResult: Codable {
     private enum CodingKeys: String, CodingKey {
         case path, bytes, requests, crc32, digests

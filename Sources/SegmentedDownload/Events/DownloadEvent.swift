@@ -88,7 +88,7 @@ public struct DownloadProgress: Codable, Hashable, Sendable {
     /// Those of them that are durable, which a power cut does not lose, as of the last checkpoint. A killed process
     /// loses none of ``bytesDone``.
     ///
-    /// All are durable after a pause, and once the file is in place, unless ``DownloadRequest/syncPolicy`` is `none`.
+    /// All are durable after a pause, and once the file is in place, unless ``DownloadOptions/syncPolicy`` is `none`.
     public var bytesDurable: Int64 = 0
     /// The complete length in bytes; `nil` while it is unknown.
     public var bytesTotal: Int64?
@@ -150,7 +150,7 @@ public struct DownloadResult: Hashable, Sendable {
     /// The file's CRC-32 in eight hexadecimal digits; `nil` if the destination was already complete.
     public var crc32: String?
     /// The digests that the file was verified against, and those that were requested in
-    /// ``DownloadRequest/computedDigests``.
+    /// ``DownloadOptions/computedDigests``.
     public var digests: [ExpectedDigest]
     /// What the file's bytes were verified against.
     public var verifiedBy: Verification

@@ -1,7 +1,7 @@
 /// The status of one segment, as ``Download/segments`` reports it.
-public struct SegmentStatus: Hashable, Sendable {
+public struct SegmentStatus: Codable, Hashable, Sendable {
     /// The state of a segment.
-    public enum State: String, Hashable, Sendable, CaseIterable {
+    public enum State: String, Codable, Hashable, Sendable, CaseIterable {
         /// All of it is written, by this run or an earlier one.
         case done
         /// A connection is fetching it, or has sent the request.

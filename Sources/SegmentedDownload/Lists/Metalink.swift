@@ -28,7 +28,7 @@ public struct Metalink: Hashable, Sendable {
         public let sources: [SourceURL]
         /// The number of URLs that were skipped because they are neither `http` nor `https`, such as FTP and BitTorrent
         /// ones.
-        public let sourcesLeftOut: Int
+        public let unsupportedSourceCount: Int
         /// The line on which the file's element begins.
         package let line: Int
 

@@ -6,7 +6,7 @@ struct MetalinkDraft {
     let line: Int
     var urlsCount = 0
     var sources: [(rank: Int, source: SourceURL)] = []
-    var sourcesLeftOut = 0
+    var unsupportedSourceCount = 0
     private var length: Int64?
     private var digests: [ExpectedDigest] = []
     /// The strongest piece digests so far.
@@ -97,7 +97,7 @@ struct MetalinkDraft {
             }
             return Metalink.File(
                 path: self.path, length: self.length, digests: self.digests, pieces: self.pieces, sources: sources,
-                sourcesLeftOut: self.sourcesLeftOut, line: self.line)
+                unsupportedSourceCount: self.unsupportedSourceCount, line: self.line)
         }
     }
 

@@ -165,7 +165,7 @@ struct MetalinkReader {
         let rank = try Self.rank(version, line, attribute)
         // The URL of a torrent often has the scheme `http`.
         if version == .three, let type = attribute("type")?.lowercased(), type != "http", type != "https" {
-            self.draft?.sourcesLeftOut += 1
+            self.draft?.unsupportedSourceCount += 1
             return .foreign
         }
         return .text(.url(rank: rank))
@@ -201,7 +201,7 @@ struct MetalinkReader {
         case .pieceDigest: try self.draft?.take(pieceDigest: text, line)
         case .url(let rank):
             if let scheme = SourceURL.scheme(of: text), scheme != "http", scheme != "https" {
-                self.draft?.sourcesLeftOut += 1
+                self.draft?.unsupportedSourceCount += 1
             } else {
                 let source = try self.source(text, line)
                 self.draft?.sources.append((rank, source))

@@ -11,8 +11,8 @@ extension DownloadRequest {
     ///
     /// - Parameter remote: The result of ``DownloadClient/probe(_:)`` for the request.
     public mutating func addMirrors(named remote: RemoteFile) {
-        let known = self.digests.contains { $0.isOfContent }
-        guard known || remote.digest?.isOfContent == true else { return }
+        let known = self.digests.contains { $0.isCollisionResistant }
+        guard known || remote.digest?.isCollisionResistant == true else { return }
         let found = remote.duplicates.filter { mirror in
             mirror.credentials == nil && !self.sources.contains(mirror)
                 && (mirror.origin.scheme == "https" || self.source.origin.scheme == "http")

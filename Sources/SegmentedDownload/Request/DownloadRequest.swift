@@ -10,6 +10,9 @@ public struct DownloadRequest: Hashable, Sendable {
     /// A `FilePath` has no slash at its end, so `.file("isos/")` is a file called `isos`.
     public enum Destination: Hashable, Sendable {
         /// This path. Missing directories are created.
+        ///
+        /// - Warning: The path is used as it is, also if it is absolute or contains `..`. For a name that comes from a user, use
+        ///   ``directory(_:name:)`` with a ``NameTemplate``, which cannot leave the directory.
         case file(FilePath)
         /// This directory. The file's name is the one that the response suggests (`Content-Disposition`, else the URL's last
         /// component), or one made by a template.

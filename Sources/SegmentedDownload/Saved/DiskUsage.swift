@@ -146,7 +146,7 @@ extension DownloadGroup {
     /// - Returns: What was deleted.
     /// - Throws: ``DownloadError`` with code `file` if a file could not be deleted.
     @discardableResult
-    public func removeAll() async throws(DownloadError) -> DiskUsage {
+    public func deleteFiles() async throws(DownloadError) -> DiskUsage {
         let downloads = self.downloads
         // Paused first: an active download holds its part's lock, and a locked part is not deleted.
         await self.pauseAll()

@@ -15,8 +15,9 @@ public struct Restoration: Sendable {
     public struct Omission: Hashable, Sendable {
         /// The destination's path.
         public let path: FilePath
-        /// Code `state`: the manifest is damaged. `exists`: another process is fetching the file. `usage`: its source cannot be
-        /// fetched any more.
+        /// Code `state`: the manifest is damaged, or from a later version. `exists`: another process is fetching the file. `file`: the
+        /// manifest cannot be read, or other users can write to it. `usage`, `policy`: its source cannot be fetched any more.
+        /// `cancelled`: the group has ended.
         public let error: DownloadError
     }
 
@@ -29,8 +30,15 @@ public struct Restoration: Sendable {
 extension DownloadGroup {
     /// Adds every interrupted download in a directory, with its name, options and user information. Nothing on disk is changed.
     ///
+    /// Each has the destination ``DownloadRequest/Destination/file(_:)``, so adding the request that began it finds it only by
+    /// the same ``DownloadRequest/id`` or file: see ``add(_:)``. A download of which nothing is on disk yet is not found; neither is
+    /// one of unknown length.
+    ///
     /// - Parameters:
-    ///   - directory: The directory of the manifests; nil for the group's own. Subdirectories are not searched.
+    ///   - directory: The directory of the manifests; nil for the group's own. Subdirectories are not searched: restore those in
+    ///     which requests have put files one by one.
+    ///   - policy: Whether the downloads run, or wait until they are resumed. Those that the group already had are left as they
+    ///     are.
     ///   - change: Sets what a manifest does not store, such as fields and credentials.
     /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
     @discardableResult

@@ -5,18 +5,20 @@ public import SystemPackage
 /// ``DownloadGroup/add(resuming:_:)``. <doc:PauseAndResume> compares it with ``SavedDownload``.
 ///
 /// It names the part file and holds the options. The bytes and their proofs stay in the files. It holds neither credentials nor
-/// fields, which may be secret: pass them again. A URL's query is stored, so treat the state as you would treat the URL.
+/// fields, which may be secret: pass them again. A URL's query is stored, so treat the state as you would treat the URL. The state
+/// of a stream (``Download/isStream``) cannot be resumed.
 public struct ResumeState: Codable, Hashable, Sendable {
     /// The download's name in its group.
     public let id: String
     /// Whether the caller chose the name.
     private let isNamed: Bool
-    /// The URL, without credentials.
+    /// The URL, without credentials. Its query may be secret: do not print it.
     public let source: String
     private let mirrors: [String]
     /// Nil in states of earlier versions.
     private let foreignSources: [String]?
-    /// The destination, as far as it was known.
+    /// The destination, as far as it was known. If it is relative, which it is only if the group's directory is, it begins in
+    /// the process's working directory.
     public let path: FilePath
     /// Set while the response had not yet named the file.
     private let directory: FilePath?

@@ -6,9 +6,9 @@ public import SystemPackage
 public struct SavedDownload: Hashable, Sendable {
     /// The destination's path.
     public let path: FilePath
-    /// The URL, without credentials.
+    /// The URL, without credentials. Its query may be secret: print ``sourceDescription`` instead.
     public let source: String
-    /// The source, safe to show.
+    /// The source without its query, safe to show.
     public let sourceDescription: String
     /// The other sources' URLs, without credentials.
     public let mirrors: [String]
@@ -53,8 +53,8 @@ public struct SavedDownload: Hashable, Sendable {
         do {
             guard let status = try storage.status(of: paths.manifest), status.kind == .file else {
                 throw DownloadError(
-                    .state, "there is no interrupted download of \(destination.printable)",
-                    hint: "Give the path of the file, and run in the directory it was begun in")
+                    .state, "there is no manifest \(paths.manifest.printable)",
+                    hint: "Give the path of the file, its part or its manifest")
             }
             try storage.checkTrust(status, paths.manifest)
             let file = try storage.open(paths.manifest, .read)
@@ -74,7 +74,7 @@ public struct SavedDownload: Hashable, Sendable {
         } catch {
             throw DownloadError(
                 .state, "the manifest \(paths.manifest.printable) is damaged",
-                hint: "Run the command that began the download again")
+                hint: "Fetch the URL again with the same destination")
         }
     }
 

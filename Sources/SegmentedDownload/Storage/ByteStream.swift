@@ -30,22 +30,22 @@ final class ByteStream: InOrderOutput {
         while !rest.isEmpty {
             // Asked under the lock: a call of `wake()` cannot be missed.
             await self.wait { $0.piece == nil || $0.end != nil || !isWanted() }
-            guard isWanted(), !Task.isCancelled else { throw Failure(.cancelled, "writing was interrupted") }
             let piece = [UInt8](rest.prefix(Self.pieceLengthMax))
             rest = rest.dropFirst(piece.count)
-            try self.put(piece)
+            try self.put(piece, while: isWanted)
         }
     }
 
-    private func put(_ piece: [UInt8]) throws(Failure) {
+    private func put(_ piece: [UInt8], while isWanted: () -> Bool) throws(Failure) {
+        // Asked under the lock: an interrupted reader must not write beside the one that follows it.
         let hasEnded = self.change { state in
-            guard state.end == nil else { return true }
+            guard state.end == nil, isWanted(), !Task.isCancelled else { return true }
             precondition(state.piece == nil, "a piece that was not taken would be lost")
             state.piece = piece
             state.hasWritten = true
             return false
         }
-        if hasEnded { throw Failure(.cancelled, "the consumer has ended") }
+        if hasEnded { throw Failure(.cancelled, "writing was interrupted, or the consumer has ended") }
     }
 
     func wake() {
@@ -56,7 +56,7 @@ final class ByteStream: InOrderOutput {
 
     /// Ends the stream after a terminal event; later ones change nothing. A piece that waits can still be taken.
     func end(with event: DownloadEvent) {
-        self.change { state in state.end = state.end ?? event.outcome.map { _ in } }
+        self.change { state in state.end = state.end ?? event.result.map { _ in } }
     }
 
     /// Whether the download has not ended.
@@ -82,7 +82,7 @@ final class ByteStream: InOrderOutput {
     /// - Throws: The error with which the download ended, every time; code `cancelled` if the task is cancelled.
     func next() async throws(DownloadError) -> [UInt8]? {
         while true {
-            try await self.waitForBytes()
+            try await self.waitForBytes { $0.piece != nil || $0.end != nil }
             let (piece, end) = self.change { state in
                 defer { state.piece = nil }
                 return (state.piece, state.end)
@@ -104,12 +104,12 @@ final class ByteStream: InOrderOutput {
             let (hasBegun, end) = self.state.withLock { ($0.hasWritten, $0.end) }
             if hasBegun { return }
             if let end { return try end.get() }
-            try await self.waitForBytes()
+            try await self.waitForBytes { $0.hasWritten || $0.end != nil }
         }
     }
 
-    private func waitForBytes() async throws(DownloadError) {
-        await self.wait { $0.piece != nil || $0.end != nil }
+    private func waitForBytes(until isReady: (State) -> Bool) async throws(DownloadError) {
+        await self.wait(until: isReady)
         if Task.isCancelled { throw DownloadError(.cancelled, "the task that reads the bytes was cancelled") }
     }
 

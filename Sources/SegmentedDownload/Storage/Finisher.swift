@@ -81,7 +81,7 @@ package struct Finisher: Sendable {
     private func settle(length: Int64) throws -> (claims: [Claim], crc: CRC32) {
         let claims = self.part.settledClaims
         guard let crc = claims.combinedCRC(of: length) else {
-            throw Failure(.internal, "\(length) bytes were to be written, but the claims do not cover them")
+            throw Failure(.internal, "the claims do not cover all \(length) bytes")
         }
         return (claims, crc)
     }
@@ -123,7 +123,7 @@ package struct Finisher: Sendable {
             self.part.distrust()
             throw Failure(
                 .integrity, "byte \(claim.offset) and the bytes after it are not on disk as they were written",
-                hint: "Run the same command again: the missing bytes are fetched again", isTransient: true)
+                hint: "The same request fetches the missing bytes again", isTransient: true)
         }
     }
 
@@ -201,7 +201,7 @@ package struct Finisher: Sendable {
                 failure.code,
                 "\(paths.destination.printable) is complete and in place, but its name may be lost in a crash: "
                     + failure.message,
-                hint: "Run the same command again to make the name durable", errno: failure.errno)
+                hint: "The same request makes the name durable", errno: failure.errno)
         }
     }
 
@@ -219,7 +219,7 @@ package struct Finisher: Sendable {
             throw Failure(
                 .integrity,
                 "\(self.part.paths.part.printable) was cut to \(status.length) of \(length) bytes by another program",
-                hint: "Run the same command again: the missing bytes are fetched again", isTransient: true)
+                hint: "The same request fetches the missing bytes again", isTransient: true)
         }
         if status.length > length {
             try self.part.file.truncate(to: length)

@@ -3,19 +3,14 @@
 #else
     import Foundation
 #endif
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 /// A file with one line of JSON for each download that ended. Any number of processes may append to it.
 ///
-/// Each line is a single `write` to a descriptor opened with `O_APPEND`, under the file's lock, so lines are whole and
+/// Each line is a single write to a file opened to append (``StorageOpenMode/append``), under the file's lock, so lines are whole and
 /// in order. The file is not synced: a power failure may lose the last lines.
 struct HistoryFile: Sendable {
     let path: String
     let lengthMaximum: Int64
+    let storage: any Storage
 
     /// 64 MiB: at most this much of a history file is read.
     private static let readMaximum = 64 << 20
@@ -53,44 +48,48 @@ struct HistoryFile: Sendable {
     }
 
     private func tryAppend(_ line: [UInt8]) throws(StorageError) -> Attempt {
-        let descriptor = try POSIXStorage.check("open", self.path) {
-            open(self.path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
+        let file = try self.storage.open(self.path, .append)
+        defer { file.close() }
+        switch try file.tryLock() {
+        // Without locks an appended line is still whole.
+        case .taken, .unsupported: break
+        case .busy: return .locked
         }
-        defer { close(descriptor) }
-        do throws(StorageError) {
-            try POSIXStorage.check("flock", self.path) { flock(descriptor, LOCK_EX | LOCK_NB) }
-        } catch  where error.errno == EWOULDBLOCK {
-            return .locked
-        } catch  where [ENOSYS, ENOLCK, EOPNOTSUPP].contains(error.errno) {
-            // Without locks an appended line is still whole.
-        }
-        var status = stat()
-        try POSIXStorage.check("fstat", self.path) { fstat(descriptor, &status) }
-        guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 0 else { return .replaced }
-        var named = stat()
-        guard lstat(self.path, &named) == 0, named.st_ino == status.st_ino, named.st_dev == status.st_dev else {
+        let status = try file.status()
+        guard status.kind == .file, status.linkCount > 0,
+            try self.storage.status(of: self.path)?.isSameFile(as: status) == true
+        else { return .replaced }
+        if status.length > 0, status.length + Int64(line.count) > self.lengthMaximum {
+            try self.storage.rename(self.path, to: self.olderPath, replacing: true)
             return .replaced
         }
-        let length = Int64(status.st_size)
-        if length > 0, length + Int64(line.count) > self.lengthMaximum {
-            try POSIXStorage.check("rename", self.olderPath) { rename(self.path, self.olderPath) }
-            return .replaced
+        let bytes = Self.endsLine(file, status.length) ? line : [UInt8(ascii: "\n")] + line
+        let result: Result<Int, StorageError> = bytes.withUnsafeBytes { buffer in
+            do throws(StorageError) {
+                return .success(try file.write(buffer, at: status.length))
+            } catch {
+                return .failure(error)
+            }
         }
-        // A line torn by a full disk or a crash is terminated before the new one.
-        var last: UInt8 = UInt8(ascii: "\n")
-        if length > 0 { _ = pread(descriptor, &last, 1, off_t(length - 1)) }
-        let bytes = last == UInt8(ascii: "\n") ? line : [UInt8(ascii: "\n")] + line
-        try POSIXStorage.check("write", self.path) { write(descriptor, bytes, bytes.count) }
+        _ = try result.get()
         return .written
+    }
+
+    /// Whether a file of this length ends with a whole line. A line that a full disk or a crash has torn is terminated
+    /// before the next one.
+    private static func endsLine(_ file: any StorageFile, _ length: Int64) -> Bool {
+        guard length > 0 else { return true }
+        var last = UInt8(ascii: "\n")
+        _ = withUnsafeMutableBytes(of: &last) { try? file.read(into: $0, at: length - 1) }
+        return last == UInt8(ascii: "\n")
     }
 
     /// All entries, oldest first. Malformed lines are skipped.
     func entries() throws(DownloadError) -> [HistoryEntry] {
-        let storage = POSIXStorage()
         var entries: [HistoryEntry] = []
         do throws(StorageError) {
-            for path in [self.olderPath, self.path] where try storage.status(of: path)?.kind == .file {
-                let file = try storage.open(path, .read)
+            for path in [self.olderPath, self.path] where try self.storage.status(of: path)?.kind == .file {
+                let file = try self.storage.open(path, .read)
                 defer { file.close() }
                 entries += Self.entries(in: try file.contents(limit: Self.readMaximum))
             }

@@ -3,7 +3,7 @@ import SegmentedDownloadCore
 /// The content of a manifest: what is claimed and how much of it is durable. Changes are appended to the open manifest,
 /// if there is one.
 ///
-/// It has no lock; ``PartialFile`` guards it by its own.
+/// It has no lock: ``PartialFile`` has one thread at a time change it, and write its records in order.
 struct ManifestLog: Sendable {
     var header: Manifest.Header
     /// All claims in the order they were recorded.

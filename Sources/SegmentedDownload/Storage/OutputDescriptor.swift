@@ -27,10 +27,12 @@ final class OutputDescriptor: InOrderOutput {
 
     private let descriptor: Int32
     private let kind: Kind
+    private let clock: any EngineClock
     private let count = Atomic<Int64>(0)
 
-    init(_ descriptor: Int32) {
+    init(_ descriptor: Int32, clock: any EngineClock) {
         self.descriptor = descriptor
+        self.clock = clock
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
             self.kind = .other
@@ -67,7 +69,9 @@ final class OutputDescriptor: InOrderOutput {
             } else if errno == EAGAIN {
                 var asked = pollfd(fd: self.descriptor, events: Int16(POLLOUT), revents: 0)
                 // For a slow reader the task sleeps, so that the thread is free for others.
-                if poll(&asked, 1, Self.patience) == 0 { try? await Task.sleep(for: Self.pause) }
+                if poll(&asked, 1, Self.patience) == 0 {
+                    try? await self.clock.sleep(until: self.clock.now + Self.pause)
+                }
             } else if errno != EINTR {
                 throw Self.failure(errno)
             }

@@ -25,6 +25,8 @@ package struct POSIXStorage: Storage {
             case .update: (O_RDWR, 0)
             case .create: (O_RDWR | O_CREAT | O_EXCL, 0o666)
             case .createPrivate: (O_RDWR | O_CREAT | O_EXCL, 0o600)
+            // Linux appends to such a file whatever the offset of a `pwrite` is (pwrite(2), section BUGS).
+            case .append: (O_RDWR | O_CREAT | O_APPEND, 0o600)
             }
         let descriptor = try Self.check("open", path) {
             Glibc.open(path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, permissions)
@@ -52,13 +54,13 @@ package struct POSIXStorage: Storage {
         return StorageStatus(buffer)
     }
 
-    package func makeDirectory(_ path: String) throws(StorageError) {
+    package func makeDirectory(_ path: String, isPrivate: Bool) throws(StorageError) {
         if try self.target(of: path)?.kind == .directory { return }
         if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex {
-            try self.makeDirectory(String(path[..<slash]))
+            try self.makeDirectory(String(path[..<slash]), isPrivate: isPrivate)
         }
         do throws(StorageError) {
-            _ = try Self.check("mkdir", path) { mkdir(path, 0o777) }
+            _ = try Self.check("mkdir", path) { mkdir(path, isPrivate ? 0o700 : 0o777) }
         } catch  where error.errno == EEXIST && (try? self.target(of: path))??.kind == .directory {
             // Another process created it first.
         }

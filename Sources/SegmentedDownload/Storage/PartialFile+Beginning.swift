@@ -42,7 +42,7 @@ extension PartialFile {
     /// Sets the label. It is written by the next call of ``begin(_:id:sources:digests:allocates:)`` or
     /// ``adopt(id:resource:limit:sources:digests:)``.
     func describe(_ label: Manifest.Label) {
-        self.state.withLock { $0.log.header.label = label }
+        self.change { $0.header.label = label }
     }
 
     /// Starts over in this part file and discards its content.
@@ -53,8 +53,8 @@ extension PartialFile {
         _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool,
         hasSetAside: Bool = false
     ) async throws(StorageError) {
-        self.state.withLock {
-            $0.log.clear(isRecorded: resource.completeLength ?? 0 > 0 && self.storage.keepsFiles)
+        self.change {
+            $0.clear(isRecorded: resource.completeLength ?? 0 > 0 && self.storage.keepsFiles)
         }
         // The manifest is removed first: bytes without claims are harmless, claims without bytes are not. A damaged
         // manifest beside a part is removed too.
@@ -62,11 +62,11 @@ extension PartialFile {
         try self.storage.removeManifest(self.paths.manifestDraft)
         try self.file.begin(length: resource.completeLength ?? 0, allocates: allocates)
         let status = try self.file.status()
-        self.state.withLock { state in
-            state.log.header = Manifest.Header(
+        self.change { log in
+            log.header = Manifest.Header(
                 id: id, resource: resource, completeLength: resource.completeLength ?? 0, device: status.device,
                 inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
-                label: state.log.header.label)
+                label: log.header.label)
         }
         if let length = resource.completeLength, length > (hasSetAside ? 0 : Self.immediateManifestLength),
             self.storage.keepsFiles
@@ -89,22 +89,22 @@ extension PartialFile {
             try self.file.truncate(to: length)
         }
         let status = try self.file.status()
-        let count = self.state.withLock { state in
+        let count = self.change { log in
             if let limit {
-                state.reader?.withdraw([limit..<Int64.max])
-                state.log.keep(upTo: limit)
+                self.reader?.withdraw([limit..<Int64.max])
+                log.keep(upTo: limit)
             }
-            state.log.retireMarks()
-            let header = state.log.header
-            state.log.header = Manifest.Header(
+            log.retireMarks()
+            let header = log.header
+            log.header = Manifest.Header(
                 id: id, resource: keepsRecord ? header.resource : resource, completeLength: length,
                 device: status.device, inode: status.inode, bootID: self.storage.bootID,
                 sources: keepsRecord ? header.sources : sources, digests: keepsRecord ? header.digests : digests,
                 label: header.label)
-            return state.log.claims.count
+            return log.claims.count
         }
         guard self.syncPolicy == .checkpoint else {
-            return try await self.writeManifest(durableCount: self.state.withLock { $0.log.durableCount })
+            return try await self.writeManifest(durableCount: self.log.withLock { $0.durableCount })
         }
         // Some of these claims were read back only from the page cache. If writing or syncing them fails, the manifest
         // stays as it is.
@@ -124,6 +124,6 @@ extension PartialFile {
     /// An earlier sync may have failed in a process that could not record it. The kernel then regards the pages as
     /// clean although they never reached the disk, and syncs them only if they are written again.
     private func rewriteUnsynced() throws(StorageError) {
-        for claim in self.state.withLock({ $0.log.claims[$0.log.durableCount...] }) { try self.file.rewrite(claim) }
+        for claim in self.log.withLock({ $0.claims[$0.durableCount...] }) { try self.file.rewrite(claim) }
     }
 }

@@ -10,7 +10,7 @@ extension PartialFile {
     }
 
     private func tryWriteManifest(durableCount: Int) async throws(StorageError) -> Bool {
-        let draft = ManifestDraft(of: self.state.withLock { $0.log }, durableCount: durableCount)
+        let draft = ManifestDraft(of: self.log.withLock { $0 }, durableCount: durableCount)
         try self.storage.removeManifest(self.paths.manifestDraft)
         let file = try self.storage.open(self.paths.manifestDraft, .createPrivate)
         try file.writeFully(draft.bytes, at: 0)
@@ -19,7 +19,7 @@ extension PartialFile {
         if isSynced { try await file.synchronize(metadata: true) }
         try self.storage.rename(self.paths.manifestDraft, to: self.paths.manifest, replacing: true)
         if isSynced { try await self.storage.synchronize(directory: self.paths.directory) }
-        return try self.withState { (state) throws(StorageError) in try state.log.move(to: file, from: draft) }
+        return try self.change { (log) throws(StorageError) in try log.move(to: file, from: draft) }
     }
 
     /// Removes the manifest that this run wrote, if it is still in place, and a leftover draft.
@@ -27,7 +27,7 @@ extension PartialFile {
         if try self.storage.isManifest(self.paths.manifestDraft) == true {
             try self.storage.remove(self.paths.manifestDraft)
         }
-        let own = try self.withState { (state) throws(StorageError) in try state.log.file?.status() }
+        let own = try self.log.withLock { $0.file }?.status()
         guard let own, try self.storage.status(of: self.paths.manifest)?.isSameFile(as: own) == true else { return }
         try self.storage.remove(self.paths.manifest)
     }

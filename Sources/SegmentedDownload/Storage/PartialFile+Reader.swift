@@ -11,9 +11,13 @@ extension PartialFile {
     ///
     /// - Parameter make: Receives the claimed ranges and the digest states computed over them.
     func read(with make: ([Range<Int64>], [DigestState]) -> InOrderReader?) {
-        let before = self.state.withLock { state in
-            defer { state.reader = make(state.log.claims.map(\.range).merged(), state.log.digestStates) }
-            return state.reader
+        // The log is locked until the reader is in place, which would miss a claim made meanwhile.
+        let before = self.log.withLock { log in
+            let reader = make(log.claims.map(\.range).merged(), log.digestStates)
+            return self.state.withLock { state in
+                defer { state.reader = reader }
+                return state.reader
+            }
         }
         before?.close()
     }

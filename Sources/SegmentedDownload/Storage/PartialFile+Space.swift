@@ -8,7 +8,7 @@ extension PartialFile {
 
     /// Throws if a file of unknown length has filled the disk up to the reserve. For other files space was reserved.
     func keepReserve() throws(StorageError) {
-        guard !self.state.withLock({ $0.log.isRecorded }),
+        guard !self.log.withLock({ $0.isRecorded }),
             try self.storage.freeSpace(in: self.paths.directory) < Self.reserveLength
         else { return }
         throw StorageError(

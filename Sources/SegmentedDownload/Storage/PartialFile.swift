@@ -6,9 +6,15 @@ import Synchronization
 /// The order of the steps ensures that a crash costs only progress: bytes are claimed after they were written, and
 /// claims are recorded as durable after the data was synced. All methods may be called from any task. One process at a
 /// time holds the part's lock.
+///
+/// What the engine's loop asks for is never behind a system call: ``header``, ``claimedLength``, ``durableLength`` and
+/// ``reader`` are those after the last change of the log that was written.
 package final class PartialFile: Sendable {
     struct State {
-        var log: ManifestLog
+        // What the log had after its last change.
+        fileprivate(set) var header: Manifest.Header
+        fileprivate(set) var claimedLength: Int64
+        fileprivate(set) var durableLength: Int64
         /// When bytes and claims are made durable.
         var syncPolicy = SyncPolicy.checkpoint
         /// The reader that takes the bytes in order; `nil` if there is none.
@@ -20,6 +26,12 @@ package final class PartialFile: Sendable {
     package let paths: DestinationPaths
     let file: any StorageFile
     let storage: any Storage
+    /// The log, locked by the one thread at a time that changes it and writes its records.
+    ///
+    /// It stays locked while a record is written: if that fails, the next record takes its place. Only threads that
+    /// wait for the disk anyway lock it, and lock `state` within.
+    let log: Mutex<ManifestLog>
+    /// Never locked during a system call.
     let state: Mutex<State>
 
     package init(
@@ -29,37 +41,37 @@ package final class PartialFile: Sendable {
         self.paths = paths
         self.file = file
         self.storage = storage
+        let log = ManifestLog(
+            header: header, claims: claims, durableCount: durableCount, digestStates: digestStates,
+            isRejected: isRejected)
         self.state = Mutex(
-            State(
-                log: ManifestLog(
-                    header: header, claims: claims, durableCount: durableCount, digestStates: digestStates,
-                    isRejected: isRejected)))
+            State(header: header, claimedLength: log.claimedLength, durableLength: log.durableLength))
+        self.log = Mutex(log)
     }
 
+    /// Closes the manifest and the part, which releases its lock. Blocks the thread.
     package func close() {
-        let reader = self.state.withLock { state in
-            state.log.file?.close()
-            return state.reader
-        }
-        reader?.close()
+        // A record that is being written comes first: afterwards its descriptor may be another file's.
+        self.log.withLock { $0.file?.close() }
+        self.reader?.close()
         self.file.close()
     }
 
-    package var header: Manifest.Header { self.state.withLock { $0.log.header } }
+    package var header: Manifest.Header { self.state.withLock { $0.header } }
 
     /// The digest states that were last recorded.
-    var digestStates: [DigestState] { self.state.withLock { $0.log.digestStates } }
+    var digestStates: [DigestState] { self.log.withLock { $0.digestStates } }
 
     /// The number of bytes claimed so far.
-    package var claimedLength: Int64 { self.state.withLock { $0.log.claimedLength } }
+    package var claimedLength: Int64 { self.state.withLock { $0.claimedLength } }
 
     /// The claims in order, with adjacent ones joined.
     package var settledClaims: [Claim] {
-        self.state.withLock { $0.log.claims }.settled().joined()
+        self.log.withLock { $0.claims }.settled().joined()
     }
 
     /// The number of bytes that were durable at the last checkpoint.
-    package var durableLength: Int64 { self.state.withLock { $0.log.durableLength } }
+    package var durableLength: Int64 { self.state.withLock { $0.durableLength } }
 
     var syncPolicy: SyncPolicy { self.state.withLock { $0.syncPolicy } }
 
@@ -79,17 +91,28 @@ package final class PartialFile: Sendable {
     /// Records that bytes were written. The claim survives a crash of the process at once, and a power failure after
     /// the next checkpoint.
     package func claim(_ claim: Claim) throws(StorageError) {
-        try self.withState { (state) throws(StorageError) in
-            guard try state.log.claim(claim) else { return }
-            state.reader?.claim(claim.range)
+        let result: Result<Void, StorageError> = self.log.withLock { log in
+            do throws(StorageError) {
+                guard try log.claim(claim) else { return .success(()) }
+            } catch {
+                return .failure(error)
+            }
+            let reader = self.state.withLock { state in
+                // Added, not summed up: a long file has hundreds of thousands of claims.
+                state.claimedLength += claim.length
+                return state.reader
+            }
+            reader?.claim(claim.range)
+            return .success(())
         }
+        try result.get()
     }
 
     /// Withdraws the claims that extend beyond an offset, before those bytes are written again.
     package func forget(from offset: Int64) throws(StorageError) {
-        try self.withState { (state) throws(StorageError) in
-            state.reader?.withdraw([offset..<Int64.max])
-            try state.log.forget(from: offset)
+        try self.change { (log) throws(StorageError) in
+            self.reader?.withdraw([offset..<Int64.max])
+            try log.forget(from: offset)
         }
     }
 
@@ -102,7 +125,7 @@ package final class PartialFile: Sendable {
         do throws(StorageError) {
             try await self.file.synchronize(metadata: metadata)
         } catch {
-            self.state.withLock { $0.log.failSync() }
+            self.change { $0.failSync() }
             throw error
         }
     }
@@ -111,11 +134,11 @@ package final class PartialFile: Sendable {
     ///
     /// - Returns: The number of durable bytes.
     package func checkpoint(isPause: Bool) async throws(StorageError) -> Int64 {
-        let (claimed, hasManifest, isRecorded, generation, states, policy, durable) = self.state.withLock {
+        let (claimed, hasManifest, isRecorded, generation, states, policy, durable) = self.log.withLock {
             // Read together with the number of claims, so that no digest state is recorded before the bytes it covers.
             (
-                $0.log.claims.count, $0.log.file != nil, $0.log.isRecorded, $0.log.generation, $0.reader?.states,
-                $0.syncPolicy, $0.log.durableCount
+                $0.claims.count, $0.file != nil, $0.isRecorded, $0.generation, self.reader?.states,
+                self.syncPolicy, $0.durableCount
             )
         }
         let isSynced = policy == .checkpoint || policy == .end && isPause
@@ -123,13 +146,13 @@ package final class PartialFile: Sendable {
         if isSynced { try await self.synchronize(metadata: false) }
         guard isRecorded else { return 0 }
         if !hasManifest {
-            let isCurrent = self.state.withLock { $0.log.generation == generation }
+            let isCurrent = self.log.withLock { $0.generation == generation }
             try await self.writeManifest(durableCount: isCurrent ? count : 0)
         }
-        let file: (any StorageFile)? = try self.withState { (state) throws(StorageError) in
-            guard state.log.generation == generation else { return nil }
-            try state.log.checkpoint(count, states: states, pausing: isPause ? self.file : nil)
-            return state.log.file
+        let file: (any StorageFile)? = try self.change { (log) throws(StorageError) in
+            guard log.generation == generation else { return nil }
+            try log.checkpoint(count, states: states, pausing: isPause ? self.file : nil)
+            return log.file
         }
         if isSynced { try await file?.synchronize(metadata: false) }
         // With policy `checkpoint` the directory was synced when the manifest was renamed into place.
@@ -147,15 +170,15 @@ package final class PartialFile: Sendable {
         withdrawing ranges: [Range<Int64>], record: (resource: RemoteResource, sources: [String], digests: [String])?,
         remarks: Bool
     ) async throws(StorageError) {
-        let (isRecorded, durableCount) = self.state.withLock { state in
-            state.reader?.withdraw(ranges)
-            state.log.withdraw(ranges, marksRest: remarks)
+        let (isRecorded, durableCount) = self.change { log in
+            self.reader?.withdraw(ranges)
+            log.withdraw(ranges, marksRest: remarks)
             if let record {
-                state.log.header.resource = record.resource
-                state.log.header.sources = record.sources
-                state.log.header.digests = record.digests
+                log.header.resource = record.resource
+                log.header.sources = record.sources
+                log.header.digests = record.digests
             }
-            return (state.log.file != nil, state.log.durableCount)
+            return (log.file != nil, log.durableCount)
         }
         // Without a manifest a crash leaves no claims that would have to be withdrawn.
         if isRecorded { try await self.writeManifest(durableCount: durableCount) }
@@ -163,22 +186,20 @@ package final class PartialFile: Sendable {
 
     /// Records that the complete file had the wrong digest. A later run then fetches it again unless it has a digest.
     func reject() throws(StorageError) {
-        try self.withState { (state) throws(StorageError) in try state.log.reject() }
+        try self.change { (log) throws(StorageError) in try log.reject() }
     }
 
     /// Records that another program has changed the part. The next run reads every claim back.
     func distrust() {
-        self.state.withLock { $0.log.distrust() }
+        self.log.withLock { $0.distrust() }
     }
 
     // MARK: At the end
 
     /// Marks the part as renamed to the destination. No manifest is created after that, even if a later step fails.
     func markPlaced() {
-        self.state.withLock {
-            $0.log.endRecording()
-            $0.isPlaced = true
-        }
+        self.log.withLock { $0.endRecording() }
+        self.state.withLock { $0.isPlaced = true }
     }
 
     /// Whether the part was renamed to the destination.
@@ -191,12 +212,21 @@ package final class PartialFile: Sendable {
         self.close()
     }
 
-    func withState<Answer: Sendable>(
-        _ body: (inout State) throws(StorageError) -> sending Answer
-    ) throws(StorageError) -> Answer {
-        let result: Result<Answer, StorageError> = self.state.withLock { state in
-            do throws(StorageError) {
-                return .success(try body(&state))
+    /// Changes the log, and then what the engine's loop asks for.
+    func change<Answer: Sendable, ChangeError: Error>(
+        _ body: (inout ManifestLog) throws(ChangeError) -> Answer
+    ) throws(ChangeError) -> Answer {
+        let result: Result<Answer, ChangeError> = self.log.withLock { log in
+            defer {
+                let (header, claimed, durable) = (log.header, log.claimedLength, log.durableLength)
+                self.state.withLock { state in
+                    state.header = header
+                    state.claimedLength = claimed
+                    state.durableLength = durable
+                }
+            }
+            do throws(ChangeError) {
+                return .success(try body(&log))
             } catch {
                 return .failure(error)
             }

@@ -1,6 +1,5 @@
 import SegmentedDownloadCore
 import Synchronization
-import SystemPackage
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -8,7 +7,9 @@ import SystemPackage
     import Foundation
 #endif
 
-/// The content of a ``ServerMemory``, read on first use.
+/// The content of a ``ServerMemory``.
+///
+/// The file is read by ``load()`` and written by ``save()``, and by no other call.
 final class ServerRecords: Sendable {
     private struct Record: Codable {
         var connections: Int
@@ -22,53 +23,66 @@ final class ServerRecords: Sendable {
     private static let readMaximum = 1 << 20
 
     private struct State {
-        /// The records read from the file; `nil` until first use.
+        /// The records read from the file; `nil` until ``ServerRecords/load()``.
         var known: [String: Record]?
         /// The records measured since.
         var observed: [String: Record] = [:]
+        /// The number of calls of ``ServerRecords/save()``.
+        var saves = 0
     }
 
     private let memory: ServerMemory
+    private let storage: any Storage
     private let clock: any EngineClock
+    /// Part of the name of the file that replaces the memory's, so that no other process chooses the same name.
+    private let seed: UInt64
     private let state = Mutex(State())
 
-    init(_ memory: ServerMemory, clock: any EngineClock = SystemClock()) {
+    init(_ memory: ServerMemory, in storage: any Storage, clock: any EngineClock, seed: UInt64) {
         self.memory = memory
+        self.storage = storage
         self.clock = clock
+        self.seed = seed
     }
 
+    /// Reads the file, once. Blocks the thread.
+    func load() {
+        guard self.state.withLock({ $0.known == nil }) else { return }
+        let read = self.read()
+        self.state.withLock { $0.known = $0.known ?? read }
+    }
+
+    /// The number of connections that was best for a server; `nil` if there is no record of it.
     func connections(to origin: SourceURL.Origin) -> Int? {
         guard self.memory.includesLoopback || !origin.isLoopback else { return nil }
-        // Read without the lock, which the engine's loop takes too when a download is complete.
-        let read = self.state.withLock { $0.known } ?? self.read()
         return self.state.withLock { state in
-            let known = state.known ?? read
-            state.known = known
-            let record = state.observed[origin.text] ?? known[origin.text]
+            let record = state.observed[origin.text] ?? state.known?[origin.text]
             return record.flatMap { self.isFresh($0) ? max($0.connections, 1) : nil }
         }
     }
 
-    func learn(_ connections: Int, to origin: SourceURL.Origin) {
+    func record(_ connections: Int, for origin: SourceURL.Origin) {
         guard self.memory.includesLoopback || !origin.isLoopback else { return }
         let record = Record(connections: connections, time: self.clock.secondsSinceEpoch)
         self.state.withLock { $0.observed[origin.text] = record }
     }
 
-    /// Writes the measured records to the file. Errors are ignored. Call it where the delay does not matter.
-    func save() {
-        let observed = self.state.withLock { $0.observed }
+    /// Writes the measured records to the file. Errors are ignored. Blocks the thread.
+    func save() async {
+        let (observed, number) = self.state.withLock { state in
+            state.saves += 1
+            return (state.observed, state.saves)
+        }
         guard !observed.isEmpty else { return }
         // Read again: another process may have written since.
         let records = self.read().merging(observed) { $0.time > $1.time ? $0 : $1 }
         let newest = records.sorted { $0.value.time > $1.value.time }.prefix(Self.recordsMax)
-        try? self.write(Dictionary(uniqueKeysWithValues: newest.map { ($0.key, $0.value) }))
+        try? await self.write(Dictionary(uniqueKeysWithValues: newest.map { ($0.key, $0.value) }), number)
     }
 
     /// The records that have not expired. An unreadable or malformed file counts as empty.
     private func read() -> [String: Record] {
-        let storage = POSIXStorage()
-        guard let file = try? storage.open(self.memory.path.string, .read) else { return [:] }
+        guard let path = try? self.memory.path.text, let file = try? self.storage.open(path, .read) else { return [:] }
         defer { file.close() }
         guard let bytes = try? file.contents(limit: Self.readMaximum),
             let records = try? JSONDecoder().decode([String: Record].self, from: Data(bytes))
@@ -83,17 +97,23 @@ final class ServerRecords: Sendable {
     }
 
     /// Replaces the file atomically, so that other processes read either version as a whole.
-    private func write(_ records: [String: Record]) throws {
+    private func write(_ records: [String: Record], _ number: Int) async throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let bytes = try encoder.encode(records)
-        let directory = self.memory.path.removingLastComponent()
-        if directory.lastComponent != nil {
-            // Private, because the records show which servers the user has fetched from.
-            try FileManager.default.createDirectory(
-                atPath: directory.string, withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
+        let bytes = Array(try encoder.encode(records))
+        let path = try self.memory.path.text
+        // Private, because the records show which servers the user has fetched from.
+        try self.storage.makeDirectory(DestinationPaths(path: path).directory, isPrivate: true)
+        let draft = "\(path).\(self.seed)-\(number)"
+        let file = try self.storage.open(draft, .createPrivate)
+        defer { file.close() }
+        do throws(StorageError) {
+            try file.writeFully(bytes, at: 0)
+            try await file.synchronize(metadata: false)
+            try self.storage.rename(draft, to: path, replacing: true)
+        } catch {
+            try? self.storage.remove(draft)
+            throw error
         }
-        try bytes.write(to: URL(filePath: self.memory.path.string), options: .atomic)
     }
 }

@@ -2,8 +2,8 @@ import SegmentedDownloadCore
 
 /// The paths of a part that belongs to another file and was moved out of the way.
 ///
-/// It is kept as `NAME.segdl-old.segdl-part` with its manifest until the new download is complete. `segdl status` and
-/// `segdl resume` find it as an interrupted download. No destination has such a name.
+/// It is kept as `NAME.segdl-old.segdl-part` with its manifest until the new download is complete.
+/// ``SavedDownload/paths(in:)`` finds it as an interrupted download. No destination has such a name.
 extension DestinationPaths {
     package static let setAsideSuffix = ".segdl-old"
 
@@ -30,7 +30,7 @@ extension Storage {
     }
 
     /// Moves back what was set aside, because the new download could not begin.
-    func bringBack(_ paths: DestinationPaths) async throws(StorageError) {
+    func restoreSetAside(_ paths: DestinationPaths) async throws(StorageError) {
         guard try self.isFree(paths) else { return }
         try await self.move(both: paths.setAside, to: paths)
     }

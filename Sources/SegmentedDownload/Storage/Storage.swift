@@ -15,7 +15,10 @@ package protocol Storage: Sendable {
     func target(of path: String) throws(StorageError) -> StorageStatus?
 
     /// Creates a directory and its missing parents (`mkdir`).
-    func makeDirectory(_ path: String) throws(StorageError)
+    ///
+    /// - Parameter isPrivate: Whether those that are created are accessible to the owner only. If not, the umask
+    ///   decides.
+    func makeDirectory(_ path: String, isPrivate: Bool) throws(StorageError)
 
     /// The names in a directory, unordered (`readdir`).
     func names(in directory: String) throws(StorageError) -> [String]
@@ -117,6 +120,9 @@ package enum StorageOpenMode: Hashable, Sendable {
     case create
     /// Like `create`, accessible to the owner only.
     case createPrivate
+    /// For reading, and for writing at the file's end, which it has at that moment, whatever offset a write states
+    /// (`O_APPEND`). The file is created, accessible to the owner only, if it does not exist.
+    case append
 }
 
 package struct StorageStatus: Hashable, Sendable {
@@ -204,10 +210,10 @@ package struct StorageError: Error, Hashable, Sendable {
         var hint: String?
         var remedy: Remedy?
         switch self.condition {
-        case .noSpace: hint = "Free some space and run the same command again"
+        case .noSpace: hint = "Free some space; the same request resumes the download"
         case .permission, .readOnly: remedy = .chooseDirectory
         case .nameTooLong: remedy = .shortenName
-        case .tooManyFiles: hint = "Raise the limit with ulimit -n, or use fewer segments"
+        case .tooManyFiles: hint = "Raise RLIMIT_NOFILE (ulimit -n), or lower the number of connections"
         case .notFound, .exists, .isLink, .isDirectory, .unsupported, .other: break
         }
         return Failure(
@@ -217,6 +223,11 @@ package struct StorageError: Error, Hashable, Sendable {
 
 extension Storage {
     package var keepsFiles: Bool { true }
+
+    /// Creates a directory and its missing parents, with permissions that the umask decides.
+    package func makeDirectory(_ path: String) throws(StorageError) {
+        try self.makeDirectory(path, isPrivate: false)
+    }
 
     /// Throws unless the file belongs to the user and no other user may write to it.
     func checkTrust(_ status: StorageStatus, _ path: String) throws(Failure) {

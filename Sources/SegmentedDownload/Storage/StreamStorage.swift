@@ -13,7 +13,7 @@ struct StreamStorage: Storage {
 
     func status(of path: String) -> StorageStatus? { nil }
     func target(of path: String) -> StorageStatus? { nil }
-    func makeDirectory(_ path: String) {}
+    func makeDirectory(_ path: String, isPrivate: Bool) {}
     func names(in directory: String) -> [String] { [] }
     func checkWritable(directory: String) {}
     func freeSpace(in directory: String) -> Int64 { .max }

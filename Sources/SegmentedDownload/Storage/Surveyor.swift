@@ -144,9 +144,11 @@ package struct Surveyor: Sendable {
     static func laterVersion(_ version: UInt16, _ paths: DestinationPaths) -> Failure {
         Failure(
             .state,
-            "\(paths.manifest.printable) has version \(version), and this segdl reads up to \(ManifestCodec.version). "
-                + "Nothing was changed",
-            hint: "Resume with the newer segdl, or delete \(paths.manifest.printable) and \(paths.part.printable)")
+            "the manifest \(paths.manifest.printable) has version \(version); this version reads up to "
+                + "\(ManifestCodec.version). Nothing was changed",
+            hint:
+                "Resume with the version that wrote it, or delete \(paths.manifest.printable) and \(paths.part.printable)"
+        )
     }
 
     private func manifest(_ paths: DestinationPaths) throws -> Manifest? {
@@ -164,7 +166,7 @@ package struct Surveyor: Sendable {
     /// 1 GiB: the log of a file of 32 TiB.
     static let manifestLengthMaximum = 1 << 30
 
-    /// The request's source that the manifest's resource was learnt from; `nil` if the request does not have it.
+    /// The request's source that the manifest's resource came from; `nil` if the request does not have it.
     private func reference(of header: Manifest.Header) -> SourceID? {
         guard let reference = header.recordedSources.reference else { return nil }
         let text = RecordedSource.resourceText(of: reference)

@@ -37,7 +37,7 @@ extension AsyncHTTPClientTransport {
                 isTransient: true,
                 errno: error.errnoCode)
         case ChannelError.connectTimeout(_):
-            return Failure(.network, "\(host): no connection in time", isTransient: true)
+            return Failure(.network, "\(host): no connection within the connect timeout", isTransient: true)
         case let error as HTTPClientError: return Self.clientFailure(error, host: host)
         default:
             return Failure(.network, "\(host): \("\(error)".printable)", isTransient: true)
@@ -46,13 +46,14 @@ extension AsyncHTTPClientTransport {
 
     private static func clientFailure(_ error: HTTPClientError, host: String) -> Failure {
         switch error {
-        case .connectTimeout: Failure(.network, "\(host): no connection in time", isTransient: true)
+        case .connectTimeout: Failure(.network, "\(host): no connection within the connect timeout", isTransient: true)
         case .proxyAuthenticationRequired:
             Failure(
                 .auth, "\(host) requires credentials", remedy: .giveProxyCredentials, status: 407)
         case .invalidProxyResponse:
             Failure(.network, "\(host): the proxy did not connect", isTransient: true)
-        case .tlsHandshakeTimeout: Failure(.tls, "\(host): no TLS handshake in time", isTransient: true)
+        case .tlsHandshakeTimeout:
+            Failure(.tls, "\(host): no TLS handshake within the connect timeout", isTransient: true)
         case .remoteConnectionClosed:
             Failure(.network, "\(host) closed the connection before the response was complete", isTransient: true)
         default: Failure(.network, "\(host): \(error.shortDescription.printable)", isTransient: true)
@@ -65,7 +66,7 @@ extension AsyncHTTPClientTransport {
             return Failure(.network, "\(host) was not found (name lookup failed)", isTransient: true)
         }
         let reasons = error.connectionErrors.map { failure in
-            (failure.error as? IOError).map { Self.reason($0) } ?? "no connection in time"
+            (failure.error as? IOError).map { Self.reason($0) } ?? "no connection within the connect timeout"
         }
         let distinct = reasons.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
         return Failure(

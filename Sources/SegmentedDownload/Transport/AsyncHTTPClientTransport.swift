@@ -60,10 +60,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             (threads, loop) = (own, own.next())
         }
         let relay = TLSRelay(on: loop, configuration, connections)
-        let clients = HTTPClients(on: loop) { way, isIdentified in
+        let clients = HTTPClients(on: loop) { way, allowsClientCertificate in
             var own = tls
             // The client certificate is presented to origins, not to proxies.
-            if !isIdentified || way.isForwarding {
+            if !allowsClientCertificate || way.isForwarding {
                 own.certificateChain = []
                 own.privateKey = nil
             }
@@ -100,27 +100,31 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         _ channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ buffers: ReceiveBuffers,
         _ connections: ConnectionRegister
     ) -> EventLoopFuture<Void> {
+        // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
+        let admitted =
+            way.isRelayed ? channel.eventLoop.makeSucceededVoidFuture() : connections.admit(channel)
+        return admitted.flatMapThrowing { try Self.addHandlers(to: channel, on: way, checksNames: checksNames) }
+            .flatMap { isTLS in
+                let allocator = buffers.take(isTLS: isTLS)
+                channel.closeFuture.whenComplete { _ in buffers.giveBack() }
+                return channel.setOption(.recvAllocator, value: allocator)
+            }.flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
+    }
+
+    /// - Returns: Whether the connection uses TLS.
+    private static func addHandlers(
+        to channel: any Channel, on way: HTTPClients.Way, checksNames: Bool
+    ) throws -> Bool {
         let pipeline = channel.pipeline.syncOperations
-        do {
-            // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
-            if !way.isRelayed { try connections.admit(channel) }
-            let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
-            var proxy: Proxy?
-            if case .forwarding(let given) = way { proxy = given }
-            try pipeline.addHandler(HeadBytes(), position: .before(encoder))
-            if proxy != nil { try pipeline.addHandler(AbsoluteForm(), position: .after(encoder)) }
-            if checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() {
-                try pipeline.addHandler(PeerNameCheck(certificate, host: proxy?.host), position: .after(encoder))
-            }
-        } catch {
-            return channel.eventLoop.makeFailedFuture(error)
+        let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
+        var proxy: Proxy?
+        if case .forwarding(let given) = way { proxy = given }
+        try pipeline.addHandler(HeadBytes(), position: .before(encoder))
+        if proxy != nil { try pipeline.addHandler(AbsoluteForm(), position: .after(encoder)) }
+        if checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() {
+            try pipeline.addHandler(PeerNameCheck(certificate, host: proxy?.host), position: .after(encoder))
         }
-        let isTLS = (try? pipeline.handler(type: NIOSSLClientHandler.self)) != nil
-        let allocator = buffers.take(isTLS: isTLS)
-        channel.closeFuture.whenComplete { _ in buffers.giveBack() }
-        return channel.setOption(.recvAllocator, value: allocator).flatMap {
-            channel.setOption(.maxMessagesPerRead, value: 1)
-        }
+        return (try? pipeline.handler(type: NIOSSLClientHandler.self)) != nil
     }
 
     private init(
@@ -160,7 +164,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                 throw Self.failure(failure, host: "the proxy \(proxy)")
             }
             if proxy == nil, await Self.isStalledHandshake(error, request.url, on: self.loop) {
-                throw Failure(.tls, "\(request.url.host): no TLS handshake in time", isTransient: true)
+                throw Failure(
+                    .tls, "\(request.url.host): no TLS handshake within the connect timeout", isTransient: true)
             }
             throw Self.failure(error, host: host)
         }
@@ -175,7 +180,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     ) async throws -> (HTTPClient, HTTPClientRequest) {
         let origin = request.url.origin
         var message = HTTPClientRequest(url: request.url.string)
-        message.localAddress = try self.connections.localAddress(to: proxy?.host ?? origin.host)
+        message.localAddress = try await self.connections.localAddress(to: proxy?.host ?? origin.host)
         for field in request.fields where field.name != .cookie {
             message.headers.add(name: field.name.rawName, value: field.value)
         }
@@ -183,31 +188,36 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let cookies = request.fields[values: .cookie]
         if !cookies.isEmpty { message.headers.add(name: "Cookie", value: cookies.joined(separator: "; ")) }
         // Without a client certificate all requests share the same connections.
-        let isIdentified = request.isIdentified || self.configuration.trust.certificateFile == nil
+        let allowsClientCertificate = request.allowsClientCertificate || self.configuration.trust.certificateFile == nil
         guard let proxy else {
-            return (self.clients[.direct(self.addresses(of: origin)), isIdentified: isIdentified], message)
+            return (
+                self.clients[.direct(self.addresses(of: origin)), allowsClientCertificate: allowsClientCertificate],
+                message
+            )
         }
         switch proxy.kind {
         case .http where origin.scheme != "http":
-            return (self.clients[.tunnel(proxy, relay: nil), isIdentified: isIdentified], message)
+            return (self.clients[.tunnel(proxy, relay: nil), allowsClientCertificate: allowsClientCertificate], message)
         case .https where origin.scheme != "http":
             // The relay chooses the local address of the connection to the proxy.
             message.localAddress = nil
             let port = try await self.relay.port(to: proxy)
-            return (self.clients[.tunnel(proxy, relay: port), isIdentified: isIdentified], message)
+            return (
+                self.clients[.tunnel(proxy, relay: port), allowsClientCertificate: allowsClientCertificate], message
+            )
         case .http, .https:
             message.url = "\(proxy.kind == .http ? "http" : "https")://\(proxy)\(request.url.target)"
             message.headers.add(name: "Host", value: request.url.host)
             if let credentials = proxy.credentials {
                 message.headers.add(name: "Proxy-Authorization", value: credentials.fieldValue)
             }
-            return (self.clients[.forwarding(proxy), isIdentified: isIdentified], message)
+            return (self.clients[.forwarding(proxy), allowsClientCertificate: allowsClientCertificate], message)
         case .socks5:
             let known = self.addresses(of: origin)
             let addresses = known.isEmpty ? try await self.lookUp(origin) : known
-            return (self.clients[.socks(proxy, addresses), isIdentified: isIdentified], message)
+            return (self.clients[.socks(proxy, addresses), allowsClientCertificate: allowsClientCertificate], message)
         case .socks5h:
-            return (self.clients[.socks(proxy, [:]), isIdentified: isIdentified], message)
+            return (self.clients[.socks(proxy, [:]), allowsClientCertificate: allowsClientCertificate], message)
         }
     }
 

@@ -39,12 +39,12 @@ public struct TransportRequest: Hashable, Sendable {
     /// All fields of the request except those that depend on the connection, such as `Host`.
     public var fields: HTTPFields
     /// Whether a client certificate may be presented.
-    public var isIdentified: Bool
+    public var allowsClientCertificate: Bool
 
-    public init(url: SourceURL, fields: HTTPFields, isIdentified: Bool = true) {
+    public init(url: SourceURL, fields: HTTPFields, allowsClientCertificate: Bool = true) {
         self.url = url
         self.fields = fields
-        self.isIdentified = isIdentified
+        self.allowsClientCertificate = allowsClientCertificate
     }
 }
 

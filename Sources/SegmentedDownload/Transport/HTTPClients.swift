@@ -25,7 +25,7 @@ final class HTTPClients: Sendable {
 
     private struct Key: Hashable {
         var way: Way
-        var isIdentified: Bool
+        var allowsClientCertificate: Bool
     }
 
     private struct State {
@@ -43,12 +43,12 @@ final class HTTPClients: Sendable {
         self.make = make
     }
 
-    subscript(way: Way, isIdentified isIdentified: Bool) -> HTTPClient {
+    subscript(way: Way, allowsClientCertificate allowsClientCertificate: Bool) -> HTTPClient {
         self.state.withLock { state in
             precondition(!state.isShutDown, "a transport must not be used after its shutdown")
-            let key = Key(way: way, isIdentified: isIdentified)
+            let key = Key(way: way, allowsClientCertificate: allowsClientCertificate)
             if let client = state.clients[key] { return client }
-            var configuration = self.make(way, isIdentified)
+            var configuration = self.make(way, allowsClientCertificate)
             switch way {
             case .direct(let addresses): configuration.dnsOverride = addresses
             case .forwarding: break

@@ -16,6 +16,9 @@ import Synchronization
 /// It answers as a file server does (RFC 9110, sections 13 and 14): with 206 or 416 to a request for one range, in
 /// consideration of `If-Range`, with 304 to `If-None-Match`, and with 404 for other URLs. It has neither latency nor
 /// faults. Write a ``DownloadTransport`` of your own for those.
+///
+/// Statuses such as 503 are retried, with the delays of a real network. Set ``DownloadOptions/retries`` to 0 to let a test
+/// fail at once.
 public final class InMemoryTransport: DownloadTransport {
     /// What is served at a URL.
     public struct File: Hashable, Sendable {

@@ -20,11 +20,11 @@ final class ReceiveBuffers: Sendable {
     /// 16 KiB: a shorter buffer costs more calls than it helps, and cannot hold a whole TLS record.
     static let lengthLeast = 16 << 10
 
-    /// The number of pieces in memory for one connection: the piece being written and the next one, and with TLS the
+    /// The number of chunks in memory for one connection: the chunk being written and the next one, and with TLS the
     /// bytes that the next one is decrypted from.
-    private static func piecesHeld(isTLS: Bool) -> Int { isTLS ? 3 : 2 }
+    private static func chunksHeld(isTLS: Bool) -> Int { isTLS ? 3 : 2 }
 
-    /// 17 KiB: the longest TLS record with its frame. A record may be split between two pieces, so each piece may be
+    /// 17 KiB: the longest TLS record with its frame. A record may be split between two chunks, so each chunk may be
     /// longer by this much.
     private static let recordLength = 17 << 10
 
@@ -50,8 +50,8 @@ final class ReceiveBuffers: Sendable {
 
     /// Rounded down to a power of two, because the allocator uses only such capacities.
     private static func length(within limits: ReceiveLimits, isTLS: Bool) -> Int {
-        let share = limits.memory.map { $0 / Self.piecesHeld(isTLS: isTLS) - (isTLS ? Self.recordLength : 0) }
-        let wanted = [share, limits.pieceLength].compactMap { $0 }.min() ?? Self.lengthMax
+        let share = limits.memory.map { $0 / Self.chunksHeld(isTLS: isTLS) - (isTLS ? Self.recordLength : 0) }
+        let wanted = [share, limits.chunkLength].compactMap { $0 }.min() ?? Self.lengthMax
         let length = min(max(wanted, Self.lengthLeast), Self.lengthMax)
         return 1 << (Int.bitWidth - 1 - length.leadingZeroBitCount)
     }

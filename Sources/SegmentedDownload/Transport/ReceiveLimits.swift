@@ -4,17 +4,17 @@ package struct ReceiveLimits: Hashable, Sendable {
     package var memory: Int?
     /// The maximum number of bytes per read; `nil` for no limit. Under a rate limit longer reads would arrive in
     /// bursts.
-    package var pieceLength: Int?
+    package var chunkLength: Int?
 
-    package init(memory: Int? = nil, pieceLength: Int? = nil) {
+    package init(memory: Int? = nil, chunkLength: Int? = nil) {
         self.memory = memory
-        self.pieceLength = pieceLength
+        self.chunkLength = chunkLength
     }
 
     /// The stricter of both limits.
     func stricter(_ other: ReceiveLimits) -> ReceiveLimits {
         ReceiveLimits(
-            memory: Self.min(self.memory, other.memory), pieceLength: Self.min(self.pieceLength, other.pieceLength))
+            memory: Self.min(self.memory, other.memory), chunkLength: Self.min(self.chunkLength, other.chunkLength))
     }
 
     private static func min(_ one: Int?, _ other: Int?) -> Int? {

@@ -83,7 +83,8 @@ package final class RedirectFollower: Sendable {
             // A new target may already have expired when it is requested, but only if the source has ever led to bytes.
             let mayExpire = isPinned || redirects > 0 && renewals < Self.renewalsMax && self.hasWorked
             let request = TransportRequest(
-                url: url, fields: self.fields(for: url, range), isIdentified: self.isIdentified(to: url))
+                url: url, fields: self.fields(for: url, range),
+                allowsClientCertificate: self.sendsIdentity(to: url))
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in
@@ -157,15 +158,15 @@ package final class RedirectFollower: Sendable {
     }
 
     /// Whether the user's fields, cookies and client certificate may be sent to a URL.
-    private func isIdentified(to url: SourceURL) -> Bool {
+    private func sendsIdentity(to url: SourceURL) -> Bool {
         self.isNamed && (url.origin == self.source.origin || self.access.trustsRedirects)
     }
 
     private func fields(for url: SourceURL, _ range: RangeRequest) -> HTTPFields {
         var fields = HTTPFields()
-        let isIdentified = self.isIdentified(to: url)
-        if isIdentified { fields = self.fields }
-        if let cookies = self.access.cookies.fieldValue(for: url, isNamed: isIdentified) {
+        let sendsIdentity = self.sendsIdentity(to: url)
+        if sendsIdentity { fields = self.fields }
+        if let cookies = self.access.cookies.fieldValue(for: url, isNamed: sendsIdentity) {
             fields[.cookie] = [fields[.cookie], cookies].compactMap(\.self).joined(separator: "; ")
         }
         if fields[.userAgent] == nil {

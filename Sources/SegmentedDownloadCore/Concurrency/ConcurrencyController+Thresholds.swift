@@ -7,7 +7,7 @@ extension ConcurrencyController {
     /// the rate.
     package static let linearMinimum = 0.9
 
-    /// Connections that were given back did not help if they carried less than this fraction of an equal share.
+    /// Connections that were closed did not help if they carried less than this fraction of an equal share.
     package static let helpMinimum = 0.5
 
     /// Later connections that reach this fraction of the bytes that the first one had at the same age do not slow each
@@ -68,9 +68,9 @@ extension ConcurrencyController {
     }
 
     /// Seconds. If a request takes as long as a tick, one connection receives almost nothing while it is observed.
-    package static let longRequest = 0.09
+    package static let longRequestSeconds = 0.09
 
-    /// 32: more connections annoy origins before they help. Only a path of 80 ms that loses one packet in a thousand
-    /// needs this many for 200 Mbit/s.
+    /// 32: few paths gain from more, and many origins refuse them. Only a path of 80 ms that loses one packet in a
+    /// thousand needs this many for 200 Mbit/s.
     package static let automaticMaximum = 32
 }

@@ -2,9 +2,9 @@
 ///
 /// A number set by the user is used as it is. Otherwise the controller starts with one connection, then tries several
 /// as soon as the file is worth it. If each of them is as fast as the first, it tries the maximum at once; if not, it
-/// doubles the number while doubling pays. Once the rate is steady it gives back connections that did not pay. If the
-/// rate falls lastingly it tries more again, because on a path that loses packets all connections are fast only at
-/// first.
+/// doubles the number while that raises the rate by 15 %. Once the rate is steady it closes connections that did not
+/// raise it. If the rate falls lastingly it tries more again, because on a path that loses packets all connections are
+/// fast only at first.
 package struct ConcurrencyController: Hashable, Sendable {
     private enum Phase: Hashable {
         /// One connection is open. Its rate decides whether more are worth their requests.
@@ -44,7 +44,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     package private(set) var aloneTime: Duration?
     private var aloneBytes: Int64 = 0
     /// Whether bytes arrive in bursts, as with nginx's `limit_rate`: a second's worth at once, then nothing. Momentary
-    /// rates are then meaningless, so no connections are given back.
+    /// rates are then meaningless, so no connections are closed.
     private var isBursty = false
     /// When more connections may be tried again after a refusal or a trial that did not help, and how often that
     /// happened.
@@ -55,7 +55,7 @@ package struct ConcurrencyController: Hashable, Sendable {
     /// When fewer connections may be tried again after fewer were slower, and how often that happened.
     private var shrinksAgainAt: Duration = .zero
     private var losses = 0
-    /// The rate before any connections were given back.
+    /// The rate before any connections were closed.
     private var rateOfAll = 0.0
     private var grewAt: Duration = .zero
     private var observedSince: Duration?
@@ -80,7 +80,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         guard self.isAutomatic, self.hasObservedLimit, !self.isBounded else { return nil }
         return switch self.phase {
         case .beginning: nil
-        // The number on trial has not yet been shown to pay.
+        // The number on trial has not yet been shown to raise the rate.
         case .growing(let before, _), .shrinking(let before, _): before
         case .steady: self.target
         }
@@ -156,7 +156,7 @@ package struct ConcurrencyController: Hashable, Sendable {
             self.growsAgainAt = now + Self.patience
             self.wasRefused = true
             self.settle(0, now: now)
-        } else if requestCost >= Self.longRequest {
+        } else if requestCost >= Self.longRequestSeconds {
             self.grow(from: 0, to: Self.firstTarget(requestCost: requestCost), now: now)
         } else {
             self.observedSince = now

@@ -118,8 +118,8 @@ package enum DownloadReport: Hashable, Sendable {
     case retrying(Failure, attempt: Int, delay: Duration)
     case note(String)
     case checkpointed(bytes: Int64)
-    /// This many connections to the only source paid. A later download may start with them.
-    case learned(connections: Int)
+    /// The number of connections to the only source that was found to be useful. A later download may start with it.
+    case connectionCountFound(Int)
     case restarted(String)
     /// The partial file belongs to another file and is set aside until this download is complete. The clause says how
     /// it differs.

@@ -8,7 +8,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var hosts: [String] = [""]
     /// Whether the download begins paused.
     package var startsPaused = false
-    /// The least length in bytes that a free connection takes over from another: near the end, smaller requests pay.
+    /// The least length in bytes that a free connection takes over from another: near the end, smaller requests save
+    /// time.
     package var stealLengthMinimum: Int64
 
     package init(_ options: DownloadOptions = DownloadOptions()) {
@@ -35,8 +36,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var retry: RetryPolicy {
         var policy = RetryPolicy()
         if let retries = self.options.retries {
-            policy.attemptsMax = retries
-            policy.firstContactAttemptsMax = retries
+            policy.retriesMax = retries
+            policy.firstContactRetriesMax = retries
         }
         policy.delayFixed = self.options.retryDelay
         policy.timeMax = self.options.retryTime

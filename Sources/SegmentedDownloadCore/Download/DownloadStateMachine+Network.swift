@@ -171,9 +171,11 @@ extension DownloadStateMachine {
     /// Continues the probe with another source. Fails if none is left.
     private mutating func probeElsewhere(_ probing: Probing, _ failure: Failure, now: Duration) -> [DownloadAction] {
         let source = probing.source
-        guard self.sources.hasMirrors, probing.canMove, failure.isOfSource else { return self.rest(.failed(failure)) }
+        guard self.sources.hasMirrors, probing.canMove, failure.mayDifferAtOtherSource else {
+            return self.rest(.failed(failure))
+        }
         var policy = self.settings.retry
-        policy.attemptsMax = min(policy.attemptsMax, policy.firstContactAttemptsMax)
+        policy.retriesMax = min(policy.retriesMax, policy.firstContactRetriesMax)
         let failures = self.sources[source].failures + 1
         let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
         self.sources.fail(source, failure, policy: policy, now: now, delay: delay)

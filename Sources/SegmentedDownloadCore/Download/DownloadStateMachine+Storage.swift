@@ -13,7 +13,7 @@ extension DownloadStateMachine {
         case .nothing:
             guard self.settings.continuation != .must || self.isHealing else {
                 return self.rest(
-                    .failed(Failure(.state, "there is nothing to continue", remedy: .allowStartingOver)))
+                    .failed(Failure(.state, "there is no partial download to resume", remedy: .allowStartingOver)))
             }
             self.state = .probing(Probing(.fresh, replaces: false, source: self.sources.firstAsked))
             return []
@@ -100,8 +100,12 @@ extension DownloadStateMachine {
 
     /// Handles that the part file is ready.
     ///
-    /// - Parameter window: The window of a consumer that takes the bytes in order, absent without one.
-    package mutating func prepared(_ window: ReadingWindow? = nil, now: Duration) -> [DownloadAction] {
+    /// - Parameters:
+    ///   - window: The window of a consumer that takes the bytes in order, absent without one.
+    ///   - hasDigest: Whether the complete file will be compared with a digest.
+    package mutating func prepared(
+        _ window: ReadingWindow? = nil, hasDigest: Bool = false, now: Duration
+    ) -> [DownloadAction] {
         guard case .preparing(let preparing) = self.state else { return [] }
         // From now on the part on disk is from the accepted resource.
         self.mustBeginAnew = false
@@ -118,7 +122,7 @@ extension DownloadStateMachine {
         var fetching = Fetching(
             settings: self.settings, sources: self.sources, plan: preparing.plan,
             isSegmented: preparing.isSegmented, overlap: probing.overlapLength, leaseNext: self.leaseNext,
-            generator: self.generator, window: window, now: now
+            generator: self.generator, window: window, hasDigest: hasDigest, now: now
         )
         fetching.owesRecord = probing.isElsewhere
         var actions: [DownloadAction] = [
@@ -227,7 +231,7 @@ extension DownloadStateMachine {
     /// Fetches the bytes of all other sources again from one source, if the digest of the complete file does not match.
     /// Each source is tried in turn.
     private mutating func fetchFromOneSource() -> [DownloadAction]? {
-        guard let before = self.beforePlacing, !self.settings.digests.isEmpty else { return nil }
+        guard let before = self.beforePlacing, before.hasDigest else { return nil }
         let order = [before.sources.reference] + before.sources.ids
         for source in order where !self.trusted.contains(source) {
             self.trusted.append(source)

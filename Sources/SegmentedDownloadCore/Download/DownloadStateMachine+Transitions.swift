@@ -33,7 +33,7 @@ extension DownloadStateMachine {
             self.beforePlacing = self.sources.hasMirrors || fetching.isCompared ? fetching : nil
             self.state = .placing
             let limit = self.sources.hasMirrors ? nil : fetching.controller.limitObserved
-            return actions + (limit.map { [.report(.learned(connections: $0))] } ?? [])
+            return actions + (limit.map { [.report(.connectionCountFound($0))] } ?? [])
                 + [.place(length: length, isCompared: fetching.isCompared)]
         case .failed(let failure):
             return self.leave(fetching, .fail(failure), hasPart: true)

@@ -255,6 +255,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
             return [.revoke(lease.id)]
         case .fetching(let fetching):
             let bytes = fetching.plan.bytesDone
+            // Fewer bytes may be on disk than before, because some were withdrawn.
+            self.bytesAtCheckpoint = min(self.bytesAtCheckpoint, bytes)
             var actions: [DownloadAction] = []
             if self.checkpointsPending == 0, bytes > self.bytesAtCheckpoint,
                 bytes - self.bytesAtCheckpoint >= Self.checkpointLength || now >= self.checkpointAt
@@ -275,13 +277,13 @@ package struct DownloadStateMachine: Hashable, Sendable {
         guard let limit = self.settings.timeLimit else { return nil }
         switch self.state {
         case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: return nil
-        // All bytes have arrived; only the disk is awaited.
-        case .fetching(let fetching) where fetching.outcome != nil: return nil
+        // All bytes have arrived; only the disk and comparisons are awaited.
+        case .fetching(let fetching) where fetching.outcome != nil || fetching.plan.isComplete: return nil
         case .probing, .fetching: break
         }
         let startedAt = self.startedAt ?? now
         self.startedAt = startedAt
         guard now - startedAt >= limit else { return nil }
-        return Failure(.network, "not finished within \(limit.inSeconds) s, the time allowed")
+        return Failure(.network, "the time limit of \(limit.inSeconds) s was reached")
     }
 }

@@ -189,6 +189,7 @@ extension Fetching {
                     .network, "\(self.sources[lease.order.source].host): the body ended without a byte",
                     isTransient: true)
                 actions += self.count(failure, of: lease, except: nil, now: now)
+                self.concludeShort(lease)
             }
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
@@ -222,6 +223,15 @@ extension Fetching {
         let isCorrupt = if case .corrupt = end { true } else { false }
         if self.outcome == nil, !isCorrupt { actions += self.done(lease) }
         return actions + self.settleAfterEnd()
+    }
+
+    /// Reports a change if the download fails because the whole file ends every time where the fetched bytes end. More
+    /// attempts would end there, too.
+    private mutating func concludeShort(_ lease: Lease) {
+        guard self.isSingleStream, let length = self.plan.completeLength, case .failed = self.outcome,
+            lease.order.request.lowerBound + lease.bytesReceived == lease.position
+        else { return }
+        self.outcome = .changed("it ends at byte \(lease.position) every time and had \(length) bytes before")
     }
 
     /// Reports the segment of an ended lease, if it is complete.
@@ -309,7 +319,7 @@ extension Fetching {
         // While other connections are served, a refusal concerns their number, and the budget decides when one more is
         // tried. An accepted connection that receives nothing is not being served; otherwise no failure would ever be
         // counted.
-        let isRefused = failure.status == 429 || failure.status == 503
+        let isRefused = failure.status.map { TransientStatus.refusals.contains($0) } ?? false
         let isServed = others && now - self.servedAt < Self.serviceInterval
         let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
         if !isCrowded, self.sources.hasAlternative(to: lease.order.source) {

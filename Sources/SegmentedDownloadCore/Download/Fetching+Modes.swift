@@ -75,7 +75,7 @@ extension Fetching {
 
     /// The work that a connection is asked to give up, until its last byte is known.
     enum Narrowing: Hashable {
-        /// Free connections get the work, in this many pieces.
+        /// Free connections get the work, in this many segments.
         case split(into: Int)
         /// The hedge takes it over.
         case takeover(by: LeaseID)

@@ -44,11 +44,11 @@ extension Fetching {
     /// one.
     private var newcomer: Double? {
         guard let age = self.controller.aloneTime else { return nil }
-        let brought: [Double] = self.leases.compactMap { lease in
+        let received: [Double] = self.leases.compactMap { lease in
             guard lease.phase == .receiving, !lease.order.isSample, let headAt = lease.headAt else { return nil }
             return lease.meter.count(at: headAt + age).map { $0 - Double(lease.writesFrom) }
         }
-        return brought.isEmpty ? nil : brought.reduce(0, +) / Double(brought.count)
+        return received.isEmpty ? nil : received.reduce(0, +) / Double(received.count)
     }
 
     /// Handles a tick: replaces stalled and slow connections, ends hedges and advances comparisons.
@@ -80,7 +80,8 @@ extension Fetching {
 
     /// Replaces connections that are slower than the user allows, and fails if all together are.
     private mutating func enforceSpeed(now: Duration) -> [DownloadAction] {
-        guard let minimum = self.settings.speedMinimum else { return [] }
+        // Comparisons after the last byte transfer little.
+        guard let minimum = self.settings.speedMinimum, !self.plan.isComplete else { return [] }
         let time = self.settings.speedTime
         // Between two attempts nothing can arrive.
         if self.leases.isEmpty { self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived) }

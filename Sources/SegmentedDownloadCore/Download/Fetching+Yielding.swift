@@ -2,7 +2,7 @@
 extension Fetching {
     /// A connection with less time left, in seconds, is not closed. Closing it costs a request and frees it hardly
     /// sooner.
-    static let yieldPatience = 0.25
+    static let yieldPatienceSeconds = 0.25
 
     /// How long such a connection is awaited at most, because it may be slower than predicted.
     static let yieldTimeout: Duration = .milliseconds(500)
@@ -22,7 +22,7 @@ extension Fetching {
             let lease = self.leases[index]
             return lease.phase != .ending && lease.yieldsBy == nil && held.contains(lease.id)
         }
-        let nearlyDone = candidates.filter { (self.timeLeft(self.leases[$0]) ?? .infinity) < Self.yieldPatience }
+        let nearlyDone = candidates.filter { (self.timeLeft(self.leases[$0]) ?? .infinity) < Self.yieldPatienceSeconds }
         if let index = nearlyDone.min(by: { self.remaining($0) < self.remaining($1) }) {
             self.leases[index].yieldsBy = now + Self.yieldTimeout
             return (self.leases[index].id, [])
@@ -76,7 +76,7 @@ extension DownloadStateMachine {
     }
 
     /// The number of additional connections it could use now, counted up to `max`.
-    func appetite(max: Int, now: Duration) -> Int {
+    func additionalConnectionsUsable(max: Int, now: Duration) -> Int {
         // Runs on a copy, so that the prediction equals what would happen.
         var trial = self
         var count = 0

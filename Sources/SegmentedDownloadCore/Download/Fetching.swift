@@ -60,15 +60,18 @@ struct Fetching: Hashable, Sendable {
     var withdrawals = Withdrawals()
     /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
     let provenGroups: Int
+    /// Whether the complete file will be compared with a digest, which is stronger than audits.
+    let hasDigest: Bool
     /// Whether the manifest still names another source than the one that answered, until that one is proven equal.
     var owesRecord = false
 
     init(
         settings: DownloadSettings, sources: SourceTable, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
-        leaseNext: Int, generator: SplitMix64, window: ReadingWindow? = nil, now: Duration
+        leaseNext: Int, generator: SplitMix64, window: ReadingWindow? = nil, hasDigest: Bool = false, now: Duration
     ) {
         self.settings = settings
         self.window = window
+        self.hasDigest = hasDigest || !settings.digests.isEmpty
         self.sources = sources
         self.plan = plan
         self.mode = isSegmented ? .segmented(rangeRefusals: 0) : .stream
@@ -203,7 +206,7 @@ struct Fetching: Hashable, Sendable {
 
     /// The number of bytes on disk before a new segment that are requested again and compared.
     private func overlapBefore(_ segment: Segment, from source: SourceID = .first) -> Int64 {
-        let overlap = self.sources[source].standing == .sampled ? SampleSpots.length : self.overlap
+        let overlap = self.sources[source].trust == .sampled ? SampleSpots.length : self.overlap
         guard overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
         let before = self.plan.segments[index - 1]
         return before.isComplete ? min(overlap, before.upperBound - before.lowerBound) : 0

@@ -10,13 +10,13 @@ struct Hedging: Hashable, Sendable {
     static let gain = 1.5
 
     /// Two ticks, in seconds: a connection without a byte for this long may be silent.
-    static let silenceMinimum = 0.2
+    static let silenceMinimumSeconds = 0.2
 
     /// A head may take this many times as long as the fastest one.
     static let headSpread = 4.0
 
     /// Half a tick, in seconds: a connection that ends sooner is not taken over.
-    static let takeoverMinimum = 0.05
+    static let takeoverMinimumSeconds = 0.05
 
     /// The pause after an unsuccessful hedge.
     static let pause: Duration = .seconds(1)
@@ -78,14 +78,14 @@ struct Hedging: Hashable, Sendable {
             let rate = path.rateExpected(with: leases)
         else { return false }
         let anew = Self.timeAnew(remaining, rate: rate, path: path)
-        return left > max(anew - path.requestCost, Self.takeoverMinimum)
+        return left > max(anew - path.requestCost, Self.takeoverMinimumSeconds)
     }
 
     /// Seconds until a lease ends. A silent lease is assumed to stay silent for as long again.
     static func timeLeft(_ lease: Lease, _ remaining: Int64, path: PathStatistics, now: Duration) -> Double? {
         let isAsked = lease.phase == .requested
         let silence = (now - (isAsked ? lease.startedAt : lease.progressAt)).inSeconds
-        let patience = max(Self.silenceMinimum, (isAsked ? Self.headSpread : 2) * path.requestCost)
+        let patience = max(Self.silenceMinimumSeconds, (isAsked ? Self.headSpread : 2) * path.requestCost)
         // A connection without bytes is silent, not slow. A new connection will become faster.
         let isCold = path.isCold(lease, costs: Self.headSpread, now: now)
         let rate = isAsked || isCold ? nil : lease.meter.rate.flatMap { $0 > 0 ? $0 : nil }

@@ -52,14 +52,14 @@ extension Fetching {
     private static let pieceRequests = 32.0
 
     /// 20 ms: a cheaper request costs little compared with a piece that fits in memory.
-    private static let longRequest = 0.02
+    private static let longRequestSeconds = 0.02
 
     /// The length of a piece that is worth its request on a long path, or 0.
     ///
     /// What does not fit in memory is read from the file later. So pieces stay short near the end, to leave nothing to
     /// read after the last byte, and for streams, which have no file.
     private func lengthWorthAsking(in window: ReadingWindow) -> Int64 {
-        guard !window.isStream, self.path.requestCost >= Self.longRequest,
+        guard !window.isStream, self.path.requestCost >= Self.longRequestSeconds,
             self.plan.bytesMissing > 2 * window.length
         else { return 0 }
         let rate = SegmentSplitter.middle(self.path.rates(of: self.leases)) ?? 0

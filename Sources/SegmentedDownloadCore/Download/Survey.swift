@@ -13,7 +13,7 @@ package struct SavedPartial: Hashable, Sendable {
     package let completeLength: Int64
     /// The bytes still to be fetched, ordered and disjoint.
     package let missing: [Range<Int64>]
-    /// The source that ``resource`` was learned from, absent if the request does not name it.
+    /// The source that ``resource`` came from, absent if the request does not name it.
     package let reference: SourceID?
     /// The bytes on disk from sources of which only samples were compared.
     package let marked: [MarkedRanges]

@@ -9,12 +9,12 @@ struct WorkStealing: Hashable, Sendable {
     /// A connection this many times slower than the median is worth replacing.
     static let laggardFactor = 5.0
 
-    /// A file shorter than this many of the smallest pieces (2 MiB at the default of 16 KiB) is not cut that small.
-    static let briefPieces: Int64 = 128
+    /// A file shorter than this many of the smallest segments (2 MiB at the default of 16 KiB) is not cut that small.
+    static let briefSegments: Int64 = 128
 
-    /// A piece is worth its request if it takes a connection this many seconds or this many times a request's cost.
-    static let pieceTime = 1.0
-    static let pieceCosts = 4.0
+    /// A segment is worth its request if it takes a connection this many seconds or this many times a request's cost.
+    static let segmentTimeSeconds = 1.0
+    static let segmentCosts = 4.0
 
     private var stealAt: Duration = .zero
     private(set) var replaceAt: Duration
@@ -55,9 +55,9 @@ struct WorkStealing: Hashable, Sendable {
     /// Records that there was no work to take.
     mutating func postpone(now: Duration) { self.stealAt = now + Self.spacing }
 
-    // MARK: Lengths of pieces
+    // MARK: Lengths of segments
 
-    /// The planner for the current speeds: the slower the connections, the smaller the pieces, down to the user's
+    /// The planner for the current speeds: the slower the connections, the smaller the segments, down to the user's
     /// minimum.
     ///
     /// - Parameter rates: Those of connections whose rate no longer grows.
@@ -65,18 +65,18 @@ struct WorkStealing: Hashable, Sendable {
         let (least, most) = (settings.stealLengthMinimum, settings.planLengthMinimum)
         guard least < most, let rate = SegmentSplitter.middle(rates), rate > 0 else {
             // On a long path a connection receives little before it becomes fast.
-            let isLong = requestCost >= ConcurrencyController.longRequest
+            let isLong = requestCost >= ConcurrencyController.longRequestSeconds
             return SegmentPlanner(splitLengthMinimum: isLong ? max(most / 4, least) : most)
         }
-        let worth = rate * max(Self.pieceTime, Self.pieceCosts * requestCost)
+        let worth = rate * max(Self.segmentTimeSeconds, Self.segmentCosts * requestCost)
         return SegmentPlanner(splitLengthMinimum: worth < Double(most) ? max(Int64(worth), least) : most)
     }
 
-    /// The splitter for a file. Near the end of a short file, smaller pieces are not worth their requests.
+    /// The splitter for a file. Near the end of a short file, smaller segments are not worth their requests.
     static func splitter(
         _ settings: DownloadSettings, planner: SegmentPlanner, completeLength: Int64?
     ) -> SegmentSplitter {
-        let isBrief = (completeLength ?? 0) / Self.briefPieces < settings.stealLengthMinimum
+        let isBrief = (completeLength ?? 0) / Self.briefSegments < settings.stealLengthMinimum
         return SegmentSplitter(planner: planner, stealLengthMinimum: isBrief ? nil : settings.stealLengthMinimum)
     }
 

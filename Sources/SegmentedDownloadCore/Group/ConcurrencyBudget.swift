@@ -134,7 +134,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     }
 
     /// Whether the host's own limit is below the configured one.
-    private func hasLearned(_ host: Host) -> Bool { self.allowance(host) < self.connectionsPerHostMax }
+    private func hasReducedLimit(_ host: Host) -> Bool { self.allowance(host) < self.connectionsPerHostMax }
 
     /// Records that the origin refused a connection.
     ///
@@ -164,7 +164,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
             preconditionFailure("released a connection that was not reserved")
         }
         host.active -= 1
-        if wasCut, self.hasLearned(host) {
+        if wasCut, self.hasReducedLimit(host) {
             host.closedUntil = max(host.closedUntil, now + Self.closingDelay)
         }
         if wasAccepted {

@@ -26,7 +26,7 @@ package enum GroupEvent: Sendable {
     case priority(DownloadID, Double)
     /// The number of connections that the user wants for a download has changed.
     case segments(DownloadID, DownloadOptions.Segments)
-    /// A rate limit has changed, so the number of connections that pays must be found again.
+    /// A rate limit has changed, so the useful number of connections must be found again.
     case rateChanged
 }
 
@@ -41,8 +41,9 @@ package enum GroupAction: Hashable, Sendable {
 package enum MachineEvent: Hashable, Sendable {
     case surveyed(Survey)
     case found(Survey)
-    /// The part is ready. The window is present if a reader or a digest consumes the bytes in order.
-    case prepared(ReadingWindow? = nil)
+    /// The part is ready. The window is present if a reader or a digest consumes the bytes in order. `hasDigest`: the
+    /// complete file will be compared with a digest, of the request, the manifest or the server.
+    case prepared(ReadingWindow? = nil, hasDigest: Bool = false)
     /// The consumer of the window has taken all bytes before the offset.
     case taken(upTo: Int64, window: UInt64)
     case storageFailed(Failure)
@@ -66,7 +67,7 @@ extension DownloadStateMachine {
         switch event {
         case .surveyed(let survey): self.surveyed(survey, now: now)
         case .found(let survey): self.found(survey, now: now)
-        case .prepared(let window): self.prepared(window, now: now)
+        case .prepared(let window, let hasDigest): self.prepared(window, hasDigest: hasDigest, now: now)
         case .taken(let offset, let window): self.taken(upTo: offset, of: window)
         case .storageFailed(let failure): self.storageFailed(failure)
         case .checkpointed(let bytes): self.checkpointed(bytes: bytes)

@@ -5,7 +5,7 @@
 /// only connection before a large one gets its second. While a download is surveying its destination, a connection is
 /// reserved for it. ``Limits/downloads`` remains a hard limit.
 extension GroupStateMachine {
-    /// 8 MiB: a shorter file is complete before a second connection would pay. It also gets no manifest until its first
+    /// 8 MiB: a shorter file is complete before a second connection would help. It also gets no manifest until its first
     /// checkpoint.
     static let briefLength: Int64 = 8 << 20
 

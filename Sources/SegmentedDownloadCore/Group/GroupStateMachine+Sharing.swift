@@ -91,23 +91,23 @@ extension GroupStateMachine {
     /// Moves connections to downloads that have too few for their weight.
     mutating func rebalance(now: Duration) {
         guard self.active.count > 1, !self.holdings.isEmpty else { return }
-        var wishes = self.wishes(now: now)
-        guard !wishes.isEmpty else { return }
+        var demands = self.demands(now: now)
+        guard !demands.isEmpty else { return }
         let isSettled = now >= self.settlesAt
         let movesMax = isSettled ? 1 : max(self.limits.connections / Self.connectionsPerMove, 1)
         var live = self.live()
         // Connections already being given up will go to the first of these downloads.
         var coming = self.holdings.count(where: \.isEnding)
         var moves = 0
-        while let wish = self.firstWish(wishes, live) {
-            let taker = wishes[wish].place
+        while let demand = self.firstDemand(demands, live) {
+            let taker = demands[demand].place
             if coming > 0 {
                 coming -= 1
             } else {
                 guard moves < movesMax, !isSettled || now >= self.rebalanceAt || live[taker] == 0,
-                    let giver = self.giver(to: taker, wishes[wish].host, live, now: now)
+                    let giver = self.giver(to: taker, demands[demand].host, live, now: now)
                 else {
-                    wishes.remove(at: wish)
+                    demands.remove(at: demand)
                     continue
                 }
                 live[giver] -= 1
@@ -115,12 +115,12 @@ extension GroupStateMachine {
                 if isSettled { self.rebalanceAt = now + Self.rebalanceSpacing }
             }
             live[taker] += 1
-            wishes[wish].count -= 1
-            if wishes[wish].count == 0 { wishes.remove(at: wish) }
+            demands[demand].count -= 1
+            if demands[demand].count == 0 { demands.remove(at: demand) }
         }
     }
 
-    private struct Wish {
+    private struct ConnectionDemand {
         /// The position in ``active``.
         let place: Int
         /// The host whose limit is reached, absent if the limit over all hosts is.
@@ -128,7 +128,7 @@ extension GroupStateMachine {
         var count: Int
     }
 
-    private func wishes(now: Duration) -> [Wish] {
+    private func demands(now: Duration) -> [ConnectionDemand] {
         self.active.indices.compactMap { place in
             let entry = self.entries[self.active[place]]
             guard entry.machine.mayFetch, !(entry.machine.isProbing && entry.held > 0) else { return nil }
@@ -139,13 +139,13 @@ extension GroupStateMachine {
             case .host: isHostShort = true
             case .closed, nil: return nil
             }
-            let count = entry.machine.appetite(max: Self.connectionsPerMove, now: now)
-            return count == 0 ? nil : Wish(place: place, host: isHostShort ? host : nil, count: count)
+            let count = entry.machine.additionalConnectionsUsable(max: Self.connectionsPerMove, now: now)
+            return count == 0 ? nil : ConnectionDemand(place: place, host: isHostShort ? host : nil, count: count)
         }
     }
 
-    private func firstWish(_ wishes: [Wish], _ live: [Int]) -> Int? {
-        wishes.indices.min { self.has(wishes[$0].place, live) < self.has(wishes[$1].place, live) }
+    private func firstDemand(_ demands: [ConnectionDemand], _ live: [Int]) -> Int? {
+        demands.indices.min { self.has(demands[$0].place, live) < self.has(demands[$1].place, live) }
     }
 
     private func has(_ place: Int, _ live: [Int]) -> Double {

@@ -241,7 +241,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         case .responded(let lease, let response, _):
             guard let index = self.holding(id, lease) else { return }
             if case .refused(let status, let retryAfter) = response {
-                guard status == 429 || status == 503 else { return }
+                guard TransientStatus.refusals.contains(status) else { return }
                 let asked = retryAfter.map { Duration.seconds($0.seconds) }
                 _ = self.budget.refused(self.holdings[index].host, retryAfter: asked, now: now)
             } else if !self.holdings[index].wasAccepted {

@@ -2,8 +2,8 @@
 ///
 /// Each limit is a token bucket. Waiting downloads are ordered by start-time fair queueing: each has a virtual clock
 /// that advances more slowly the higher its priority, and the lowest clock goes first. A bucket that holds any credit
-/// lets a whole piece pass and goes into debt for the rest. In *any* span, therefore, at most the rate times the span
-/// plus one burst and one piece passes.
+/// lets a whole chunk pass and goes into debt for the rest. In *any* span, therefore, at most the rate times the span
+/// plus one burst and one chunk passes.
 package struct RateBudget: Hashable, Sendable {
     /// Bytes per second, absent for no limit.
     package struct Limits: Hashable, Sendable {
@@ -43,7 +43,7 @@ package struct RateBudget: Hashable, Sendable {
     private var clocks: [DownloadID: Double] = [:]
     /// In the order of arrival; at most one for each connection.
     private var waiting: [Waiting] = []
-    /// The clock of the download whose piece passed last.
+    /// The clock of the download whose chunk passed last.
     private var clock = 0.0
     private var filesLimited = 0
     private var ticketNext = 0
@@ -86,14 +86,14 @@ package struct RateBudget: Hashable, Sendable {
 
     // MARK: Passing
 
-    /// The longest piece that may pass at once under a limit in bytes per second.
-    package static func pieceLength(_ rate: Int64) -> Int { RateBucket.pieceLength(rate) }
+    /// The longest chunk that may pass at once under a limit in bytes per second.
+    package static func chunkLength(_ rate: Int64) -> Int { RateBucket.chunkLength(rate) }
 
-    /// The longest piece that may pass at once under all limits of a download.
-    package func pieceLength(_ download: DownloadID, host: String) -> Int {
+    /// The longest chunk that may pass at once under all limits of a download.
+    package func chunkLength(_ download: DownloadID, host: String) -> Int {
         var length = Int.max
         for rate in [self.limits.total, self.limits.perHost, self.files[download]?.rate] {
-            if let rate { length = min(length, RateBucket.pieceLength(rate)) }
+            if let rate { length = min(length, RateBucket.chunkLength(rate)) }
         }
         return length
     }
@@ -122,13 +122,13 @@ package struct RateBudget: Hashable, Sendable {
         var granted: [Grant] = []
         while let index = self.next(now: now) {
             let waiting = self.waiting.remove(at: index)
-            let length = min(waiting.length, self.pieceLength(waiting.download, host: waiting.host))
+            let length = min(waiting.length, self.chunkLength(waiting.download, host: waiting.host))
             self.total?.take(length, now: now)
             self.files[waiting.download]?.take(length, now: now)
             if let rate = self.limits.perHost {
                 self.hosts[waiting.host, default: RateBucket(rate: rate, now: now)].take(length, now: now)
             }
-            // The clock advances when a piece passes, not when it is requested, so that a new weight takes effect at
+            // The clock advances when a chunk passes, not when it is requested, so that a new weight takes effect at
             // once.
             let clock = self.clocks[waiting.download] ?? self.clock
             self.clock = max(self.clock, clock)
@@ -166,11 +166,11 @@ struct RateBucket: Hashable, Sendable {
     /// most 2 % of what may pass in five seconds.
     static let burst: Duration = .milliseconds(100)
 
-    /// The longest piece is what may pass in this time, so that bytes flow evenly.
-    static let pieceDuration: Duration = .milliseconds(50)
+    /// The longest chunk is what may pass in this time, so that bytes flow evenly.
+    static let chunkDuration: Duration = .milliseconds(50)
 
-    /// 1 KiB: shorter pieces cost more than they smooth, and at such low rates the difference is not visible.
-    static let pieceLengthMin = 1 << 10
+    /// 1 KiB: shorter chunks cost more than they smooth, and at such low rates the difference is not visible.
+    static let chunkLengthMin = 1 << 10
 
     let rate: Int64
     /// The credit in bytes, negative if more has passed than was available.
@@ -183,17 +183,17 @@ struct RateBucket: Hashable, Sendable {
         self.updatedAt = now
     }
 
-    static func pieceLength(_ rate: Int64) -> Int {
-        max(Int(clamping: Int64(Double(rate) * Self.pieceDuration.inSeconds)), Self.pieceLengthMin)
+    static func chunkLength(_ rate: Int64) -> Int {
+        max(Int(clamping: Int64(Double(rate) * Self.chunkDuration.inSeconds)), Self.chunkLengthMin)
     }
 
-    /// The bucket with another rate. Its credit is limited to a burst at the new rate, its debt to one piece.
+    /// The bucket with another rate. Its credit is limited to a burst at the new rate, its debt to one chunk.
     static func adjusted(_ bucket: RateBucket?, to rate: Int64?, now: Duration) -> RateBucket? {
         guard let rate else { return nil }
         guard let bucket else { return RateBucket(rate: rate, now: now) }
         var adjusted = RateBucket(rate: rate, now: now)
         adjusted.level = min(
-            max(bucket.level(at: now), -Double(Self.pieceLength(rate))), Double(rate) * Self.burst.inSeconds)
+            max(bucket.level(at: now), -Double(Self.chunkLength(rate))), Double(rate) * Self.burst.inSeconds)
         return adjusted
     }
 
@@ -207,7 +207,7 @@ struct RateBucket: Hashable, Sendable {
         self.updatedAt = now
     }
 
-    /// The earliest time at which a piece may pass.
+    /// The earliest time at which a chunk may pass.
     func passesAt(now: Duration) -> Duration {
         let level = self.level(at: now)
         // One nanosecond is added because the quotient is rounded: waiting until then must be enough.

@@ -1,5 +1,5 @@
 extension RangeResponse {
-    /// The failure to report for a response whose body is not used.
+    /// The failure to report for a response whose body is not used. Only `refused` is transient.
     package func failure(host: String) -> Failure {
         switch self {
         case .refused(let status, let retryAfter):

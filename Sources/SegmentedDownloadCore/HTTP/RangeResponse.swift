@@ -102,7 +102,7 @@ package enum RangeResponse: Hashable, Sendable {
     /// Not a usable answer to a range request. The origin can serve one stream at best. The clause says why.
     case ignoresRanges(String)
     case redirected(status: Int, location: String)
-    /// A refusal that may be temporary: 408, 421, 425, 429, 500, 502, 503, 504.
+    /// A refusal that may be temporary, see ``TransientStatus``.
     case refused(status: Int, retryAfter: RetryAfter?)
     /// 401 or 407.
     case unauthorized(status: Int, challenge: String?)
@@ -124,7 +124,7 @@ package enum RangeResponse: Hashable, Sendable {
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
             self = .unauthorized(status: head.status, challenge: head.values(name).first)
-        case 408, 421, 425, 429, 500, 502, 503, 504:
+        case _ where TransientStatus.all.contains(head.status):
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(request, head, locator)
         case 400...599: self = .rejected(status: head.status)
@@ -196,7 +196,7 @@ package enum RangeResponse: Hashable, Sendable {
             $0.asciiLowercased.starts(with: "multipart/byteranges".utf8)
         }
         guard !isMultipart else {
-            return .ignoresRanges("one range was asked for and multipart/byteranges came")
+            return .ignoresRanges("requested one range, received multipart/byteranges")
         }
         if let coding = Self.unknownTransferCoding(head) { return .malformed(coding) }
         guard head.values(.contentLength).isEmpty || head.values(.transferEncoding).isEmpty else {
@@ -211,10 +211,11 @@ package enum RangeResponse: Hashable, Sendable {
         let resource = Self.resource(head, completeLength: completeLength ?? request.identity?.completeLength, locator)
         if let objection = request.objection(to: resource) { return objection }
         guard range.lowerBound == request.lowerBound else {
-            return .ignoresRanges("byte \(request.lowerBound) was asked for and byte \(range.lowerBound) came")
+            return .ignoresRanges("requested byte \(request.lowerBound), received byte \(range.lowerBound)")
         }
         if let upperBound = request.upperBound, range.upperBound > upperBound {
-            return .ignoresRanges("bytes up to \(upperBound - 1) were asked for and up to \(range.upperBound - 1) came")
+            return .ignoresRanges(
+                "requested bytes up to \(upperBound - 1), received bytes up to \(range.upperBound - 1)")
         }
         if let total = resource.completeLength, range.upperBound > total {
             return .changed("its length was \(total) bytes and now reaches byte \(range.upperBound - 1)")
@@ -226,7 +227,7 @@ package enum RangeResponse: Hashable, Sendable {
         case .absent, .exact: break
         }
         guard resource.completeLength != nil else {
-            return .ignoresRanges("it does not say the complete length")
+            return .ignoresRanges("its Content-Range has no complete length")
         }
         return .partial(range, resource)
     }
@@ -261,7 +262,7 @@ package enum RangeResponse: Hashable, Sendable {
         let codings = head.values(.transferEncoding)
         guard !codings.isEmpty else { return nil }
         guard codings.count > 1 || codings[0].asciiLowercased != Array("chunked".utf8) else { return nil }
-        return "its Transfer-Encoding \"\(codings.joined(separator: ", ").printable)\" is not understood"
+        return "its Transfer-Encoding \"\(codings.joined(separator: ", ").printable)\" is not supported"
     }
 
     private static func resource(

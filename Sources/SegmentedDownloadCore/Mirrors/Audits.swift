@@ -2,12 +2,6 @@
 struct Audit: Hashable, Sendable {
     let spot: Range<Int64>
     let contributor: SourceTable.Contributor
-    fileprivate(set) var lease: LeaseID?
-
-    init(spot: Range<Int64>, contributor: SourceTable.Contributor) {
-        self.spot = spot
-        self.contributor = contributor
-    }
 }
 
 /// The comparisons to make before the file counts as complete.
@@ -15,11 +9,24 @@ struct Audits: Hashable, Sendable {
     /// The bytes on disk that one contributor delivered.
     typealias Group = (contributor: SourceTable.Contributor, runs: [Range<Int64>])
 
-    private(set) var open: [Audit] = []
+    /// In the order in which they are requested. Those before the cursor have been. A request moves only the cursor,
+    /// because there may be thousands, and the state machine works on a copy.
+    private var chosen: [Audit] = []
+    private var cursor = 0
+    /// Those that are requested now.
+    private var asked: [LeaseID: Audit] = [:]
+    /// Those to request again, the next one last.
+    private var again: [Audit] = []
     /// Whether those at the end of the download were chosen.
     private(set) var areChosen = false
 
-    var isEmpty: Bool { self.open.isEmpty }
+    /// All that have not been made.
+    var open: [Audit] {
+        self.asked.sorted { $0.key.rawValue < $1.key.rawValue }.map(\.value) + self.again.reversed()
+            + self.chosen[self.cursor...]
+    }
+
+    var isEmpty: Bool { self.asked.isEmpty && self.again.isEmpty && self.cursor == self.chosen.count }
 
     // MARK: Choosing
 
@@ -35,7 +42,11 @@ struct Audits: Hashable, Sendable {
         }
     }
 
-    mutating func add(_ audits: [Audit]) { self.open += audits }
+    mutating func add(_ audits: [Audit]) {
+        guard !audits.isEmpty else { return }
+        self.chosen = self.chosen[self.cursor...] + audits
+        self.cursor = 0
+    }
 
     /// Adds those at the end of the download.
     mutating func choose(_ audits: [Audit]) {
@@ -50,11 +61,18 @@ struct Audits: Hashable, Sendable {
     mutating func restart() { self = Audits() }
 
     /// Drops all.
-    mutating func removeAll() { self.open = [] }
+    mutating func removeAll() {
+        let areChosen = self.areChosen
+        self = Audits()
+        self.areChosen = areChosen
+    }
 
     /// Drops those of bytes that are withdrawn.
     mutating func remove(of contributor: SourceTable.Contributor) {
-        self.open.removeAll { $0.contributor == contributor }
+        self.asked = self.asked.filter { $0.value.contributor != contributor }
+        self.again.removeAll { $0.contributor == contributor }
+        self.chosen = self.chosen[self.cursor...].filter { $0.contributor != contributor }
+        self.cursor = 0
     }
 
     // MARK: Asking
@@ -67,28 +85,28 @@ struct Audits: Hashable, Sendable {
     }
 
     /// The next comparison to request. Nil if all are requested.
-    var next: Audit? { self.open.first { $0.lease == nil } }
+    var next: Audit? { self.again.last ?? (self.cursor < self.chosen.count ? self.chosen[self.cursor] : nil) }
 
     /// Records the request of the next comparison.
     mutating func ask(_ lease: LeaseID) {
-        guard let index = self.open.firstIndex(where: { $0.lease == nil }) else { return }
-        self.open[index].lease = lease
+        guard let next = self.next else { return }
+        if self.again.popLast() == nil { self.cursor += 1 }
+        self.asked[lease] = next
     }
 
     /// Whether a request makes one of the comparisons.
-    func contains(_ lease: LeaseID) -> Bool { self.open.contains { $0.lease == lease } }
+    func contains(_ lease: LeaseID) -> Bool { self.asked[lease] != nil }
 
     /// Records the answer to a request. If the server sent less than requested, the rest is compared separately.
     mutating func finish(_ lease: Lease, agrees: Bool) {
-        guard let index = self.open.firstIndex(where: { $0.lease == lease.id }) else { return }
-        let audit = self.open.remove(at: index)
+        guard let audit = self.asked.removeValue(forKey: lease.id) else { return }
         let reached = lease.order.request.lowerBound + lease.bytesReceived
         guard agrees, lease.responseEnd < audit.spot.upperBound, reached < audit.spot.upperBound else { return }
-        self.open.append(Audit(spot: reached..<audit.spot.upperBound, contributor: audit.contributor))
+        self.again.append(Audit(spot: reached..<audit.spot.upperBound, contributor: audit.contributor))
     }
 
     /// Records that a request has ended. If it was not answered, it is made again.
     mutating func release(_ lease: LeaseID) {
-        for index in self.open.indices where self.open[index].lease == lease { self.open[index].lease = nil }
+        if let audit = self.asked.removeValue(forKey: lease) { self.again.append(audit) }
     }
 }

@@ -1,16 +1,16 @@
 /// A contradiction: a byte from one source differs from the byte on disk.
 struct Dispute: Hashable, Sendable {
-    let accuser: SourceID
+    let differingSource: SourceID
     let offset: Int64
-    /// The byte that the accuser sent.
+    /// The byte that the differing source sent.
     let byte: UInt8
     /// The request that asks a third source.
     fileprivate(set) var lease: LeaseID?
     /// How many answers of arbiters ended before the byte.
     fileprivate(set) var attempts = 0
 
-    init(accuser: SourceID, offset: Int64, byte: UInt8) {
-        self.accuser = accuser
+    init(differingSource: SourceID, offset: Int64, byte: UInt8) {
+        self.differingSource = differingSource
         self.offset = offset
         self.byte = byte
     }
@@ -32,7 +32,7 @@ struct Disputes: Hashable, Sendable {
     var next: Dispute? { self.open.first.flatMap { $0.lease == nil ? $0 : nil } }
 
     /// Whether a source has contradicted bytes on disk.
-    func contains(accuser source: SourceID) -> Bool { self.open.contains { $0.accuser == source } }
+    func contains(differingSource source: SourceID) -> Bool { self.open.contains { $0.differingSource == source } }
 
     mutating func add(_ dispute: Dispute) { self.open.append(dispute) }
 

@@ -14,7 +14,7 @@ extension Fetching {
             self.outcome = .otherFile("byte \(offset) differs")
             return []
         }
-        self.disputes.add(Dispute(accuser: source, offset: offset, byte: byte))
+        self.disputes.add(Dispute(differingSource: source, offset: offset, byte: byte))
         return self.settleDisputes()
     }
 
@@ -24,7 +24,7 @@ extension Fetching {
             !self.withdrawals.contains(offset)
         else { return false }
         guard case .source(let id) = self.contributor(of: offset) else { return true }
-        return self.sources[id].standing != .quarantined
+        return self.sources[id].trust != .quarantined
     }
 
     /// Ends all comparisons while bytes are being withdrawn, because correct bytes would contradict the wrong ones on
@@ -55,9 +55,9 @@ extension Fetching {
         let accused = self.contributor(of: dispute.offset)
         let reference = self.sources[self.sources.reference]
         let candidates = self.sources.ids.filter { id in
-            guard id != dispute.accuser, .source(id) != accused, !self.sources[id].isGone else { return false }
+            guard id != dispute.differingSource, .source(id) != accused, !self.sources[id].isGone else { return false }
             // The contributor of an earlier run's bytes is unknown. Any source but the reference might be arbitrating
-            // its own bytes. Without a reference that is better than to reject the accuser at once.
+            // its own bytes. Without a reference that is better than to reject the differing source at once.
             if case .earlier = accused, !reference.isGone { return id == self.sources.reference }
             return true
         }
@@ -115,8 +115,8 @@ extension Fetching {
 
     /// Whether a dispute still applies: its byte is still on disk and from another source.
     private func stands(_ dispute: Dispute) -> Bool {
-        self.isBelieved(dispute.offset) && self.sources[dispute.accuser].standing != .quarantined
-            && self.contributor(of: dispute.offset) != .source(dispute.accuser)
+        self.isBelieved(dispute.offset) && self.sources[dispute.differingSource].trust != .quarantined
+            && self.contributor(of: dispute.offset) != .source(dispute.differingSource)
     }
 
     /// Decides without a majority: the reference is right or, if it is not involved, the source of the byte on disk.
@@ -125,30 +125,32 @@ extension Fetching {
     private mutating func decide(_ dispute: Dispute) -> [DownloadAction] {
         let accused = self.contributor(of: dispute.offset)
         let isUnfounded =
-            if case .earlier = accused { self.sources[self.sources.reference].standing == .quarantined } else { false }
-        guard dispute.accuser != self.sources.reference, !isUnfounded else { return self.discard(accused) }
+            if case .earlier = accused { self.sources[self.sources.reference].trust == .quarantined } else { false }
+        guard dispute.differingSource != self.sources.reference, !isUnfounded else { return self.discard(accused) }
         return self.deny(dispute)
     }
 
     private mutating func deny(_ dispute: Dispute) -> [DownloadAction] {
-        let actions = self.quarantine(dispute.accuser)
-        self.sources[dispute.accuser].deniedAt = dispute.offset
+        let actions = self.quarantine(dispute.differingSource)
+        self.sources[dispute.differingSource].overruledAt = dispute.offset
         return actions
     }
 
     /// Compares sources again that were quarantined for contradicting a byte that is no longer trusted.
-    mutating func readmit(deniedBy contributor: SourceTable.Contributor) -> [DownloadAction] {
+    mutating func readmit(overruledBy contributor: SourceTable.Contributor) -> [DownloadAction] {
         let denied = self.sources.ids.filter { id in
-            guard let offset = self.sources[id].deniedAt, self.sources[id].standing == .quarantined else {
+            guard let offset = self.sources[id].overruledAt, self.sources[id].trust == .quarantined else {
                 return false
             }
             return self.contributor(of: offset) == contributor
         }
         return denied.map { id in
-            self.sources[id].standing = .unproven
+            self.sources[id].trust = .unproven
             self.sources[id].samples = []
-            self.sources[id].deniedAt = nil
-            return .report(.note("\(self.sources[id].host) is compared again; what it contradicted is fetched again"))
+            self.sources[id].overruledAt = nil
+            return .report(
+                .note(
+                    "\(self.sources[id].host) is compared again; the bytes from which it differed are fetched again"))
         }
     }
 }

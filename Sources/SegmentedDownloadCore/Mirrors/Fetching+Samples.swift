@@ -4,6 +4,9 @@ extension Fetching {
     /// 3: one near a beginning, one near an end, one between them.
     static let samplesMin = 3
 
+    /// 60 s: how long the reference may refuse audits before a refusal counts as a failure.
+    static let auditPatience: Duration = .seconds(60)
+
     /// How long one connection is kept free for samples. After that, a mirror that does not answer must not slow the
     /// download.
     static let samplingPatience: Duration = .seconds(3)
@@ -14,7 +17,7 @@ extension Fetching {
             self.plan.bytesMissing > SampleSpots.length * Int64(Self.samplesMin * 4),
             !self.leases.contains(where: \.order.isSample)
         else { return 0 }
-        return self.sources.ids.contains { self.sources[$0].standing == .unproven } ? 1 : 0
+        return self.sources.ids.contains { self.sources[$0].trust == .unproven } ? 1 : 0
     }
 
     /// The next comparison: a dispute, an audit, or a sample of an unproven source. Nil if none can be requested now.
@@ -23,17 +26,18 @@ extension Fetching {
     mutating func nextSample(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
         let reference = self.sources[self.sources.reference]
-        if let audit = self.audits.next, reference.isUsable {
+        // While a contradiction is undecided, further audits would only find it again.
+        if self.disputes.isEmpty, let audit = self.audits.next, reference.isUsable {
             guard reference.retryAt <= now, isOpen(reference.host) else { return nil }
             let order = self.sample(audit.spot, from: self.sources.reference, now: now)
             self.audits.ask(order.lease)
             return order
         }
         guard !self.plan.isComplete || !reference.isUsable else { return nil }
-        for id in self.sources.ids where self.sources[id].standing == .unproven {
+        for id in self.sources.ids where self.sources[id].trust == .unproven {
             // Fewer samples may be enough now, because another source is gone.
-            if self.isSampledEnough(id) { self.sources[id].standing = .sampled }
-            guard self.sources[id].standing == .unproven, !self.disputes.contains(accuser: id),
+            if self.isSampledEnough(id) { self.sources[id].trust = .sampled }
+            guard self.sources[id].trust == .unproven, !self.disputes.contains(differingSource: id),
                 self.sources[id].retryAt <= now,
                 isOpen(self.sources[id].host),
                 !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)
@@ -116,6 +120,14 @@ extension Fetching {
 
     private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
+        // Many audits in a short time may exceed the server's limit although every one of them is right.
+        if self.audits.contains(lease.id), failure.status.map({ TransientStatus.refusals.contains($0) }) == true,
+            now - self.servedAt < Self.auditPatience,
+            (failure.retryAfter ?? .zero) <= self.settings.retry.retryAfterMax
+        {
+            self.sources[source].retryAt = now + max(failure.retryAfter ?? .zero, self.settings.retry.delayBase)
+            return []
+        }
         if !self.sources.hasAlternative(to: source) {
             if let asked = failure.retryAfter, asked > self.settings.retry.retryAfterMax {
                 self.outcome = .failed(failure)
@@ -143,8 +155,8 @@ extension Fetching {
         self.audits.release(lease.id)
         let dispute = self.disputes.asked(by: lease.id)
         guard self.outcome == nil else { return [] }
-        // The compared bytes may have been withdrawn, or the source's standing may have changed.
-        guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].standing == .unproven
+        // The compared bytes may have been withdrawn, or the source's trust may have changed.
+        guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].trust == .unproven
         else {
             return self.reviseIfSettled()
         }
@@ -165,7 +177,7 @@ extension Fetching {
         case .failed(let failure), .corrupt(let failure):
             actions += self.sampleFailed(failure, lease, now: now)
         case .revoked where lease.revocation == .stalled || lease.revocation == .headTooSlow:
-            let failure = Failure(.network, "\(self.sources[source].host): no answer in time", isTransient: true)
+            let failure = Failure(.network, "\(self.sources[source].host): no response in time", isTransient: true)
             actions += self.sampleFailed(failure, lease, now: now)
         case .revoked:
             break
@@ -181,10 +193,10 @@ extension Fetching {
     private mutating func agreed(_ lease: Lease) -> [DownloadAction] {
         let source = lease.order.source
         self.sources[source].failures = 0
-        guard self.sources[source].standing == .unproven else { return [] }
+        guard self.sources[source].trust == .unproven else { return [] }
         self.sources[source].samples.append(lease.order.request.lowerBound)
         guard self.isSampledEnough(source) else { return [] }
-        self.sources[source].standing = .sampled
+        self.sources[source].trust = .sampled
         return self.replaceReference()
     }
 
@@ -198,7 +210,7 @@ extension Fetching {
         else { return }
         if !self.audits.areChosen {
             // A single stream was compared with all bytes before it. A digest verifies all bytes.
-            let isNeeded = self.settings.digests.isEmpty && !self.isSingleStream
+            let isNeeded = !self.hasDigest && !self.isSingleStream
             self.audits.choose(isNeeded ? self.endAudits() : [])
         }
         // If one answer had another validator, bytes that other connections have just written may be affected too.
@@ -208,8 +220,8 @@ extension Fetching {
         } else if !self.hasUsable {
             self.outcome = .failed(
                 Failure(
-                    .network, "no source is left to compare the bytes of other sources with",
-                    hint: "Run the same command again: nothing is fetched twice", isTransient: true))
+                    .network, "all sources failed before the bytes of mirrors were compared",
+                    hint: "All bytes are kept; the same request repeats the comparison", isTransient: true))
         }
     }
 

@@ -16,11 +16,11 @@ extension Fetching {
         let usable = self.sources.ids.filter { id in
             let entry = self.sources[id]
             // A single stream is compared with all bytes before its first new one, which proves more than samples do.
-            guard entry.isUsable || entry.standing == .unproven && (self.isSingleStream || self.isOrphaned) else {
+            guard entry.isUsable || entry.trust == .unproven && (self.isSingleStream || self.isOrphaned) else {
                 return false
             }
             // A source writes nothing until its contradiction is decided.
-            guard !self.disputes.contains(accuser: id) else { return false }
+            guard !self.disputes.contains(differingSource: id) else { return false }
             return entry.retryAt <= now && isOpen(entry.host)
         }
         return usable.max { left, right in
@@ -64,7 +64,7 @@ extension Fetching {
 
     /// Stops using a source. Its bytes are kept.
     mutating func loseSource(_ source: SourceID, _ failure: Failure) -> [DownloadAction] {
-        self.sources[source].standing = .failed
+        self.sources[source].trust = .failed
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(failure)
             return []
@@ -150,9 +150,9 @@ extension Fetching {
     /// dispute.
     private var successor: SourceID? {
         let usable = self.sources.ids.filter { self.sources[$0].canBeReference }
-        let impartial = usable.filter { !self.disputes.contains(accuser: $0) }
+        let impartial = usable.filter { !self.disputes.contains(differingSource: $0) }
         let candidates = impartial.isEmpty ? usable : impartial
-        return candidates.first { self.sources[$0].standing == .proven } ?? candidates.first
+        return candidates.first { self.sources[$0].trust == .proven } ?? candidates.first
     }
 
     /// Whether a lease writes bytes that are claimed as the reference's.
@@ -195,10 +195,10 @@ extension Fetching {
         // An unproven source is asked for bytes only if none are on disk, and then begins the file. An equal tag does
         // not prove it: tags identify versions of one resource (RFC 9110 §8.8.3), and nginx makes them from length and
         // modification time.
-        if !lease.order.isSample, !self.isSingleStream, self.sources[source].standing == .unproven {
+        if !lease.order.isSample, !self.isSingleStream, self.sources[source].trust == .unproven {
             // If another source has begun meanwhile, this one must be compared with it first.
             guard !self.hasUsable else { return [] }
-            self.sources[source].standing = .proven
+            self.sources[source].trust = .proven
         }
         let actions = self.replaceReference()
         return actions.isEmpty ? nil : actions
@@ -208,7 +208,7 @@ extension Fetching {
         switch contributor {
         case .source(let id): return self.quarantine(id, reason)
         case .earlier(let index):
-            let readmitted = self.readmit(deniedBy: contributor)
+            let readmitted = self.readmit(overruledBy: contributor)
             self.withdrawals.add(self.sources.earlier[index])
             self.sources.earlier[index] = []
             self.audits.remove(of: contributor)
@@ -221,11 +221,11 @@ extension Fetching {
     ///
     /// - Parameter reason: The message to report, by default that its bytes differ.
     mutating func quarantine(_ source: SourceID, _ reason: String? = nil) -> [DownloadAction] {
-        guard !self.withdrawals.sources.contains(source), self.sources[source].standing != .quarantined else {
+        guard !self.withdrawals.sources.contains(source), self.sources[source].trust != .quarantined else {
             return []
         }
-        let readmitted = self.readmit(deniedBy: .source(source))
-        self.sources[source].standing = .quarantined
+        let readmitted = self.readmit(overruledBy: .source(source))
+        self.sources[source].trust = .quarantined
         self.withdrawals.add(source)
         self.audits.remove(of: .source(source))
         if source == self.sources.reference { self.withdrawals.add(self.sources.takeKept()) }
@@ -242,7 +242,7 @@ extension Fetching {
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(
                 Failure(
-                    .integrity, "the sources have different files, and no source is left to continue with",
+                    .integrity, "the sources have different files, and none of the accepted sources is left",
                     remedy: .giveCorrectSourceOrDigest))
             return actions
         }
@@ -307,10 +307,10 @@ extension Fetching {
         let others = self.sources.contributions(besides: source, of: length)
         guard !others.isEmpty else { return nil }
         for id in self.sources.ids where id != source {
-            self.sources[id].standing = .quarantined
+            self.sources[id].trust = .quarantined
             self.sources[id].contributed = []
         }
-        self.sources[source].standing = .proven
+        self.sources[source].trust = .proven
         self.sources.reference = source
         self.sources.earlier = []
         self.outcome = nil

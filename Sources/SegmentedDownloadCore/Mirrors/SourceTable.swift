@@ -22,7 +22,7 @@ package struct SourceID: Hashable, Comparable, Sendable {
 /// agree with the bytes on disk. Its validators are compared only with its own earlier ones.
 struct SourceTable: Hashable, Sendable {
     /// How far a source is trusted.
-    enum Standing: Hashable {
+    enum Trust: Hashable {
         /// Not compared yet. Becomes any other.
         case unproven
         /// The reference, or a source that began while there was nothing to compare it with. Becomes any other but
@@ -41,7 +41,7 @@ struct SourceTable: Hashable, Sendable {
 
     struct Entry: Hashable {
         let host: String
-        var standing = Standing.unproven
+        var trust = Trust.unproven
         /// The identity that its answers must match.
         var resource: RemoteResource?
         /// Consecutive failures without a new byte.
@@ -59,8 +59,8 @@ struct SourceTable: Hashable, Sendable {
         var disagreement = Disagreement()
         /// Its answers from another place.
         var moves = Disagreement()
-        /// The byte at which it contradicted another source and was not believed.
-        var deniedAt: Int64?
+        /// The offset at which it differed from another source and was judged wrong.
+        var overruledAt: Int64?
 
         /// Ends the counts of answers that did not match: one did.
         mutating func noteAccepted() {
@@ -68,10 +68,10 @@ struct SourceTable: Hashable, Sendable {
             self.moves.resolve()
         }
 
-        var isUsable: Bool { self.standing == .proven || self.standing == .sampled }
+        var isUsable: Bool { self.trust == .proven || self.trust == .sampled }
         /// Whether it could become the reference.
         var canBeReference: Bool { self.isUsable && self.resource != nil }
-        var isGone: Bool { self.standing == .failed || self.standing == .quarantined }
+        var isGone: Bool { self.trust == .failed || self.trust == .quarantined }
     }
 
     /// The source that delivered bytes on disk.
@@ -128,7 +128,7 @@ struct SourceTable: Hashable, Sendable {
 
     /// Stops using all sources except the reference.
     mutating func dismissOthers() {
-        for id in self.ids where id != self.reference { self[id].standing = .failed }
+        for id in self.ids where id != self.reference { self[id].trust = .failed }
     }
 
     /// Makes the source that answered the reference. The others must then be compared with it.
@@ -147,14 +147,14 @@ struct SourceTable: Hashable, Sendable {
             self.entries[index].contributed = []
             self.entries[index].samples = []
             self.entries[index].failures = 0
-            self.entries[index].deniedAt = nil
+            self.entries[index].overruledAt = nil
             self.entries[index].noteAccepted()
             // The recorded identity may be of another version.
             self.entries[index].resource = nil
-            if self.entries[index].isUsable { self.entries[index].standing = .unproven }
+            if self.entries[index].isUsable { self.entries[index].trust = .unproven }
         }
         self[id].resource = resource
-        self[id].standing = .proven
+        self[id].trust = .proven
     }
 
     /// Drops samples within withdrawn ranges: agreement with untrusted bytes proves nothing.
@@ -166,8 +166,8 @@ struct SourceTable: Hashable, Sendable {
 
     /// Makes quarantined sources usable again after the file has changed: they may have the new version.
     mutating func reinstate() {
-        for index in self.entries.indices where self.entries[index].standing == .quarantined {
-            self.entries[index].standing = .unproven
+        for index in self.entries.indices where self.entries[index].trust == .quarantined {
+            self.entries[index].trust = .unproven
         }
     }
 
@@ -178,7 +178,7 @@ struct SourceTable: Hashable, Sendable {
     ) {
         self[id].failures += 1
         self[id].retryAt = now + delay
-        if !policy.allows(failure, failures: self[id].failures, waited: waited) { self[id].standing = .failed }
+        if !policy.allows(failure, failures: self[id].failures, waited: waited) { self[id].trust = .failed }
     }
 
     /// Records the bytes that a lease delivered.
@@ -209,11 +209,11 @@ struct SourceTable: Hashable, Sendable {
         self.kept = []
         if !own.isEmpty { self.earlier.append(own) }
         // A source that began while there was nothing to compare it with must now be compared with the new reference.
-        for other in self.ids where other != id && self[other].standing == .proven {
+        for other in self.ids where other != id && self[other].trust == .proven {
             if !self[other].contributed.isEmpty { self.earlier.append(self[other].contributed) }
             self[other].contributed = []
             self[other].samples = []
-            self[other].standing = .unproven
+            self[other].trust = .unproven
         }
         self.reference = id
     }
@@ -226,7 +226,7 @@ struct SourceTable: Hashable, Sendable {
 
     /// The mark for bytes that a source writes, see ``Claim/mark``.
     func mark(of id: SourceID) -> UInt8 {
-        self[id].standing == .proven ? 0 : id.mark
+        self[id].trust == .proven ? 0 : id.mark
     }
 
     /// The bytes that this source did not deliver.

@@ -1,6 +1,6 @@
 /// Divides the missing bytes into one segment for each connection.
 package struct SegmentPlanner: Hashable, Sendable {
-    /// Cuts are placed at multiples of this if pieces are large enough, so that one connection writes a whole manifest
+    /// Cuts are placed at multiples of this if segments are large enough, so that one connection writes a whole manifest
     /// block.
     package static let alignment: Int64 = BlockLayout.blockLength
 
@@ -12,7 +12,7 @@ package struct SegmentPlanner: Hashable, Sendable {
         self.splitLengthMinimum = splitLengthMinimum
     }
 
-    /// Cuts open segments into equal pieces until `count` are open or further pieces would be shorter than
+    /// Cuts open segments into equal ones until `count` are open or further ones would be shorter than
     /// ``splitLengthMinimum``.
     ///
     /// A new plan of one segment becomes `count` equal segments. In a resumed plan, the largest holes are cut.
@@ -22,7 +22,7 @@ package struct SegmentPlanner: Hashable, Sendable {
         guard !holes.isEmpty, holes.count < count else { return }
         var shares = Array(repeating: 1, count: holes.count)
         for _ in holes.count..<count {
-            // Gives one more piece to the hole whose pieces are currently the largest.
+            // Cuts the hole whose segments are currently the largest into one more.
             let pieces = holes.indices.map { holes[$0].remaining / Int64(shares[$0]) }
             guard let largest = pieces.indices.max(by: { pieces[$0] < pieces[$1] }),
                 holes[largest].remaining / Int64(shares[largest] + 1) >= self.splitLengthMinimum
@@ -32,7 +32,7 @@ package struct SegmentPlanner: Hashable, Sendable {
         for (hole, share) in zip(holes, shares) where share > 1 { self.cut(hole, of: &plan, into: share) }
     }
 
-    /// Cuts one segment into `count` equal pieces, or into fewer if they would be shorter than ``splitLengthMinimum``.
+    /// Cuts one segment into `count` equal ones, or into fewer if they would be shorter than ``splitLengthMinimum``.
     package func cut(_ hole: Segment, of plan: inout SegmentPlan, into count: Int) {
         let count = min(Int64(count), hole.remaining / self.splitLengthMinimum)
         guard count > 1 else { return }
@@ -47,12 +47,12 @@ package struct SegmentPlanner: Hashable, Sendable {
         }
     }
 
-    /// The multiple of ``alignment`` nearest to `offset`, or `offset` itself if the pieces are small.
+    /// The multiple of ``alignment`` nearest to `offset`, or `offset` itself if the segments are small.
     func aligned(_ offset: Int64, above lowerBound: Int64) -> Int64 {
         let (middle, overflow) = offset.addingReportingOverflow(Self.alignment / 2)
         guard !overflow else { return offset }  // Within the last half block that `Int64` can count.
         let rounded = middle / Self.alignment * Self.alignment
-        // From four blocks on, moving a cut by half a block changes the pieces little.
+        // From four blocks on, moving a cut by half a block changes the segments little.
         return offset - lowerBound >= 4 * Self.alignment && rounded > lowerBound ? rounded : offset
     }
 }

@@ -1,7 +1,7 @@
 /// Selects the connection from which a free connection takes work when all segments are leased.
 ///
 /// The victim is the connection with the most *time* left. The cut is proportional to the speeds, so that both finish
-/// together. A victim too slow to keep a useful piece is replaced instead.
+/// together. A victim too slow to keep a useful segment is replaced instead.
 package struct SegmentSplitter: Hashable, Sendable {
     /// A connection that may give up work.
     package struct Candidate: Hashable, Sendable {
@@ -21,7 +21,7 @@ package struct SegmentSplitter: Hashable, Sendable {
     }
 
     package enum Proposal: Hashable, Sendable {
-        /// The victim keeps the bytes before the offset. The rest is cut into the given number of pieces.
+        /// The victim keeps the bytes before the offset. The rest is cut into the given number of segments.
         case split(LeaseID, at: Int64, into: Int = 1)
         /// The victim's connection is closed and its remainder requested again.
         case replace(LeaseID)
@@ -38,7 +38,7 @@ package struct SegmentSplitter: Hashable, Sendable {
     package static let replacementGain = 3.0
 
     package let planner: SegmentPlanner
-    /// The smallest piece, in bytes, that is taken from a connection whose speed is known.
+    /// The smallest segment, in bytes, that is taken from a connection whose speed is known.
     package let stealLengthMinimum: Int64
 
     /// - Parameter stealLengthMinimum: At most the planner's minimum, which is the default.
@@ -75,8 +75,8 @@ package struct SegmentSplitter: Hashable, Sendable {
             let left = timeLeft(victim)
             guard left > max(Self.timeLeftMinimum, Self.costsMinimum * requestCost) else { return nil }
             let takers = max((Double(free) * left / leftInAll).rounded(.up), 1)
-            if let (offset, pieces) = self.cut(victim, expected: expected, takers: takers) {
-                return .split(victim.lease, at: offset, into: pieces)
+            if let (offset, segments) = self.cut(victim, expected: expected, takers: takers) {
+                return .split(victim.lease, at: offset, into: segments)
             }
             if mayReplace, let expectedAnew, victim.rate != nil,
                 left > Self.replacementGain * (requestCost + victim.length / expectedAnew)
@@ -92,8 +92,8 @@ package struct SegmentSplitter: Hashable, Sendable {
         rates.isEmpty ? nil : rates.sorted()[rates.count / 2]
     }
 
-    private func cut(_ victim: Candidate, expected: Double?, takers: Double) -> (offset: Int64, pieces: Int)? {
-        // Without a known speed, a small piece may not be worth its request.
+    private func cut(_ victim: Candidate, expected: Double?, takers: Double) -> (offset: Int64, segments: Int)? {
+        // Without a known speed, a small segment may not be worth its request.
         let minimum = victim.rate == nil ? self.planner.splitLengthMinimum : self.stealLengthMinimum
         let length = victim.remaining.upperBound - victim.remaining.lowerBound
         guard length / 2 >= minimum else { return nil }
@@ -103,7 +103,7 @@ package struct SegmentSplitter: Hashable, Sendable {
         let share = own / (own + takers * max(expected ?? own, 1))
         // With a share that rounds to 1, the product could exceed the length.
         let kept = share < 1 ? Int64(Double(length) * share) : length
-        // The victim is too slow to keep even the smallest piece: replacing it is better.
+        // The victim is too slow to keep even the smallest segment: replacing it is better.
         if kept < minimum, let expected, own * Self.replacementGain * 2 < expected { return nil }
         let offset = victim.remaining.lowerBound + min(max(kept, minimum), length - minimum)
         let aligned = self.planner.aligned(offset, above: victim.remaining.lowerBound)

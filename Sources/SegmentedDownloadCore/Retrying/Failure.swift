@@ -1,6 +1,6 @@
 /// A failure: a stable code, a message with the facts, and whether a retry can help.
 package struct Failure: Error, Hashable, Sendable {
-    /// The category of a failure. Each has an exit status of the command.
+    /// The category of a failure. The raw value is the code of the public error.
     package enum Code: String, Hashable, Sendable, CaseIterable {
         case `internal`, usage, file, network, tls, auth, `protocol`, server
         case integrity, changed, policy, exists, space, state, cancelled
@@ -9,7 +9,7 @@ package struct Failure: Error, Hashable, Sendable {
     package let code: Code
 
     /// Whether another source may succeed where this one failed.
-    package var isOfSource: Bool {
+    package var mayDifferAtOtherSource: Bool {
         switch self.code {
         case .network, .tls, .auth, .protocol, .server, .policy, .integrity: true
         case .internal, .usage, .file, .changed, .exists, .space, .state, .cancelled: false
@@ -18,10 +18,9 @@ package struct Failure: Error, Hashable, Sendable {
 
     /// One clause with the facts, safe to print.
     package let message: String
-    /// What the user can do about it, as text. Nil if there is a remedy.
+    /// What to do, as text. Nil if there is a remedy.
     package let hint: String?
-    /// What the user can do about it, if it takes an option. Options have other names in the command than in the
-    /// library.
+    /// What to do, as a value that the caller renders in its own terms.
     package let remedy: Remedy?
     /// Whether another attempt may succeed.
     package let isTransient: Bool

@@ -1,7 +1,7 @@
 /// What to do about a failure, as a value that a program can act on.
 ///
-/// The description names the library's API. An application may render a remedy in its own terms: the command names its
-/// options. Remedies may be added in any version, so a `switch` needs a `default`.
+/// The description names the library's API. An application may render a remedy in its own terms. Remedies may be added in
+/// any version, so a `switch` needs a `default`.
 public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// A stable word in lower case, with underscores.
     public let rawValue: String
@@ -30,7 +30,10 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
     /// destination.
     public static let trustOrMoveAway = Remedy(rawValue: "trust_or_move_away")
 
-    // MARK: Starting over
+    // MARK: Resuming and starting over
+
+    /// Resume the interrupted download of the file first.
+    public static let resumeInterrupted = Remedy(rawValue: "resume_interrupted")
 
     /// Start over instead of resuming.
     public static let startOver = Remedy(rawValue: "start_over")
@@ -89,6 +92,7 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
         .moveAwayOrChooseName: "Move it away, or choose another destination",
         .trustOrMoveAway:
             "If you trust it, deny other users write access. Otherwise move it away or choose another destination",
+        .resumeInterrupted: "Resume the interrupted download, or delete its part and its manifest",
         .startOver: "Set continuation to .no to start over",
         .startOverOnChange: "Set onChange to .restart to start over",
         .allowStartingOver: "Set continuation to .auto to start over",

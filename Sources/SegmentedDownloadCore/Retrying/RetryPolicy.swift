@@ -2,10 +2,10 @@
 package struct RetryPolicy: Hashable, Sendable {
     /// The number of consecutive failures without progress that are retried; the next one fails the download. Progress
     /// resets the count.
-    package var attemptsMax: Int = 10
+    package var retriesMax: Int = 10
 
     /// The same limit before the origin has answered at all. A misspelled host should be reported within seconds.
-    package var firstContactAttemptsMax: Int = 3
+    package var firstContactRetriesMax: Int = 3
 
     /// The upper bound of the first delay: above a round trip, below what a user notices.
     package var delayBase: Duration = .milliseconds(500)
@@ -24,7 +24,7 @@ package struct RetryPolicy: Hashable, Sendable {
 
     package init() {}
 
-    /// Whether a failure is retried.
+    /// Whether a failure that counts is retried. ``Fetching`` does not count refusals while other connections are served.
     ///
     /// - Parameters:
     ///   - failures: The number of consecutive failures, including this one.
@@ -35,10 +35,10 @@ package struct RetryPolicy: Hashable, Sendable {
     ) -> Bool {
         guard failure.isTransient, (failure.retryAfter ?? .zero) <= self.retryAfterMax else { return false }
         if let timeMax, waited >= timeMax { return false }
-        let attemptsMax =
-            hadContact ? self.attemptsMax : min(self.attemptsMax, self.firstContactAttemptsMax)
+        let retriesMax =
+            hadContact ? self.retriesMax : min(self.retriesMax, self.firstContactRetriesMax)
         // 421: another connection may reach another server. One retry is enough (RFC 9110 §15.5.20).
-        return failures <= (failure.status == 421 ? min(attemptsMax, 1) : attemptsMax)
+        return failures <= (failure.status == 421 ? min(retriesMax, 1) : retriesMax)
     }
 
     /// The delay after `failures` consecutive failures: full jitter over an exponentially growing bound.

@@ -101,7 +101,7 @@ struct ConfigurationFile {
             return self.settings.append(setting)
         }
         guard let edit, self.sections.isEmpty || Self.isAccepted(edit) else {
-            throw Problem(message: "\(name) is \(option.expectation)")
+            throw Problem(message: "\(name) must be \(option.expectation)")
         }
         if option.isSecret(edit.text) { self.secretLine = self.secretLine ?? number }
         if self.sections.isEmpty {

@@ -70,7 +70,7 @@ struct EnvironmentSettings {
                 guard option.scope == .anywhere else { continue }
                 guard let edit = option.isFlag ? FileOption.edit(name, Self.truth(value))?.edit : edit else {
                     throw ConfigurationFile.Problem(
-                        message: "the variable \(variable) is \(option.expectation)", hint: "Correct it, or unset it")
+                        message: "\(variable) must be \(option.expectation)", hint: "Correct it, or unset it")
                 }
                 self.edits.append(edit)
             } else if let isFlag = Self.runOptions[name] {

@@ -62,7 +62,7 @@ struct PlanRecord: Encodable {
         self.bytesTotal = file.length
         self.bytesDone = (try? await SavedDownload(at: FilePath(self.path)))?.bytesDone ?? 0
         self.exists = access(self.path, F_OK) == 0
-        self.ranges = file.takesRanges
+        self.ranges = file.supportsRanges
         self.validator = file.validator
     }
 

@@ -124,7 +124,8 @@ struct GetCommand: FetchingCommand {
 
     private static func refuse(_ mirrors: [String], of list: InputFile) throws(DownloadError) {
         guard mirrors.isEmpty else {
-            throw DownloadError(.usage, "--mirror is about a URL, and \(list.name) is a metalink, which has its own")
+            throw DownloadError(
+                .usage, "--mirror cannot be used with the metalink \(list.name), which lists its own mirrors")
         }
     }
 
@@ -135,7 +136,7 @@ struct GetCommand: FetchingCommand {
         var draft: RequestDraft
         do throws(DownloadError) {
             draft = try self.fetch.draft(sources)
-            try draft.request.hideIdentity(namedBy: list)
+            try draft.request.removeCredentialsAndFields(namedBy: list)
         } catch {
             throw ListProblem(entry.place, error.message, code: error.code)
         }
@@ -158,9 +159,10 @@ struct GetCommand: FetchingCommand {
         let pattern = try URLPattern(url)
         var others: [URLPattern] = []
         for mirror in mirrors { others.append(try URLPattern(mirror)) }
-        guard others.allSatisfy({ $0.count == pattern.count }) else {
+        if let other = others.first(where: { $0.count != pattern.count }) {
             throw DownloadError(
-                .usage, "a mirror's pattern does not stand for as many URLs as that of the URL before it")
+                .usage,
+                "a mirror's pattern expands to \(other.count) URLs, but the URL before it to \(pattern.count)")
         }
         let instances = others.map(\.instances)
         for (number, instance) in pattern.instances.enumerated() {

@@ -88,26 +88,27 @@ enum HelpPage {
 }
 
 extension ExitCode {
-    /// What the status means, for the help.
+    /// What the status means, for the help and the table of the article on the command line.
     var meaning: String {
         switch self {
-        case .ok: "the files are complete and verified as far as possible"
-        case .internal: "an error in segdl itself"
+        case .ok: "the file is complete, verified and in place, or was already"
+        case .internal: "a bug in segdl"
         case .usage: "an option, URL, list or metalink is malformed"
-        case .file: "the disk: an I/O error, permissions, a read-only file system"
-        case .network: "no connection, a reset, a stall or a time limit, after all attempts"
-        case .tls: "a certificate or the TLS handshake failed"
-        case .auth: "the server or proxy wants credentials (401, 407)"
-        case .protocol: "a malformed or contradictory response"
-        case .server: "another error of the server (4xx, 5xx), or too many redirects"
-        case .integrity: "a digest, length or piece differs; the part is kept"
-        case .changed: "the remote file is not the one that the download was begun with"
-        case .policy: "refused: a downgrade, a scheme, an unsafe name or file"
-        case .exists: "the destination exists and is something else, or another process has it"
-        case .space: "no space: disk full, quota, or --max-filesize"
-        case .state: "a manifest is unusable, and --continue must was given"
-        case .daemon: "the background service is unreachable"
-        case .partial: "of several files some failed"
+        case .file: "a file cannot be read or written"
+        case .network: "name lookup, connection, stall, truncation or time limit, after all attempts"
+        case .tls: "the certificate or the handshake was refused"
+        case .auth: "the server or the proxy requires credentials (401, 407)"
+        case .protocol: "the response is malformed, or breaks the contract of ranges"
+        case .server: "the server answered with an error or too many redirects, after all attempts"
+        case .integrity: "a digest or the length is wrong"
+        case .changed: "the remote file is another one than before"
+        case .policy:
+            "refused by a rule: a redirect from https to http, a scheme, a file of secrets that other users can read"
+        case .exists: "the destination exists and is another file, or another process or user has it"
+        case .space: "the disk or quota is full, or the file is longer than allowed"
+        case .state: "there is no partial download to resume, or its manifest is unusable or has a later version"
+        case .daemon: "reserved"
+        case .partial: "several files, some of which failed"
         case .hangup: "SIGHUP: stopped, everything fetched is kept"
         case .interrupt: "SIGINT (Ctrl-C): stopped, everything fetched is kept"
         case .pipe: "the reader of standard output closed it (SIGPIPE)"

@@ -79,7 +79,7 @@ struct ProbeCommand: SegdlSubcommand {
         rows.append(("status", "\(file.status)"))
         rows.append(("name", file.name.shown))
         rows.append(("length", file.length.map { "\($0) (\(ByteCount($0)))" } ?? "unknown"))
-        rows.append(("ranges", file.takesRanges ? "yes" : "no: one connection, cannot be resumed"))
+        rows.append(("ranges", file.supportsRanges ? "yes" : "no: one connection, cannot be resumed"))
         rows.append(("validator", file.validator ?? "none"))
         if let type = file.type { rows.append(("type", type.shown)) }
         if let digest = file.digest { rows.append(("digest", digest.description)) }
@@ -110,7 +110,7 @@ struct ProbeRecord: Encodable {
         self.status = file.status
         self.name = file.name
         self.bytesTotal = file.length
-        self.ranges = file.takesRanges
+        self.ranges = file.supportsRanges
         self.validator = file.validator
         self.type = file.type
         self.digest = file.digest?.description

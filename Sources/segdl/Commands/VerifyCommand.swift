@@ -84,7 +84,7 @@ struct VerifyCommand: FetchingCommand {
                 request.destination = .file(FilePath(path))
                 request.lengthExpected = listed?.length
                 if let metalink = self.metalink, self.arguments.count < 2 {
-                    try request.hideIdentity(namedBy: InputFile(path: metalink))
+                    try request.removeCredentialsAndFields(namedBy: InputFile(path: metalink))
                 }
                 return request
             }
@@ -114,7 +114,7 @@ struct VerifyCommand: FetchingCommand {
             let others = sources.enumerated().filter { $0.offset != index }.map(\.element)
             var own = try request([source] + others)
             // Credentials and fields are for the origin of the first URL only.
-            if source.origin != sources[0].origin { own.hideIdentity() }
+            if source.origin != sources[0].origin { own.removeCredentialsAndFields() }
             do {
                 let remote = try await self.fetch.probe(own)
                 if remote.length == length { return (own, remote) }
@@ -149,10 +149,10 @@ struct VerifyCommand: FetchingCommand {
             let expected = length == check.lengthFetched ? "\(length) were fetched" : "expected \(length)"
             lines.append("\(name): \(check.length) bytes, \(expected)")
         }
-        let reference = check.knowsPieces ? "the metalink" : "what was fetched"
+        let reference = check.hasPieceDigests ? "the metalink" : "what was fetched"
         lines += check.damage.map { "\(name): bytes \($0.lowerBound)-\($0.upperBound - 1) differ from \(reference)" }
         lines += check.digests.map { digest in
-            let found = digest.isRight ? "correct" : "but the file has \(digest.found)"
+            let found = digest.matches ? "correct" : "but the file has \(digest.found)"
             return "\(name): \(digest.expected.algorithm.rawValue) \(digest.expected.hex), \(found)"
         }
         if check.isGood { lines.append("\(name): good, \(check.length) bytes") }

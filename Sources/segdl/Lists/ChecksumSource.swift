@@ -42,7 +42,8 @@ struct ChecksumSource {
         guard !found.isEmpty else {
             let name = names[0].lastPathComponent.shown
             throw DownloadError(
-                .usage, "\(self.places.map { InputFile(path: $0).name }.joined(separator: " and ")) names no \(name)",
+                .usage,
+                "\(self.places.map { InputFile(path: $0).name }.joined(separator: " and ")) has no entry for \(name)",
                 hint: "Nothing was started; give its digest with --checksum")
         }
         return found

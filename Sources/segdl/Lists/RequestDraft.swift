@@ -50,7 +50,7 @@ struct RequestDraft {
             throw DownloadError(.usage, "user and oauth2-bearer are two ways to authenticate: give one")
         }
         if layer.password != nil, layer.user?.contains(":") ?? true {
-            throw DownloadError(.usage, "password goes with a user that has the name only")
+            throw DownloadError(.usage, "password requires user = NAME without a password")
         }
         if let token = layer.bearer { self.request.credentials = .bearer(token: token) }
         guard let user = layer.user else { return }
@@ -95,7 +95,7 @@ struct RequestDraft {
         }
         guard let edit else {
             let shown = definition.isSecret(value) ? "" : ", not \"\(value.shown)\""
-            throw ListProblem(option.place, "\(option.key) is \(definition.expectation)\(shown)")
+            throw ListProblem(option.place, "\(option.key) must be \(definition.expectation)\(shown)")
         }
         if definition.name == "output" {
             guard value != "-" else { throw ListProblem(option.place, "out=- is not for lists; name a file") }

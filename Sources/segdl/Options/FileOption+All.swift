@@ -28,14 +28,14 @@ extension FileOption {
         }.forOneFile(),
         FileOption(
             "retry", aliases: ["tries"], .count,
-            "Failures in a row without a byte of progress before segdl gives up. (default: 10)"
+            "Retry at most N consecutive failures without progress. (default: 10; 3 if the server has not answered yet)"
         ) { $0.request.retries = $1 },
         FileOption(
             "retry-delay", aliases: ["retry-wait", "waitretry"], .time,
             "The delay before another attempt. (default: up to 500 ms, twice that for each further failure)"
         ) { $0.request.retryDelay = $1 },
         FileOption(
-            "retry-max-time", .time, "No attempt is made this long after the last byte of progress. (default: no limit)"
+            "retry-max-time", .time, "Stop retrying when no byte has arrived for this long. (default: no limit)"
         ) { $0.request.retryTime = $1 },
         FileOption(
             "stall-timeout", .time, "Replace a connection that receives nothing for this long. (default: 30s)"
@@ -48,7 +48,8 @@ extension FileOption {
             "speed-time", letters: "y", .time, "How long the speed may be below --speed-limit. (default: 30s)"
         ) { $0.request.speedTime = $1 },
         FileOption(
-            "max-time", letters: "m", .time, "The time a file may take; its bytes are kept. (default: no limit)"
+            "max-time", letters: "m", .time,
+            "Fail a file that is not complete within this time; its bytes are kept. (default: no limit)"
         ) { $0.request.timeLimit = $1 },
         FileOption("max-filesize", .size, "The longest file accepted.") { $0.request.lengthMaximum = $1 },
         FileOption(
@@ -88,7 +89,8 @@ extension FileOption {
             return ["auth", "cookie", "key", "secret", "token"].contains { name.contains($0) }
         },
         FileOption(
-            "user-agent", letters: "A", .field(named: "User-Agent", "NAME"), "The User-Agent; redirects keep it."
+            "user-agent", letters: "A", .field(named: "User-Agent", "NAME"),
+            "The User-Agent field; also sent to redirect targets."
         ) { $0.setField($1) },
         FileOption("referer", letters: "e", .field(named: "Referer", "URL"), "The Referer.") { $0.setField($1) },
         FileOption(
@@ -150,16 +152,17 @@ extension FileOption {
         ) { $0.nameTemplate = $1 }.placing(),
         FileOption(
             "continue", letters: "c", .word() as ValueForm<DownloadOptions.Continuation>,
-            "What to do if a partial download exists: auto resumes it if possible (a bare -c too), must resumes or fails, no starts over. (default: auto)"
+            "What to do if a partial download exists: auto resumes it if possible, must resumes or fails, no starts over. -c without a value means auto. (default: auto)"
         ) { $0.request.continuation = $1 }.placing(),
         FileOption(
             "if-exists", .word() as ValueForm<DownloadOptions.ExistingFilePolicy>,
             """
-            What to do if the file exists. verify: succeed if it is the remote file; replace it if it has that one's length, and segdl \
-            fetched it from another URL; else fail. skip, rename, overwrite, fail. (default: verify)
+            What to do if the file exists. verify: succeed if it equals the remote file, replace it if segdl fetched it from \
+            another URL and the length is equal, else fail. skip: succeed without checking. rename: save as a numbered name. \
+            overwrite: replace. fail. (default: verify)
             """
         ) { $0.request.ifExists = $1 }.placing(),
-        FileOption(flag: "create-dirs", "Create missing directories, which is the default.") {
+        FileOption(flag: "create-dirs", "Create missing directories. (default: on)") {
             $0.request.createsDirectories = $1
         }.placing(),
     ]

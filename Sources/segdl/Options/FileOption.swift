@@ -4,7 +4,7 @@ import SegmentedDownload
 /// The definition of an option that applies to one file: its names, its help, how its value is read, and what it does.
 ///
 /// The command line, the configuration file, its host sections, environment variables and lists read such options by these
-/// definitions. ``all`` has them. To add one, add it there, and a property to the group of options that shows it in the help.
+/// definitions. ``all`` has them. CONTRIBUTING.md lists the places that a new option touches.
 struct FileOption: Sendable {
     /// Where an option can be given, besides the command line and a list.
     enum Scope: Hashable {
@@ -138,7 +138,7 @@ extension Option where Value == [FileEdit] {
 }
 
 extension Flag where Value == Bool? {
-    /// A file option that is on or off, by its long name.
+    /// A file option that is on or off, by its long name. The property's name must be the option's in camel case.
     init(file name: String) {
         let option = FileOption.known(name)
         self.init(name: option.specification, inversion: .prefixedNo, help: option.help)

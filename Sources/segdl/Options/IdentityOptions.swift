@@ -86,15 +86,15 @@ struct IdentityOptions: FileOptionGroup {
 extension DownloadRequest {
     /// Removes credentials and fields if a list from a server names a file on another one. They are not meant for
     /// servers that a list chooses (curl's CVE-2021-22923).
-    mutating func hideIdentity(namedBy list: InputFile) throws(DownloadError) {
+    mutating func removeCredentialsAndFields(namedBy list: InputFile) throws(DownloadError) {
         guard list.isRemote else { return }
         let origin = try SourceURL(list.path).origin
         self.foreignSources.formUnion(([self.source] + self.mirrors).filter { $0.origin != origin })
-        if self.source.origin != origin { self.hideIdentity() }
+        if self.source.origin != origin { self.removeCredentialsAndFields() }
     }
 
     /// Removes credentials and fields.
-    mutating func hideIdentity() {
+    mutating func removeCredentialsAndFields() {
         self.fields.removeAll { $0.name != .userAgent }
         self.credentials = nil
     }

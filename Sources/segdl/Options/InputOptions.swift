@@ -106,7 +106,7 @@ struct InputOptions: ParsableArguments {
                 place: place, urls: file.sources.map(\.string), options: options, length: file.length)
             try take(entry, file.sources)
         }
-        return metalink.files.reduce(0) { $0 + $1.sourcesLeftOut }
+        return metalink.files.reduce(0) { $0 + $1.unsupportedSourceCount }
     }
 }
 

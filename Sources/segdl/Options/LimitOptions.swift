@@ -32,7 +32,7 @@ struct LimitOptions: FileOptionGroup {
             (self.maxConcurrentDownloads, "--max-concurrent-downloads"),
         ] {
             guard let value, !(1...SegmentCount.countMax).contains(value) else { continue }
-            throw ValidationError("\(option) is from 1 to \(SegmentCount.countMax), not \(value)")
+            throw ValidationError("\(option) must be from 1 to \(SegmentCount.countMax), not \(value)")
         }
     }
 

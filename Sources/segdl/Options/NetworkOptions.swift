@@ -72,7 +72,7 @@ struct NetworkOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "On a metered interface (mobile broadband, ppp, bluetooth): allow fetches, pause waits for another network.",
+            "For a metered interface (mobile broadband, ppp, bluetooth): allow uses it; pause waits for another interface, and fails after --retry attempts.",
             valueName: "pause|allow"))
     var metered = Metered.allow
 
@@ -81,9 +81,9 @@ struct NetworkOptions: ParsableArguments {
 
     mutating func validate() throws {
         if self.interface.contains("") { throw ValidationError("--interface is empty") }
-        if self.maxRedirs < 0 { throw ValidationError("--max-redirs is at least 0") }
+        if self.maxRedirs < 0 { throw ValidationError("--max-redirs must be 0 or more") }
         if self.usesIPv4, self.usesIPv6 { throw ValidationError("-4 and -6 exclude each other") }
-        if self.proxyUser?.contains(":") == false { throw ValidationError("--proxy-user is NAME:PASSWORD") }
+        if self.proxyUser?.contains(":") == false { throw ValidationError("--proxy-user must be NAME:PASSWORD") }
     }
 
     func apply(to configuration: inout DownloadConfiguration) throws(DownloadError) {

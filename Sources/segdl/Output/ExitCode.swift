@@ -56,7 +56,7 @@ enum ExitCode: Int32, Hashable, CaseIterable {
     }
 
     init(_ error: DownloadError) {
-        self = error.isOfReader ? .pipe : ExitCode(error.code)
+        self = error.isBrokenPipe ? .pipe : ExitCode(error.code)
     }
 
     /// 128 + the signal's number, as in shells.
@@ -80,5 +80,5 @@ enum ExitCode: Int32, Hashable, CaseIterable {
 
 extension DownloadError {
     /// Whether the reader of standard output closed it. No message is printed then.
-    var isOfReader: Bool { self.code == .file && self.errno == EPIPE }
+    var isBrokenPipe: Bool { self.code == .file && self.errno == EPIPE }
 }

@@ -33,7 +33,7 @@ struct FailureLine: Hashable {
     ///
     /// - Parameter path: The destination, if bytes are kept.
     private static func advice(for code: DownloadError.Code, path: String?) -> String {
-        let again = path.map { "Go on: segdl resume \($0.shellWord)" }
+        let again = path.map { "To resume: segdl resume \($0.shellWord)" }
         return switch code {
         case .network, .server, .tls, .auth: again ?? "Check the URL, or try again later"
         case .protocol: again ?? "Try again, or fetch it from another server"

@@ -12,7 +12,7 @@ struct MessageReporter: ProgressReporter {
         case .completed(let result):
             self.write(Self.completed(result), at: .normal)
         case .failed(let error, _):
-            if !error.isOfReader { self.console.write(FailureLine(error, of: file.path).text) }
+            if !error.isBrokenPipe { self.console.write(FailureLine(error, of: file.path).text) }
         case .paused(let progress):
             // Files that never started are only counted at the end: there may be a million.
             guard self.isAlone || progress.bytesDone > 0 else { return }

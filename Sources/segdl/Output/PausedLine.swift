@@ -11,7 +11,7 @@ struct PausedLine: Hashable {
         let amount = total.map { done.description(of: ByteCount($0)) } ?? "\(done)"
         let advice =
             if saved != nil {
-                "Go on: segdl resume \(path.shellWord)"
+                "To resume: segdl resume \(path.shellWord)"
             } else if total == nil, done.bytes > 0 {
                 "It cannot be resumed because its length is unknown; the same command starts over"
             } else {

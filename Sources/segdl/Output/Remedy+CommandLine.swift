@@ -15,6 +15,7 @@ extension Remedy {
         .moveAwayOrChooseName: "Move it away, or choose another name with -o",
         .trustOrMoveAway:
             "If you trust it: chmod go-w, then run the command again. Else move it away or choose another name with -o",
+        .resumeInterrupted: "Resume it with segdl resume PATH",
         .startOver: "Start over with --continue no",
         .startOverOnChange: "Start over with --on-change restart",
         .allowStartingOver: "Start over with --continue auto",

@@ -28,7 +28,7 @@ struct MeteredTests {
         }
     }
 
-    @Test("Nothing is fetched over an interface where bytes cost money, unless that is allowed")
+    @Test("Nothing is fetched over a metered interface unless it is allowed")
     func metered() async throws {
         try await withCommand { command in
             let device = Device(log: command.path("ip"))

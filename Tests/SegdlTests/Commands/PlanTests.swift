@@ -27,7 +27,7 @@ struct PlanTests {
         }
     }
 
-    @Test("A probe says which digest the server says, or the redirect that leads there")
+    @Test("A probe reports the digest that the server or the redirect to it states")
     func probeDigest() async throws {
         try await withOrigin { origin in
             try await withCommand { command in

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("What downloads take on disk is told by directory: finished files and parts that are provably ours")
+    @Test("Disk usage is reported by directory: finished files and parts that are provably ours")
     func usage() async throws {
         try await Self.withFiles { command in
             let outcome = try await command.run("du", "--json", "done")

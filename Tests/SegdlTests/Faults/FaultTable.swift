@@ -30,11 +30,12 @@ enum FaultTable {
             "",
             "## Overview",
             "",
-            "Each row is one file in `Fixtures/Faults`; `scripts/faults-table` makes this page from them.",
-            "`FaultMatrixTests` runs each with the real command on real sockets and a real disk, and checks the",
-            "exit status, the message, the number of requests and every file that remains. The column Exit lists",
-            "the exit statuses of the runs, in order. The column Others describes what was observed with",
-            "aria2 1.36, axel 2.17, wget2 1.99, lftp 4.9, hf\\_transfer 0.1.9, curl 7.88 and wget 1.21.",
+            "Each line up to “Not in the matrix” is one file in `Fixtures/Faults`; the rows after it have no",
+            "case. `scripts/faults-table` makes this page from the files. `FaultMatrixTests` runs each with the",
+            "real command on real sockets and a real disk, and checks the exit status, the message, the number",
+            "of requests and every file that remains. The column Exit lists the exit statuses of the runs, in",
+            "order. The column Others describes what was observed with aria2 1.36, axel 2.17, wget2 1.99, lftp",
+            "4.9, hf\\_transfer 0.1.9, curl 7.88 and wget 1.21.",
             "",
         ]
         for (letter, title) in Self.sections {
@@ -62,10 +63,10 @@ enum FaultTable {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Text as a table's cell may hold it.
+    /// Text as a table's cell may hold it. Backticks stay: the words of exit statuses are code.
     private static func escaped(_ text: String) -> String {
         text.reduce(into: "") { escaped, character in
-            if "|*_<>[]`\\".contains(character) { escaped.append("\\") }
+            if "|*_<>[]\\".contains(character) { escaped.append("\\") }
             escaped.append(character)
         }
     }

@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test("A notification at the end says how it went, and a desktop without any is no failure")
+    @Test("A notification at the end reports the result, and its absence is no failure")
     func notify() async throws {
         try await withCommand { command in
             let tool = command.path("notify-send")

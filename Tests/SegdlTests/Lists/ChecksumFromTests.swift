@@ -24,7 +24,7 @@ struct ChecksumFromTests {
                 let bad = try await command.run(from + [nginx.url("c.bin")])
                 #expect(bad.status == 9 && !command.exists("c.bin"), "\(bad)")
                 let unnamed = try await command.run(from + [nginx.url("d.bin")])
-                #expect(unnamed.status == 2 && unnamed.errors.contains("names no d.bin"), "\(unnamed)")
+                #expect(unnamed.status == 2 && unnamed.errors.contains("has no entry for d.bin"), "\(unnamed)")
                 let verified = try await command.run(["verify"] + from + ["b.bin"])
                 #expect(verified.status == 0, "\(verified)")
             }

@@ -1,3 +1,4 @@
+import Foundation
 import SegmentedDownload
 import Testing
 
@@ -48,6 +49,16 @@ struct HelpOptionTests {
             for code in ExitCode.allCases { #expect(shown.contains(" \(code.rawValue)  \(code.word)"), "\(code)") }
             let unknown = try await command.run("--help", "everything")
             #expect(unknown.status == 2 && unknown.errors.contains("transfer"), "\(unknown)")
+        }
+    }
+
+    @Test("The article on the command line gives each exit status the word and meaning that the help gives it")
+    func exitStatuses() throws {
+        let path = JSONSchema.directory.appending(path: "CommandLine.md")
+        let page = try String(contentsOf: path, encoding: .utf8)
+        // The article has one row for all signals.
+        for code in ExitCode.allCases where code.word != "signal" {
+            #expect(page.contains("| \(code.rawValue) | `\(code.word)` | \(code.meaning) |\n"), "\(code)")
         }
     }
 

@@ -36,7 +36,7 @@ struct LimitOptionTests {
     func rate(option: String) async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run("-o", "f.bin", option, "25k/s", "-m", "1s", origin.url("/256k/f.bin"))
-            #expect(outcome.status == 4 && outcome.errors.contains("not finished within 1.0 s"), "\(outcome)")
+            #expect(outcome.status == 4 && outcome.errors.contains("the time limit of 1.0 s was reached"), "\(outcome)")
             #expect(!command.exists("f.bin"))
         }
     }

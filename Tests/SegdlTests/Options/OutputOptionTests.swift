@@ -47,7 +47,7 @@ struct OutputOptionTests {
             let none = try await command.run("resume", "--dry-run", "--all")
             #expect(none.status == 0 && none.errors.contains("nothing to resume"), "\(none)")
             let other = try await command.run("resume", "--dry-run", "none.bin")
-            #expect(other.status == 14 && other.errors.contains("no interrupted download of none.bin"), "\(other)")
+            #expect(other.status == 14 && other.errors.contains("there is no manifest none.bin.segdl"), "\(other)")
         }
     }
 }

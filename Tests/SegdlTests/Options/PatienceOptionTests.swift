@@ -47,7 +47,7 @@ struct PatienceOptionTests {
         try await withOptionScene { origin, command in
             let url = origin.url("/1M/f.bin?stall-after=100000:all")
             let outcome = try await command.run("-s", "1", option, "500ms", "-o", "f.bin", url)
-            #expect(outcome.status == 4 && outcome.errors.contains("not finished within 0.5 s"), "\(outcome)")
+            #expect(outcome.status == 4 && outcome.errors.contains("the time limit of 0.5 s was reached"), "\(outcome)")
             #expect(!command.exists("f.bin"))
         }
     }
@@ -86,7 +86,9 @@ struct PatienceOptionTests {
         try await withCommand { command in
             let outcome = try await command.run(
                 arguments + ["--connect-timeout", "200ms", "https://127.0.0.1:\(silence.port)/f.bin"])
-            #expect(outcome.status == 5 && outcome.errors.contains("no TLS handshake in time"), "\(outcome)")
+            #expect(
+                outcome.status == 5 && outcome.errors.contains("no TLS handshake within the connect timeout"),
+                "\(outcome)")
         }
     }
 }

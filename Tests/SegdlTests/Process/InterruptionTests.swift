@@ -21,7 +21,7 @@ import Testing
                 }
                 #expect(outcome.status == status, "\(outcome)")
                 #expect(outcome.errors.contains("segdl: paused: f.bin, "), "\(outcome)")
-                #expect(outcome.errors.contains("Go on: segdl resume f.bin"), "\(outcome)")
+                #expect(outcome.errors.contains("To resume: segdl resume f.bin"), "\(outcome)")
                 let report = try await command.run("status", "f.bin")
                 #expect(report.status == 0 && report.output.contains("f.bin"), "\(report)")
                 _ = origin.plainURL("/8M/f.bin")

@@ -57,7 +57,8 @@ struct MapTerminalTests {
                 var screen = Screen(columns: place.columns, rows: 24)
                 screen.write(outcome.output)
                 let left = screen.lines.joined()
-                let isClean = left.hasPrefix("segdl: paused: f.bin, ") && left.hasSuffix("Go on: segdl resume f.bin")
+                let isClean =
+                    left.hasPrefix("segdl: paused: f.bin, ") && left.hasSuffix("To resume: segdl resume f.bin")
                 #expect(isClean, "\(left)")
             }
         }

@@ -13,7 +13,7 @@ struct ThroughputMeterTests {
         #expect(meter.rate == 4000)
     }
 
-    @Test("A steady stream has its rate, however often it is looked at", arguments: [1, 10, 100, 300])
+    @Test("A steady stream has a steady rate, however often it is read", arguments: [1, 10, 100, 300])
     func steady(step: Int) {
         var meter = ThroughputMeter(start: .seconds(5), count: 77)
         for time in stride(from: step, through: 10_000, by: step) {

@@ -129,7 +129,7 @@ struct CompletionTests {
             script.end(lease, .revoked)
             #expect(script.take() == [.checkpoint(isPause: true)])
             script.tell(.checkpointed(bytes: 3 << 20))
-            #expect(script.failure == Failure(.network, "not finished within 60.0 s, the time allowed"))
+            #expect(script.failure == Failure(.network, "the time limit of 60.0 s was reached"))
         }
         receive(0, &script)
         script.tell(.resume)

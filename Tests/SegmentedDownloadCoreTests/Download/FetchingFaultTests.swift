@@ -1,5 +1,6 @@
-import SegmentedDownloadCore
 import Testing
+
+@testable import SegmentedDownloadCore
 
 /// Connections that fail or stall, and servers that refuse.
 @Suite("Faults while segments are fetched")
@@ -129,6 +130,35 @@ struct FetchingFaultTests {
         }
         #expect(script.failure?.code == .network)
         #expect(requests == 11)
+    }
+
+    /// The outcome when every response is the whole file without a stated length, and so many bytes long.
+    private static func outcome(streamsOf length: Int64) -> Fetching.Outcome? {
+        let done: Int64 = 1000
+        var fetching = Fetching.sample(length: 1001, missing: [done..<1001], isSegmented: false)
+        var now: Duration = .zero
+        for _ in 0..<100 where fetching.outcome == nil {
+            if let order = fetching.ask(at: now) {
+                _ = fetching.responded(order.lease, .whole(.tagged("\"a\"", length: nil)), now: now)
+                fetching.observe(
+                    [LeaseObservation(lease: order.lease, position: done, bytesReceived: length, isWriting: false)],
+                    now: now)
+                _ = fetching.ended(order.lease, .finished, now: now)
+            }
+            now += .seconds(60)
+        }
+        return fetching.outcome
+    }
+
+    @Test("A file without a stated length that ends every time where the fetched bytes end has changed")
+    func endsEarly() {
+        #expect(
+            Self.outcome(streamsOf: 1000) == .changed("it ends at byte 1000 every time and had 1001 bytes before"))
+        guard case .failed(let failure) = Self.outcome(streamsOf: 0) else {
+            Issue.record("a server that sends nothing has no other file")
+            return
+        }
+        #expect(failure.code == .network)
     }
 
     @Test("Progress resets the failure count: a file completes although the server cuts every response")

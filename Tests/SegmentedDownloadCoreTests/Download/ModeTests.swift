@@ -58,9 +58,9 @@ struct ModeTests {
             { $0.outcome = .complete }, { $0.withdrawals.add([0..<1]) }, { $0.withdrawals.add(.first) },
             { _ = $0.revise(withdrawing: [], remarks: false) },
             {
-                $0.sources[SourceID(1)].standing = .sampled
+                $0.sources[SourceID(1)].trust = .sampled
                 $0.sources[SourceID(1)].resource = .tagged("\"b\"", length: 64 << 20)
-                $0.sources[.first].standing = .failed
+                $0.sources[.first].trust = .failed
             },
         ] as [(inout Fetching) -> Void] {
             var fetching = settled
@@ -73,7 +73,7 @@ struct ModeTests {
     func fallsBack() {
         var fetching = Fetching.sample(missing: [100..<200, 300..<64 << 20], hosts: ["one", "two"])
         fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
-        fetching.disputes.add(Dispute(accuser: SourceID(1), offset: 0, byte: 1))
+        fetching.disputes.add(Dispute(differingSource: SourceID(1), offset: 0, byte: 1))
         fetching.fallBack()
         #expect(fetching.mode == .fallback(forgetsFrom: 100) && fetching.target == 1)
         #expect(fetching.plan.missing == [100..<64 << 20] && fetching.audits.isEmpty && fetching.disputes.isEmpty)

@@ -9,7 +9,7 @@ struct OutcomeTests {
     private static let resource = RemoteResource.tagged("\"a\"", length: Self.length)
 
     @Test("The number of connections that paid is reported if there is one source, and not for several together")
-    func learned() {
+    func connectionCountFound() {
         for hosts in [["one"], ["one", "two"]] {
             var fetching = Fetching.sample(hosts: hosts) { $0.segments = .automatic }
             fetching.controller.refused(open: 1, now: .zero)
@@ -18,7 +18,7 @@ struct OutcomeTests {
             var machine = DownloadStateMachine(settings: fetching.settings, seed: 1)
             machine.state = .fetching(fetching)
             let actions = machine.advanceFetching()
-            #expect(actions.contains(.report(.learned(connections: 1))) == (hosts.count == 1))
+            #expect(actions.contains(.report(.connectionCountFound(1))) == (hosts.count == 1))
             #expect(actions.last?.isPlace == true)
         }
     }

@@ -124,7 +124,7 @@ struct SettlingTests {
             fetching.leases[0].revocation = revocation
             _ = fetching.ended(sample.lease, end, now: .zero)
             #expect(fetching.sources[Self.two].failures == failures, "\(end), \(String(describing: revocation))")
-            #expect(fetching.sources[Self.two].standing == .unproven && fetching.sources[Self.two].samples.isEmpty)
+            #expect(fetching.sources[Self.two].trust == .unproven && fetching.sources[Self.two].samples.isEmpty)
         }
     }
 
@@ -146,8 +146,8 @@ struct SettlingTests {
 
     private static func disputed(_ count: Int = 3) -> Fetching {
         var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: (0..<count).map { "host\($0)" })
-        fetching.sources[Self.two].standing = .sampled
-        fetching.disputes.add(Dispute(accuser: Self.two, offset: 5, byte: 1))
+        fetching.sources[Self.two].trust = .sampled
+        fetching.disputes.add(Dispute(differingSource: Self.two, offset: 5, byte: 1))
         return fetching
     }
 
@@ -180,14 +180,14 @@ struct SettlingTests {
         }
         var fetching = Self.disputed(2)
         #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
-        #expect(fetching.sources[Self.two].standing == .quarantined && fetching.sources[Self.two].deniedAt == 5)
+        #expect(fetching.sources[Self.two].trust == .quarantined && fetching.sources[Self.two].overruledAt == 5)
     }
 
-    @Test("A contradiction to a byte that is gone, or is the accuser's own by now, is none")
+    @Test("A contradiction to a byte that is gone, or is the differing source's own by now, is none")
     func none() {
         for change in [
             { $0.plan.reopen(0..<10) }, { $0.sources.contribute(0..<10, by: Self.two) },
-            { $0.sources[Self.two].standing = .quarantined },
+            { $0.sources[Self.two].trust = .quarantined },
         ] as [(inout Fetching) -> Void] {
             var fetching = Self.disputed(2)
             change(&fetching)
@@ -326,7 +326,7 @@ struct SettlingTests {
     func notForTheGone() {
         var fetching = Self.disputed(2)
         fetching.sources[Self.two].resource = .tagged("\"b\"", length: Self.length)
-        fetching.sources[.first].standing = .failed
+        fetching.sources[.first].trust = .failed
         #expect(fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1)
     }
 
@@ -364,8 +364,8 @@ struct SettlingTests {
         var book = SourceTable(hosts: ["one", "two", "three", "four"])
         book.define(.tagged("\"a\"", length: 100), by: .first, .init(ranges: [0..<10]))
         let (two, three, four) = (SourceID(1), SourceID(2), SourceID(3))
-        for id in [two, four] { book[id].standing = .proven }
-        book[three].standing = .sampled
+        for id in [two, four] { book[id].trust = .proven }
+        book[three].trust = .sampled
         book.contribute(10..<20, by: .first)
         book.contribute(20..<30, by: two)
         book.contribute(30..<40, by: three)
@@ -373,6 +373,6 @@ struct SettlingTests {
         book.replaceReference(by: three)
         #expect(book.reference == three && book.kept.isEmpty && book.earlier == [[0..<20], [20..<30]])
         #expect(book.ids.map { book[$0].contributed } == [[], [], [30..<40], []])
-        #expect(book[two].standing == .unproven && book[four].standing == .unproven && book[two].samples.isEmpty)
+        #expect(book[two].trust == .unproven && book[four].trust == .unproven && book[two].samples.isEmpty)
     }
 }

@@ -81,11 +81,13 @@ struct YieldingTests {
         #expect(fetching.surplus == 2)
     }
 
-    @Test("An appetite is for what waits, no more than asked for, or for one where another would be cut")
-    func appetite() throws {
+    @Test(
+        "Waiting segments make connections usable, up to the maximum, and so does a lease that would be cut"
+    )
+    func additionalConnectionsUsable() throws {
         var script = Script.fetching(.exactly(8), length: Self.length) { _ in }
         let machine = { (script: Script) in try #require(script.machine.machine(Script.id)) }
-        #expect(try machine(script).appetite(max: 8, now: script.now) == 0)
+        #expect(try machine(script).additionalConnectionsUsable(max: 8, now: script.now) == 0)
         for lease in script.leases where lease > 3 {
             script.end(lease, .failed(Failure(.network, "", isTransient: true)))
         }
@@ -93,11 +95,11 @@ struct YieldingTests {
         limits.connections = 3
         script = Script.fetching(.exactly(8), length: Self.length, limits: limits)
         #expect(script.leases.count == 3)
-        #expect(try machine(script).appetite(max: 8, now: script.now) == 5)
-        #expect(try machine(script).appetite(max: 2, now: script.now) == 2)
+        #expect(try machine(script).additionalConnectionsUsable(max: 8, now: script.now) == 5)
+        #expect(try machine(script).additionalConnectionsUsable(max: 2, now: script.now) == 2)
     }
 
-    @Test("A slow connection that would be replaced is no appetite for another one")
+    @Test("A slow connection that would be replaced makes no additional one usable")
     func replacing() throws {
         let rest: Int64 = 20_000
         var fetching = Fetching.sample(
@@ -109,7 +111,7 @@ struct YieldingTests {
         fetching.path.ratesBefore = [1e6]
         var machine = DownloadStateMachine(settings: fetching.settings, seed: 1)
         machine.state = .fetching(fetching)
-        #expect(machine.appetite(max: 8, now: .seconds(2)) == 0)
+        #expect(machine.additionalConnectionsUsable(max: 8, now: .seconds(2)) == 0)
         let actions = machine.steal(now: .seconds(2))
         #expect(actions == [.revoke(order.lease)])
     }

@@ -12,7 +12,7 @@ struct ConcurrencyBudgetTests {
         return budget
     }
 
-    @Test("No host gets more than its share, and all together no more than there are")
+    @Test("Connections stay within the limit per host and the limit in all")
     func limits() {
         var budget = Self.budget(5, perHost: 3, open: 3)
         #expect(!budget.allows("a", now: .zero))
@@ -150,9 +150,9 @@ struct ConcurrencyBudgetTests {
 
     @Test("A host that counts its connections is given a moment to notice that one was cut")
     func cut() {
-        for (hasLearned, wasCut, waits) in [(true, true, true), (true, false, false), (false, true, false)] {
+        for (hasReducedLimit, wasCut, waits) in [(true, true, true), (true, false, false), (false, true, false)] {
             var budget = Self.budget(open: 3, accepted: 2)
-            if hasLearned {
+            if hasReducedLimit {
                 _ = budget.refused("a", retryAfter: nil, now: .zero)
                 budget.release("a", wasAccepted: false, now: .zero)
             }

@@ -33,7 +33,7 @@ struct GroupOrderTests {
     }
 
     @Test(
-        "A download that waits is taken to the front or before another; its turn comes then, and the others' as before")
+        "A queued download that is moved starts in its new place, and the others keep their order")
     func moved() {
         var machine = Self.group(of: 5)
         #expect(Self.turns(machine) == [0, 1, 2, 3, 4])

@@ -8,7 +8,7 @@ struct RateBudgetTests {
         var budget = RateBudget()
         var now: Duration = .zero
         var generator: SplitMix64
-        /// The granted pieces and their times.
+        /// The granted chunks and their times.
         var passed: [(at: Duration, download: Int, length: Int)] = []
         private var waiting: [(ticket: RateBudget.Ticket, download: Int)] = []
         let lateness: Int
@@ -22,7 +22,7 @@ struct RateBudgetTests {
 
         mutating func ask(_ download: Int) {
             let id = DownloadID(download)
-            let length = min(self.budget.pieceLength(id, host: Self.host(download)), 1 << 20)
+            let length = min(self.budget.chunkLength(id, host: Self.host(download)), 1 << 20)
             let ticket = self.budget.request(length, for: id, host: Self.host(download))
             self.waiting.append((ticket, download))
         }
@@ -33,9 +33,9 @@ struct RateBudgetTests {
             while self.now < end {
                 for grant in self.budget.grant(now: self.now) {
                     guard let index = self.waiting.firstIndex(where: { $0.ticket == grant.ticket }) else { continue }
-                    let piece = self.waiting.remove(at: index)
-                    self.passed.append((self.now, piece.download, grant.length))
-                    self.ask(piece.download)
+                    let chunk = self.waiting.remove(at: index)
+                    self.passed.append((self.now, chunk.download, grant.length))
+                    self.ask(chunk.download)
                 }
                 let late = Duration.milliseconds(Int.random(in: 0...self.lateness, using: &self.generator))
                 let next = self.budget.grantsAt(now: self.now) ?? end
@@ -44,9 +44,9 @@ struct RateBudgetTests {
         }
 
         func bytes(_ download: Int? = nil, from start: Duration = .zero, to end: Duration = .seconds(1 << 20)) -> Int {
-            self.passed.reduce(0) { sum, piece in
-                let counts = piece.at >= start && piece.at < end && (download == nil || piece.download == download)
-                return sum + (counts ? piece.length : 0)
+            self.passed.reduce(0) { sum, chunk in
+                let counts = chunk.at >= start && chunk.at < end && (download == nil || chunk.download == download)
+                return sum + (counts ? chunk.length : 0)
             }
         }
 
@@ -218,17 +218,17 @@ struct RateBudgetTests {
         #expect((9...11).contains(passed.prefix(20).count { $0 == 0 }))
     }
 
-    @Test("A piece is a twentieth of a second's bytes under the lowest of the limits, and a kibibyte at least")
-    func pieceLength() {
+    @Test("A chunk is a twentieth of a second's bytes under the lowest of the limits, and a kibibyte at least")
+    func chunkLength() {
         var budget = RateBudget()
-        #expect(budget.pieceLength(DownloadID(0), host: "a") == .max && !budget.isLimited)
+        #expect(budget.chunkLength(DownloadID(0), host: "a") == .max && !budget.isLimited)
         budget.update(.init(total: 1_000_000, perHost: 400_000), now: .zero)
-        #expect(budget.pieceLength(DownloadID(0), host: "a") == 20_000)
+        #expect(budget.chunkLength(DownloadID(0), host: "a") == 20_000)
         budget.update(DownloadID(0), bytesPerSecond: 100_000, now: .zero)
-        #expect(budget.pieceLength(DownloadID(0), host: "a") == 5000)
-        #expect(budget.pieceLength(DownloadID(1), host: "a") == 20_000)
+        #expect(budget.chunkLength(DownloadID(0), host: "a") == 5000)
+        #expect(budget.chunkLength(DownloadID(1), host: "a") == 20_000)
         budget.update(DownloadID(0), bytesPerSecond: 1000, now: .zero)
-        #expect(budget.pieceLength(DownloadID(0), host: "a") == 1 << 10)
+        #expect(budget.chunkLength(DownloadID(0), host: "a") == 1 << 10)
         budget.update(.init(), now: .zero)
         #expect(budget.isLimited)
         budget.update(DownloadID(0), bytesPerSecond: nil, now: .zero)

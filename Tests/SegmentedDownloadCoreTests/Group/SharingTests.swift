@@ -121,7 +121,7 @@ struct SharingTests {
 
     // MARK: Limits that change
 
-    @Test("Fewer connections are kept to at once, all files still come to their end", arguments: UInt64(0)..<10)
+    @Test("A lower limit of connections applies at once, and all files complete", arguments: UInt64(0)..<10)
     func lowered(seed: UInt64) {
         var world = SharingWorld(seed: seed, limits: Self.limits(16))
         for _ in 0..<3 { world.add(64 << 20) }
@@ -158,7 +158,7 @@ struct SharingTests {
         #expect(world.revocations == 4)
     }
 
-    @Test("Fewer files at once pause none that has begun, and begin no other")
+    @Test("A lower limit of files pauses no started download and starts no other")
     func loweredDownloads() {
         var world = SharingWorld(seed: 1, limits: Self.limits(8, downloads: 3))
         for length in [10, 20, 60, 10] as [Int64] { world.add(length << 20, segments: .exactly(2)) }

@@ -44,8 +44,8 @@ struct AuditTests {
             var audits = Self.two
             audits.ask(LeaseID(1))
             audits.finish(Self.answered(1, received: received, responseEnd: responseEnd), agrees: agrees)
-            #expect(audits.open.map(\.spot) == [200..<300] + (rest.map { [$0] } ?? []))
-            #expect(rest == nil || audits.open.last?.contributor == Self.first)
+            #expect(audits.open.map(\.spot) == (rest.map { [$0] } ?? []) + [200..<300])
+            #expect(rest == nil || audits.next?.contributor == Self.first)
         }
         var other = Self.two
         other.finish(Self.answered(9, received: 100, responseEnd: 100), agrees: true)

@@ -8,7 +8,7 @@ struct DisputeListTests {
     private static var two: Disputes {
         var disputes = Disputes()
         for number in 1...2 {
-            disputes.add(Dispute(accuser: SourceID(number), offset: Int64(4 + number), byte: 1))
+            disputes.add(Dispute(differingSource: SourceID(number), offset: Int64(4 + number), byte: 1))
         }
         return disputes
     }
@@ -26,12 +26,12 @@ struct DisputeListTests {
         #expect(disputes.isEmpty && disputes.next == nil)
     }
 
-    @Test("A source that contradicts is an accuser until its last contradiction is decided")
-    func accusers() {
+    @Test("A source that contradicts is a differing source until its last contradiction is decided")
+    func differingSources() {
         var disputes = Self.two
-        #expect([0, 1, 2].map { disputes.contains(accuser: SourceID($0)) } == [false, true, true])
+        #expect([0, 1, 2].map { disputes.contains(differingSource: SourceID($0)) } == [false, true, true])
         disputes.removeFirst()
-        #expect(!disputes.contains(accuser: SourceID(1)))
+        #expect(!disputes.contains(differingSource: SourceID(1)))
     }
 
     @Test("An arbiter that sent something and did not answer is counted, one that sent nothing or was cancelled is not")

@@ -43,7 +43,7 @@ struct DisputeTests {
         let samples = Self.samples(script)
         Self.answer(&script, samples[0], agreeing: false)
         Self.answer(&script, samples[2], agreeing: false)
-        // The second mirror is the arbiter, and contradicts the first source. Both accusers are compared again.
+        // The second mirror is the arbiter, and contradicts the first source. Both differing sources are compared again.
         Self.answer(&script, samples[1], agreeing: true)
         let arbitration = try #require(Self.samples(script).last)
         #expect(arbitration.source == SourceID(2) && arbitration.spot?.count == 1)
@@ -93,7 +93,7 @@ struct DisputeTests {
             length: 100, missing: [50..<100], hosts: ["a", "b", "c"],
             written: .init(ranges: [0..<50], marked: [MarkedRanges(mark: 9, ranges: [0..<50])]))
         fetching.audits.removeAll()
-        fetching.sources[.first].standing = .quarantined
+        fetching.sources[.first].trust = .quarantined
         _ = fetching.differs(10, 1, at: SourceID(1))
         // The third source may arbitrate, as the reference cannot.
         let order = try fetching.asked()
@@ -104,7 +104,7 @@ struct DisputeTests {
         _ = fetching.arbitrated(dispute, by: lease, .differs(2))
         #expect(fetching.revision?.withdrawn == [0..<50])
         _ = other.arbitrated(dispute, by: lease, .agrees)
-        #expect(other.sources[SourceID(1)].standing == .quarantined)
+        #expect(other.sources[SourceID(1)].trust == .quarantined)
     }
 
     @Test("If an arbiter cannot be asked now, another one is asked, and no source is rejected meanwhile")
@@ -298,7 +298,7 @@ struct DisputeTests {
             script.end(order.lease.rawValue, .stopped)
             script.wait(.seconds(60))
         }
-        #expect(count == DownloadSettings().retry.attemptsMax + 1)
+        #expect(count == DownloadSettings().retry.retriesMax + 1)
         // The checkpoint that was due meanwhile, and the last one.
         for _ in 0..<2 { script.tell(.checkpointed(bytes: Self.length)) }
         #expect(script.failure?.status == 503)

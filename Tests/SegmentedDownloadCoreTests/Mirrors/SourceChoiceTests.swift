@@ -12,7 +12,7 @@ struct SourceChoiceTests {
     private static func known(_ count: Int = 3) -> Fetching {
         var fetching = Fetching.sample(hosts: (0..<count).map { "host\($0)" })
         for id in fetching.sources.ids.dropFirst() {
-            fetching.sources[id].standing = .sampled
+            fetching.sources[id].trust = .sampled
             fetching.sources[id].resource = .tagged("\"a\"", length: 64 << 20)
         }
         return fetching
@@ -57,10 +57,10 @@ struct SourceChoiceTests {
     func notAsked() {
         for (change, best) in [
             ({ $0.sources[.first].retryAt = .seconds(1) }, Self.two),
-            ({ $0.sources[.first].standing = .failed }, Self.two),
-            ({ $0.sources[.first].standing = .quarantined }, Self.two),
-            ({ $0.sources[.first].standing = .unproven }, Self.two),
-            ({ $0.disputes.add(Dispute(accuser: .first, offset: 0, byte: 1)) }, Self.two), ({ _ in }, .first),
+            ({ $0.sources[.first].trust = .failed }, Self.two),
+            ({ $0.sources[.first].trust = .quarantined }, Self.two),
+            ({ $0.sources[.first].trust = .unproven }, Self.two),
+            ({ $0.disputes.add(Dispute(differingSource: .first, offset: 0, byte: 1)) }, Self.two), ({ _ in }, .first),
         ] as [((inout Fetching) -> Void, SourceID)] {
             var fetching = Self.known()
             change(&fetching)
@@ -76,10 +76,10 @@ struct SourceChoiceTests {
     @Test("One that is not known may bring one stream, or begin a file of which nothing is there")
     func unknown() {
         var fetching = Fetching.sample(hosts: ["one", "two"])
-        fetching.sources[.first].standing = .failed
+        fetching.sources[.first].trust = .failed
         #expect(Self.best(fetching) == Self.two, "no source has delivered bytes")
         var done = Fetching.sample(missing: [10..<64 << 20], hosts: ["one", "two"])
-        done.sources[.first].standing = .failed
+        done.sources[.first].trust = .failed
         #expect(Self.best(done) == nil)
         done.mode = .stream
         #expect(Self.best(done) == Self.two)
@@ -119,7 +119,7 @@ struct SourceChoiceTests {
         let read = ReadingWindow(id: 1, length: 1 << 20, position: 0, isStream: false)
         #expect(try Self.afterMoves(last, Fetching.sample(window: read)).outcome == .moved)
         let mirrored = try Self.afterMoves(1, Self.known(2), from: Self.two)
-        #expect(mirrored.outcome == nil && mirrored.sources[Self.two].standing == .failed)
+        #expect(mirrored.outcome == nil && mirrored.sources[Self.two].trust == .failed)
     }
 
     @Test("An answer from the same place as before ends the count")
@@ -137,12 +137,12 @@ struct SourceChoiceTests {
         #expect(alone.changed("x", at: .first).isEmpty && alone.outcome == .changed("x"))
         var mirrored = Self.known(2)
         #expect(!mirrored.changed("x", at: .first).isEmpty)
-        #expect(mirrored.outcome == nil && mirrored.sources[.first].standing == .failed)
+        #expect(mirrored.outcome == nil && mirrored.sources[.first].trust == .failed)
         var unknown = Fetching.sample(hosts: ["one", "two"])
         #expect(unknown.changed("x", at: .first).isEmpty && unknown.outcome == .changed("x"))
         var other = Fetching.sample(hosts: ["one", "two"])
         _ = other.changed("x", at: Self.two)
-        #expect(other.outcome == nil && other.sources[Self.two].standing == .failed)
+        #expect(other.outcome == nil && other.sources[Self.two].trust == .failed)
     }
 
     @Test("The last source that is lost is the end")
@@ -160,7 +160,7 @@ struct SourceChoiceTests {
         fetching.owesRecord = true
         fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
         #expect(fetching.replaceReference().isEmpty, "it is there")
-        fetching.sources[.first].standing = .failed
+        fetching.sources[.first].trust = .failed
         #expect(fetching.isReplacing)
         let actions = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty && !fetching.isReplacing)
@@ -178,18 +178,20 @@ struct SourceChoiceTests {
     @Test("A source that has contradicted another becomes the reference only if no other one can")
     func impartial() {
         var fetching = Self.known()
-        fetching.sources[.first].standing = .failed
-        fetching.disputes.add(Dispute(accuser: Self.two, offset: 0, byte: 1))
+        fetching.sources[.first].trust = .failed
+        fetching.disputes.add(Dispute(differingSource: Self.two, offset: 0, byte: 1))
         _ = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.three)
         var both = Self.known()
-        both.sources[.first].standing = .failed
-        for accuser in [Self.two, Self.three] { both.disputes.add(Dispute(accuser: accuser, offset: 0, byte: 1)) }
+        both.sources[.first].trust = .failed
+        for differingSource in [Self.two, Self.three] {
+            both.disputes.add(Dispute(differingSource: differingSource, offset: 0, byte: 1))
+        }
         _ = both.replaceReference()
         #expect(both.sources.reference == Self.two)
         var proven = Self.known()
-        proven.sources[.first].standing = .failed
-        proven.sources[Self.three].standing = .proven
+        proven.sources[.first].trust = .failed
+        proven.sources[Self.three].trust = .proven
         _ = proven.replaceReference()
         #expect(proven.sources.reference == Self.three)
     }
@@ -199,7 +201,7 @@ struct SourceChoiceTests {
         var fetching = Self.known(2)
         let order = try fetching.asked()
         fetching.accept(order.lease, at: .zero)
-        fetching.sources[.first].standing = .failed
+        fetching.sources[.first].trust = .failed
         #expect(fetching.replaceReference() == [.revoke(order.lease)])
         #expect(fetching.sources.reference == .first)
         #expect(fetching.replaceReference().isEmpty)
@@ -212,7 +214,9 @@ struct SourceChoiceTests {
         var fetching = Self.known(2)
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
         fetching.audits.choose([])
-        for offset: Int64 in [15, 20] { fetching.disputes.add(Dispute(accuser: Self.two, offset: offset, byte: 1)) }
+        for offset: Int64 in [15, 20] {
+            fetching.disputes.add(Dispute(differingSource: Self.two, offset: offset, byte: 1))
+        }
         _ = fetching.revise(withdrawing: [10..<20], remarks: false)
         _ = fetching.revised()
         #expect(fetching.revision == nil && fetching.plan.missing.first == 10..<20)
@@ -226,7 +230,7 @@ struct SourceChoiceTests {
         fetching.sources.contribute(0..<100, by: Self.two)
         fetching.sources[Self.three].samples = [50, 200]
         let actions = fetching.quarantine(Self.two, "it lies")
-        #expect(fetching.sources[Self.two].standing == .quarantined && fetching.withdrawals.sources.isEmpty)
+        #expect(fetching.sources[Self.two].trust == .quarantined && fetching.withdrawals.sources.isEmpty)
         #expect(fetching.sources[Self.two].contributed.isEmpty && fetching.sources[Self.three].samples == [200])
         #expect(fetching.revision?.withdrawn == [0..<100] && fetching.revision?.remarks == false)
         #expect(actions.contains(.report(.note("it lies"))))

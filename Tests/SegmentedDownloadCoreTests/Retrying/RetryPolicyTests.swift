@@ -12,7 +12,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test("Full jitter: anything from nothing to a bound that doubles", arguments: 1...10)
+    @Test("Full jitter: a delay between zero and a bound that doubles", arguments: 1...10)
     func jitter(failures: Int) {
         let bound = min(Self.policy.delayBase * (1 << (failures - 1)), Self.policy.delayMax)
         let delays = Self.delays(failures)

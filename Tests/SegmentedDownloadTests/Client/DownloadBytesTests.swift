@@ -34,7 +34,7 @@ struct DownloadBytesTests {
             let request = try harness.request("/24M/file.bin")
             try await harness.withGroup { group in
                 let (length, read) = try await group.withBytes(of: request, window: 4 << 20) { bytes in
-                    #expect(group.downloads.map(\.id) == [bytes.download.id])
+                    #expect(group.downloads.map(\.id) == [bytes.download.id] && bytes.download.isStream)
                     return (try await bytes.length(), try await Self.read(bytes))
                 }
                 #expect(length == 24.mebibytes && read.count == 24.mebibytes && read.error == nil)
@@ -265,6 +265,8 @@ struct DownloadBytesTests {
                 try await group.withBytes(of: named) { [named] one in
                     let refused = await code { try await group.withBytes(of: named) { _ in } }
                     #expect(refused == .usage)
+                    let file = await code { _ = try group.add(named) }
+                    #expect(file == .usage)
                     let counts = try await group.withBytes(of: request) { two in
                         #expect(group.downloads.count == 2)
                         return [try await Self.read(two).count, try await Self.read(one).count]

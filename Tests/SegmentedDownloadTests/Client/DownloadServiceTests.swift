@@ -96,14 +96,45 @@ struct DownloadServiceTests {
         #expect(await code { try await service.downloads() } == .cancelled)
     }
 
-    @Test("A configuration that is invalid ends the service and everyone who waits for it")
+    @Test("A configuration that is invalid ends the service, and who waits for it gets the same error")
     func invalid() async throws {
         var configuration = DownloadConfiguration()
         configuration.trust.authorityFile = "/nonexistent/authorities.pem"
         let service = DownloadService(configuration)
         let waiting = Task { await code { try await service.downloads() } }
         #expect(await code { try await service.run() } == .usage)
-        #expect(await waiting.value == .cancelled)
+        #expect(await waiting.value == .usage)
+        #expect(await code { try await service.client() } == .usage)
+    }
+
+    @Test("A service's client looks at a file before it is added, and is not there after the service")
+    func client() async throws {
+        try await Harness.run { harness in
+            let service = DownloadService(directory: FilePath(harness.directory))
+            let request = try harness.request("/1M/file.bin")
+            try await Self.run(service) {
+                let file = try await service.client().probe(request)
+                #expect(file.length == 1.mebibytes && file.supportsRanges)
+            }
+            #expect(await code { try await service.client() } == .cancelled)
+        }
+    }
+
+    @Test("A service does not list finished downloads, unless its policy says so", arguments: [nil, false, true])
+    func listing(lists: Bool?) async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.history.listsFinished = lists
+            let service = DownloadService(configuration, directory: FilePath(harness.directory))
+            let request = try harness.request("/1M/file.bin")
+            try await Self.run(service) {
+                let group = try await service.downloads()
+                let download = try group.add(request)
+                _ = try await download.result()
+                #expect(group.downloads.count == (lists == true ? 1 : 0))
+                #expect(download.outcome?.name == "completed")
+            }
+        }
     }
 
     @Test("In a service group, a graceful shutdown pauses the downloads")

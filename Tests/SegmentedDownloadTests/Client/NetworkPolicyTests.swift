@@ -49,7 +49,7 @@ struct NetworkPolicyTests {
         #expect(failure?.code == .network && failure?.isTransient == true)
     }
 
-    @Test("Without names the system chooses, and what is metered is refused where it may not be used")
+    @Test("Without interface names the system chooses, and a metered interface is refused if it is not allowed")
     func metered() throws {
         let machine = try Self.machine()
         let wired = try SocketAddress(ipAddress: "192.0.2.2", port: 4000)

@@ -47,6 +47,32 @@ struct StorageBytesConformanceTests {
         }
     }
 
+    @Test(
+        "A file that is opened to append is created once, and what is written goes behind its end",
+        arguments: StorageDoor.Kind.allCases)
+    func appended(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            let one = try door.storage.open(door.path("a"), .append)
+            defer { one.close() }
+            #expect(try one.status().length == 0 && one.status().ownership.permissions == 0o600)
+            try one.writeFully([1, 2], at: 0)
+            let other = try door.storage.open(door.path("a"), .append)
+            defer { other.close() }
+            #expect(try other.status().isSameFile(as: one.status()))
+            for (file, offset) in [(other, 0), (one, 1), (other, 100)] as [(any StorageFile, Int64)] {
+                try file.writeFully([3], at: offset)
+            }
+            #expect(try one.contents(limit: 100) == [1, 2, 3, 3, 3] && other.bytes(2, at: 1) == [2, 3])
+            try door.storage.makeDirectory(door.path("d"))
+            await door.expectError(EISDIR, .isDirectory, of: "open", "d") {
+                try door.storage.open(door.path("d"), .append)
+            }
+            await door.expectError(ENOENT, .notFound, of: "open", "none/a") {
+                try door.storage.open(door.path("none/a"), .append)
+            }
+        }
+    }
+
     @Test("A file that is cut loses its end for good, and grows with zeros", arguments: StorageDoor.Kind.allCases)
     func truncated(kind: StorageDoor.Kind) async throws {
         try await StorageDoor.run(kind) { door in

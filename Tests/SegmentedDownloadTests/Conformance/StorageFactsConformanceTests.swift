@@ -52,6 +52,23 @@ struct StorageFactsConformanceTests {
     }
 
     @Test(
+        "A private directory is for its owner only, and so are its parents that are created with it",
+        arguments: StorageDoor.Kind.allCases)
+    func privateDirectory(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            try door.storage.makeDirectory(door.path("a"))
+            let before = try door.status(of: "a")?.ownership.permissions
+            try door.storage.makeDirectory(door.path("a/b/c"), isPrivate: true)
+            for name in ["a/b", "a/b/c"] {
+                #expect(try door.status(of: name)?.ownership.permissions == 0o700)
+            }
+            // One that exists stays as it is.
+            try door.storage.makeDirectory(door.path("a"), isPrivate: true)
+            #expect(try door.status(of: "a")?.ownership.permissions == before)
+        }
+    }
+
+    @Test(
         "The modification time is the one that was set, until the bytes change",
         arguments: StorageDoor.Kind.allCases)
     func modified(kind: StorageDoor.Kind) async throws {

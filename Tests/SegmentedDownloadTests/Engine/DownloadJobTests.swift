@@ -96,7 +96,7 @@ struct DownloadJobTests {
                 let head = ResponseHead(
                     status: 200,
                     fields: [.init("Repr-Digest")!: "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=:"])
-                _ = job.learn(from: head, announcing: AnnouncedDigests(head, of: .whole(WatchedPart.resource(100))))
+                _ = job.record(from: head, announcing: AnnouncedDigests(head, of: .whole(WatchedPart.resource(100))))
                 _ = try await job.prepare(WatchedJob.preparation(), id: 7)
                 #expect(job.part?.header.digests == (userHas ? [sha256.description] : []))
                 let digests = job.result(duration: .zero, wasAlreadyComplete: false).digests

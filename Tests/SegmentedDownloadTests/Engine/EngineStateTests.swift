@@ -83,10 +83,10 @@ struct EngineStateTests {
         office.tell(.pause)
         for lease in 0..<4 { office.tell(.ended(LeaseID(lease), .revoked)) }
         office.tell(.checkpointed(bytes: 0))
-        #expect(office.job.state == .paused && office.job.broadcaster.isAtRest)
+        #expect(office.job.state == .paused && office.job.broadcaster.terminal != nil)
         #expect(office.log.take().last == .paused(office.job.progress))
         office.tell(.resume)
-        #expect(!office.job.broadcaster.isAtRest)
+        #expect(office.job.broadcaster.terminal == nil)
         #expect(office.log.states().last == .probing)
     }
 
@@ -223,13 +223,13 @@ struct EngineStateTests {
         office.desk.tell(.retrying(failure, attempt: 2, delay: .seconds(3)), office.job)
         office.desk.tell(.checkpointed(bytes: 77), office.job)
         office.desk.tell(.note("a note"), office.job)
-        office.desk.tell(.learned(connections: 6), office.job)
+        office.desk.tell(.connectionCountFound(6), office.job)
         #expect(
             office.log.take() == [
                 .retrying(DownloadError(failure), attempt: 2, delay: .seconds(3)), .checkpoint(bytesDurable: 77),
                 .note("a note"),
             ])
-        #expect(office.job.connectionsLearned == 6)
+        #expect(office.job.connectionCountFound == 6)
         for report in [DownloadReport.restarted("another tag"), .setAside("another tag")] {
             office.desk.tell(report, office.job)
             guard case .note(let text)? = office.log.take().first else {
@@ -303,8 +303,8 @@ struct EngineStateTests {
         #expect(desk.lease(LeaseID(0), of: DownloadID(1)) == nil)
         _ = desk.take(.close, now: .zero)
         #expect(!desk.isFinished)
-        desk.closeAll()
-        #expect(jobs[2].broadcaster.isAtRest && jobs[3].broadcaster.isAtRest)
+        desk.finishAll()
+        #expect(jobs[2].broadcaster.terminal != nil && jobs[3].broadcaster.terminal != nil)
     }
 
     @Test("A desk that is closed is finished once all rest, and not before it is closed")

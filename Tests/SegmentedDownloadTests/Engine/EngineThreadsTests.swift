@@ -6,29 +6,24 @@ import Testing
 
 /// The threads on which the library blocks.
 @Suite struct EngineThreadsTests {
-    /// The name of the thread that calls it. NIO names those of its pools.
-    private static func threadName() -> String {
-        (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
-    }
-
-    private static func nested() async -> String { Self.threadName() }
+    private static func nested() async -> String { threadName() }
 
     @Test("Blocking work that belongs to no download runs on the process's threads for it, also from the main actor")
     @MainActor func aside() async {
-        let names = await EngineThreads.aside { [Self.threadName(), await Self.nested()] }
+        let names = await EngineThreads.aside { [threadName(), await Self.nested()] }
         #expect(names.allSatisfy { $0.hasPrefix("SGLTN-TP-#") }, "\(names)")
     }
 
     @Test("Blocking work from a task that belongs to no actor runs on the process's threads for it")
     func asideOfNoActor() async {
-        let names = await EngineThreads.aside { [Self.threadName(), await Self.nested()] }
+        let names = await EngineThreads.aside { [threadName(), await Self.nested()] }
         #expect(names.allSatisfy { $0.hasPrefix("SGLTN-TP-#") }, "\(names)")
     }
 
     @Test("A client's blocking work runs on threads of the client")
     func ofClient() async throws {
         let names = try await EngineThreads.withThreads { threads in
-            await threads.run(.stepping) { [Self.threadName(), await Self.nested()] }
+            await threads.run(.stepping) { [threadName(), await Self.nested()] }
         }
         #expect(names.allSatisfy { $0.hasPrefix("TP-#") }, "\(names)")
     }

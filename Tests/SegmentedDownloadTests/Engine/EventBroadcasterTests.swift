@@ -39,10 +39,10 @@ struct EventBroadcasterTests {
         broadcaster.send(.note("1"))
         let second = broadcaster.events()
         broadcaster.send(.note("2"))
-        #expect(!broadcaster.isAtRest)
+        #expect(broadcaster.terminal == nil)
         broadcaster.send(.paused(Self.progress))
         broadcaster.send(.note("3"))
-        #expect(broadcaster.isAtRest)
+        #expect(broadcaster.terminal != nil)
         #expect(await Self.rest(first) == [.note("1"), .note("2"), .paused(Self.progress)])
         #expect(await Self.rest(second) == [.note("2"), .paused(Self.progress)])
     }
@@ -74,7 +74,7 @@ struct EventBroadcasterTests {
             if let terminal { broadcaster.send(terminal) }
             #expect(broadcaster.reopen() == isReopened)
             #expect(relay.texts.contains("reopened") == isReopened)
-            #expect(broadcaster.isAtRest == (terminal == .cancelled))
+            #expect((broadcaster.terminal != nil) == (terminal == .cancelled))
             let events = broadcaster.events()
             broadcaster.send(.cancelled)
             #expect(await Self.rest(events) == [.cancelled])
@@ -82,7 +82,7 @@ struct EventBroadcasterTests {
         let finished = EventBroadcaster()
         finished.send(.paused(Self.progress))
         finished.finish()
-        #expect(!finished.reopen() && finished.isAtRest)
+        #expect(!finished.reopen() && finished.terminal != nil)
     }
 
     @Test("At the end a download that has not ended is cancelled, and one that has is not")
@@ -102,16 +102,16 @@ struct EventBroadcasterTests {
         #expect(pausedRelay.texts.count == 1)
     }
 
-    // MARK: Wishes
+    // MARK: Pending controls
 
     /// Something asked of the engine, and whether it was answered.
-    private final class Wish: Sendable {
+    private final class PendingControl: Sendable {
         let ticket: Int
         private let isAnswered = Latch()
         private let waiter: Task<Void, Never>
 
         init(_ broadcaster: EventBroadcaster, isPause: Bool = true) {
-            let (ticket, answer) = broadcaster.wish(isPause: isPause)
+            let (ticket, answer) = broadcaster.addPendingControl(isPause: isPause)
             self.ticket = ticket
             self.waiter = Task { [isAnswered] in
                 for await _ in answer {}
@@ -134,8 +134,8 @@ struct EventBroadcasterTests {
     @Test("What is carried out at once is answered at once, and nothing else is")
     func done() async {
         let broadcaster = EventBroadcaster()
-        let first = Wish(broadcaster)
-        let second = Wish(broadcaster)
+        let first = PendingControl(broadcaster)
+        let second = PendingControl(broadcaster)
         #expect(first.ticket != second.ticket)
         broadcaster.handle(second.ticket, isDone: true)
         await second.wait()
@@ -146,11 +146,11 @@ struct EventBroadcasterTests {
         await first.wait()
     }
 
-    @Test("A rest answers those whose wish the engine has handled by then")
+    @Test("A rest answers those whose request the engine has handled by then")
     func rest() async {
         let broadcaster = EventBroadcaster()
-        let handled = Wish(broadcaster)
-        let later = Wish(broadcaster)
+        let handled = PendingControl(broadcaster)
+        let later = PendingControl(broadcaster)
         broadcaster.handle(handled.ticket, isDone: false)
         broadcaster.send(.note(""))
         #expect(await handled.isWaiting)
@@ -161,12 +161,12 @@ struct EventBroadcasterTests {
         await later.wait()
     }
 
-    @Test("A resumption takes back the pauses that were handled before it, and no other wish")
+    @Test("A resumption takes back the pauses that were handled before it, and no other request")
     func withdrawal() async {
         let broadcaster = EventBroadcaster()
-        let pause = Wish(broadcaster)
-        let other = Wish(broadcaster, isPause: false)
-        let later = Wish(broadcaster)
+        let pause = PendingControl(broadcaster)
+        let other = PendingControl(broadcaster, isPause: false)
+        let later = PendingControl(broadcaster)
         for ticket in [pause.ticket, other.ticket] { broadcaster.handle(ticket, isDone: false) }
         broadcaster.withdrawPauses()
         await pause.wait()
@@ -181,6 +181,6 @@ struct EventBroadcasterTests {
     func afterTheEnd() async {
         let broadcaster = EventBroadcaster()
         broadcaster.finish()
-        await Wish(broadcaster).wait()
+        await PendingControl(broadcaster).wait()
     }
 }

@@ -88,4 +88,18 @@ struct GroupTallyTests {
         tally.removed(3)
         #expect(tally.isIdle)
     }
+
+    @Test("A failure stays counted when its download leaves the list as it ends, and a pause does not")
+    func delisted() {
+        var tally = GroupTally()
+        for number in 1...2 { tally.added(number) }
+        _ = tally.ended(1, .failed(DownloadError(.network, "reset"), DownloadProgress()))
+        tally.delisted(1)
+        #expect(tally.summary.failed == 1)
+        let isLast = tally.ended(2, .paused(DownloadProgress()))
+        tally.delisted(2)
+        #expect(isLast && tally.summary.paused == 0 && tally.summary.failed == 1)
+        tally.removed(1)
+        #expect(tally.summary.failed == 1)
+    }
 }

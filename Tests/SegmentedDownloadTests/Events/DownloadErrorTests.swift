@@ -60,6 +60,14 @@ struct DownloadErrorTests {
         #expect(DownloadError.Code.allCases.count == Failure.Code.allCases.count)
     }
 
+    @Test("The time that a server asks to wait is kept")
+    func retryAfter() {
+        let failure = Failure(.server, "busy", status: 503, retryAfter: .seconds(120))
+        let error = DownloadError(failure)
+        #expect(error.retryAfter == .seconds(120) && error.failure.retryAfter == .seconds(120))
+        #expect(DownloadError(.server, "busy", status: 503).retryAfter == nil)
+    }
+
     @Test("The description has the hint, or else the remedy in terms of the library")
     func description() {
         #expect("\(DownloadError(.state, "it failed"))" == "state: it failed.")
@@ -77,7 +85,8 @@ struct DownloadErrorTests {
     @Test(
         "Busy servers and networks are transient",
         arguments: [
-            (408, true), (425, true), (429, true), (500, true), (502, true), (503, true), (504, true), (400, false),
+            (408, true), (421, true), (425, true), (429, true), (500, true), (502, true), (503, true), (504, true),
+            (400, false),
             (403, false), (404, false), (410, false), (501, false),
         ])
     func transientStatus(status: Int, isTransient: Bool) {
@@ -93,7 +102,7 @@ struct DownloadErrorTests {
         #expect(!DownloadError(.usage, "malformed").isTransient && !DownloadError(.changed, "another").isTransient)
     }
 
-    @Test("A file that is gone cannot be resumed, and other failures of a server can")
+    @Test("A file that is gone or has a wrong digest cannot be resumed, other failed files can")
     func resumable() {
         #expect(DownloadError(.server, "refused", status: 503).isResumable)
         #expect(DownloadError(.server, "refused", status: 403).isResumable)
@@ -101,5 +110,7 @@ struct DownloadErrorTests {
         #expect(!DownloadError(.server, "gone", status: 410).isResumable)
         #expect(DownloadError(.network, "reset").isResumable && !DownloadError(.exists, "it exists").isResumable)
         #expect(!DownloadError(DownloadError.Code(rawValue: "new"), "it failed").isResumable)
+        #expect(!DownloadError(.integrity, "the digest is wrong").isResumable)
+        #expect(DownloadError(.integrity, "the part was cut", isTransient: true).isResumable)
     }
 }

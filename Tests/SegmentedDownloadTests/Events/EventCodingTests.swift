@@ -16,6 +16,7 @@ struct EventCodingTests {
     private static let errors = [
         DownloadError(.network, "broken"), DownloadError(.network, "broken", isTransient: false),
         DownloadError(.server, "503", isTransient: false, status: 503),
+        DownloadError(.server, "503", status: 503, retryAfter: .seconds(120)),
         DownloadError(.space, "full \"x\" ü", hint: "free some", remedy: nil, isTransient: true, errno: 28),
         DownloadError(.exists, "there", remedy: .keepBothOrReplace),
         DownloadError(DownloadError.Code(rawValue: "later"), "later", remedy: Remedy(rawValue: "later")),
@@ -72,6 +73,12 @@ struct EventCodingTests {
     @Test("Every event is decoded as it was encoded")
     func events() throws {
         for event in Self.events { #expect(try Self.copy(event) == event) }
+    }
+
+    @Test("An event's name is the one that it is encoded with")
+    func names() throws {
+        for event in Self.events { #expect(try Self.name(of: event) == event.name) }
+        #expect(DownloadEvent.retrying(Self.errors[0], attempt: 1, delay: .zero).name == "retry")
     }
 
     @Test("Progress, results and errors are decoded as they were encoded")

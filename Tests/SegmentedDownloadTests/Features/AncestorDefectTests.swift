@@ -7,7 +7,7 @@ import Testing
 
 /// Defects of the five libraries that this one descends from.
 @Suite struct AncestorDefectTests {
-    @Test("Not only the last observer is told: each of many hears every event of a download")
+    @Test("Each observer receives every event of a download")
     func manyObservers() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("What can be resumed stays until something better is on disk, however the resumed transfer goes")
+    @Test("A part stays until another one has bytes, however the resumed transfer ends")
     func resumeDataStays() async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Harness.stuck, after: 1.mebibytes) { $0.stallTimeout = .seconds(3600) }

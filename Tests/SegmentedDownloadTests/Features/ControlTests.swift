@@ -6,7 +6,7 @@ import Testing
 
 /// Pausing, resuming and cancelling, for one download or all.
 @Suite struct ControlTests {
-    @Test("A pause returns what the download can be taken up from, and everything fetched is on disk by then")
+    @Test("A pause returns a state to resume from, after everything fetched is on disk")
     func pauseIsDurable() async throws {
         try await Harness.run { harness in
             let stored = try await harness.withGroup { group in
@@ -115,7 +115,7 @@ import Testing
         #expect(request.syncPolicy == .checkpoint && request.retryDelay == nil)
     }
 
-    @Test("Pausing, resuming and cancelling twice is the same as once")
+    @Test("Pausing, resuming or cancelling twice has the effect of once")
     func idempotent() async throws {
         try await Harness.run { harness in
             let events = try await harness.withGroup { group in
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test("Cancelling one that is paused returns when what was fetched is deleted")
+    @Test("Cancelling a paused download returns after its files are deleted")
     func cancelPaused() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test("Resuming tells whether the download was at rest, so that one button can resume or pause")
+    @Test("resume() returns whether the download was at rest, so that one button can resume or pause")
     func resumeOrPause() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -252,7 +252,7 @@ import Testing
                     try harness.remove(harness.manifest)
                     download.resume()
                     if continuation == .must {
-                        await download.rest()
+                        try await download.rest()
                     } else {
                         await download.reached(1)
                         await download.cancel(keepingPartial: false)
@@ -299,7 +299,7 @@ import Testing
         }
     }
 
-    @Test("A download that waits is brought to the front, or before another")
+    @Test("A queued download can be moved to the front or before another")
     func reorder() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
@@ -327,7 +327,7 @@ import Testing
         }
     }
 
-    @Test("Of many downloads no more run than allowed, and the next begins when one ends")
+    @Test("No more downloads run than allowed, and the next begins when one ends")
     func downloadsAtOnce() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()

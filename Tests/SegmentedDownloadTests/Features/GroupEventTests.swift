@@ -39,7 +39,7 @@ import Testing
         return words
     }
 
-    @Test("Every observer of a group hears everything in one order, however late it listens")
+    @Test("Each observer of a group receives all events in the same order, however late it reads them")
     func observersApart() async throws {
         try await Harness.run { harness in
             let (late, early, alsoEarly) =
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test("An observer that does not listen loses progress, never a beginning or an end")
+    @Test("A slow observer of a group loses progress, never a start or an end")
     func slowObserver() async {
         let (buffer, stream) = EventBuffer.stream()
         let summary = GroupSummary()
@@ -93,7 +93,7 @@ import Testing
         #expect(progress == EventBuffer.lengthMaximum && notes == ["0", "1", "2"] && hasEnded)
     }
 
-    @Test("An observer of a download that does not listen loses what is oldest, never how it ended")
+    @Test("A slow observer of a download loses the oldest events, never the terminal one")
     func slowObserverOfOne() async {
         let broadcaster = EventBroadcaster()
         let late = broadcaster.events()
@@ -115,7 +115,7 @@ import Testing
                 await paused.reached(1)
                 let failed = try group.add(
                     harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
-                await failed.rest()
+                try await failed.rest()
                 let done = try group.add(harness.request("/1M/c") { $0.destination = .file(harness.directory + "/c") })
                 _ = try await done.result()
                 await paused.pause()
@@ -123,7 +123,7 @@ import Testing
                 #expect(summary.completed == 1 && summary.failed == 1 && summary.paused == 1)
                 #expect(summary.bytes == 1.mebibytes && !summary.isComplete)
                 failed.resume()
-                await failed.rest()
+                try await failed.rest()
                 return events
             }
             let summaries = await Self.words(events).filter { $0.hasPrefix("all") }
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test("Every state a download goes through is an event, in order, and the last one comes before the end")
+    @Test("Every state of a download is an event, in order, and the last one precedes the terminal event")
     func states() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test("What the caller keeps with a download comes with each of its events, and never goes to the server")
+    @Test("User information is in each event of its download, and is never sent to the server")
     func userInfo() async throws {
         try await Harness.run { harness in
             let events = try await harness.withGroup { group in
@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    @Test("Stopping a download oneself is no failure")
+    @Test("A cancelled download has not failed")
     func abortIsNoFailure() async throws {
         try await Harness.run { harness in
             let summary = try await harness.withGroup { group in
@@ -229,7 +229,7 @@ import Testing
                 for await event in events {
                     if case .failed = event { Issue.record("a cancelled download reported a failure") }
                 }
-                #expect(await download.rest() == .cancelled && download.state == .cancelled)
+                #expect(try await download.rest() == .cancelled && download.state == .cancelled)
                 return await group.waitForAll()
             }
             #expect(summary.cancelled == 1 && summary.failed == 0)
@@ -237,7 +237,7 @@ import Testing
     }
 
     @Test(
-        "A download's events end with it, and what is removed or not listed when finished is let go of",
+        "A download's events end with it, and a removed or unlisted download is released",
         .timeLimit(.minutes(10)))
     func nothingLeaks() async throws {
         try await Harness.run { harness in

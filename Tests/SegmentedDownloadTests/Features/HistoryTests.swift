@@ -14,7 +14,7 @@ import Testing
             code: "network", message: "no \"answer\"\n", userInfo: ["a": "b"])
     }
 
-    @Test("Every download that ended has its line, without secrets, in this run and the next")
+    @Test("The history has a line for every download that ended, without secrets, in this run and the next")
     func lines() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
@@ -49,10 +49,11 @@ import Testing
         }
     }
 
-    @Test("A history that grows too long is begun anew, and the one before is kept")
+    @Test("A history that grows too long is rotated, and the previous one is kept")
     func bounded() async throws {
         try await withTemporaryDirectory { directory in
-            let file = HistoryFile(path: directory + "/history", lengthMaximum: 2000)
+            let file = HistoryFile(
+                path: directory + "/history", lengthMaximum: 2000, storage: POSIXStorage())
             for number in 0..<100 { try file.append(Self.entry(number)) }
             let numbers = try file.entries().compactMap { Int($0.id) }
             #expect(numbers.last == 99 && numbers.count > 10 && numbers == Array((100 - numbers.count)..<100))
@@ -63,10 +64,11 @@ import Testing
         }
     }
 
-    @Test("Lines that are damaged or torn cost themselves and no other")
+    @Test("A damaged or torn line of a history affects no other line")
     func damaged() async throws {
         try await withTemporaryDirectory { directory in
-            let file = HistoryFile(path: directory + "/history", lengthMaximum: .max)
+            let file = HistoryFile(
+                path: directory + "/history", lengthMaximum: .max, storage: POSIXStorage())
             try file.append(Self.entry(1))
             #expect(try file.entries() == [Self.entry(1)])
             let handle = try #require(FileHandle(forWritingAtPath: file.path))
@@ -86,10 +88,32 @@ import Testing
         }
     }
 
+    @Test("The history is on the disk that its client uses", arguments: StorageDoor.Kind.allCases)
+    func door(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            let file = HistoryFile(path: door.path("history"), lengthMaximum: 300, storage: door.storage)
+            var isWritten = try file.append(Self.entry(1))
+            #expect(isWritten)
+            #expect(try door.status(of: "history")?.ownership.permissions == 0o600)
+            // Another process holds the lock.
+            let holder = try door.storage.open(file.path, .update)
+            #expect(try holder.tryLock() == .taken)
+            isWritten = try file.append(Self.entry(2))
+            #expect(!isWritten)
+            holder.close()
+            // It would grow too long, and is renamed.
+            isWritten = try file.append(Self.entry(3))
+            #expect(isWritten)
+            #expect(try door.contents(of: "history.1").count < 300 && door.contents(of: "history").count < 300)
+            #expect(try file.entries().map(\.id) == ["1", "3"])
+        }
+    }
+
     @Test("Lines of many writers stay complete, also during rotation")
     func manyWriters() async throws {
         try await withTemporaryDirectory { directory in
-            let file = HistoryFile(path: directory + "/history", lengthMaximum: 40_000)
+            let file = HistoryFile(
+                path: directory + "/history", lengthMaximum: 40_000, storage: POSIXStorage())
             await withTaskGroup(of: Void.self) { tasks in
                 for writer in 0..<8 {
                     tasks.addTask {
@@ -159,7 +183,7 @@ import Testing
                     let failed = try group.add(
                         harness.request("/1M/b?fail=404:all") { $0.destination = .file(harness.directory + "/b") })
                     _ = try await done.result()
-                    await failed.rest()
+                    try await failed.rest()
                     await group.waitForAll()
                     // A failed download can be resumed, so it stays.
                     #expect(group.downloads.map(\.id) == (stays ? [done.id, failed.id] : [failed.id]))

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("A download that is over makes room: the same request begins a new one")
+    @Test("After a download has ended, the same request begins a new one")
     func overMakesRoom() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("Whether a URL is being downloaded is known before it is asked for, and from where")
+    @Test("A group finds a download by its URL, without name and password")
     func findsByURL() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in
@@ -133,13 +133,13 @@ import Testing
             paused.resume()
             _ = await paused.pause()
             await paused.cancel(keepingPartial: true)
-            #expect(await paused.rest().isTerminal)
+            #expect(try await paused.rest().isTerminal)
             await group.waitForAll()
             for await _ in group.events { Issue.record("an ended group has no events") }
         }
     }
 
-    @Test("What is to be kept with a download is bounded")
+    @Test("The size of user information is limited")
     func labelIsBounded() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { group in

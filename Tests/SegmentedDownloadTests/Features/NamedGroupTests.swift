@@ -61,7 +61,8 @@ import Testing
     }
 
     @Test(
-        "A name that leads elsewhere is none", arguments: ["", ".", "..", "a/b", "/etc", ".hidden", "-x", "a\u{202E}b"])
+        "A group's name that leads out of the directory is refused",
+        arguments: ["", ".", "..", "a/b", "/etc", ".hidden", "-x", "a\u{202E}b"])
     func badNames(name: String) async throws {
         try await Harness.run { harness in
             let refused = await code { try await self.withNamed(name, in: harness) { _ in } }
@@ -92,7 +93,7 @@ import Testing
     }
 
     @Test("Clearing a named group deletes what is provably ours, and nothing else")
-    func removeAll() async throws {
+    func deleteFiles() async throws {
         try await Harness.run { harness in
             try await self.withNamed("alice", in: harness) { group in
                 let names = ["done", "altered", "linked"]
@@ -115,7 +116,7 @@ import Testing
                 try harness.write([1], to: harness.directory + "/outside")
                 try FileManager.default.createSymbolicLink(
                     atPath: base + "/out", withDestinationPath: harness.directory)
-                let deleted = try await group.removeAll()
+                let deleted = try await group.deleteFiles()
                 #expect(deleted.files == 3 && deleted.finished == 1.mebibytes)
                 #expect(group.downloads.isEmpty)
                 let left = try FileManager.default.subpathsOfDirectory(atPath: base).sorted()
@@ -129,15 +130,15 @@ import Testing
         }
     }
 
-    @Test("Clearing a group without a name deletes what its downloads made, and nothing beside it")
-    func removeAllUnnamed() async throws {
+    @Test("Clearing a group without a name deletes the files of its downloads, and nothing else")
+    func deleteFilesUnnamed() async throws {
         try await Harness.run { harness in
             _ = await harness.fetch("/1M/other") { $0.destination = .file(harness.directory + "/other") }
             try await harness.withGroup { group in
                 _ = try await group.add(harness.request("/1M/file.bin")).result()
                 let stuck = try group.add(harness.stuckRequest("b"))
                 await stuck.reached(1)
-                #expect(try await group.removeAll().files == 2)
+                #expect(try await group.deleteFiles().files == 2)
             }
             let left = try harness.names()
             #expect(left == ["other"])

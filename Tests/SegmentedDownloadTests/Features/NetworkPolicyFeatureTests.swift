@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("A changed network policy holds for what runs: its connections move, and no download is made anew")
+    @Test("A changed network policy applies to running downloads: their connections move, and none starts over")
     func changed() async throws {
         try await Harness.run { harness in
             try await Self.whileFetching(harness) { client, download in
@@ -49,7 +49,9 @@ import Testing
         }
     }
 
-    @Test("Where no interface may be used a download waits as for a network that is down, and goes on when one may")
+    @Test(
+        "Without an allowed interface a download retries as if the network were down, and continues when one is allowed"
+    )
     func forbidden() async throws {
         try await Harness.run { harness in
             try await Self.whileFetching(harness) { client, download in

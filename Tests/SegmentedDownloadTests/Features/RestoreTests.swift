@@ -40,7 +40,7 @@ import Testing
                     #expect(download.snapshot.bytesTotal == 8.mebibytes)
                     #expect(download.snapshot.bytesDurable == saved.bytesDone)
                     #expect(group.download(for: download.request.source)?.id == download.id)
-                    #expect(await download.rest() == .paused(download.snapshot))
+                    #expect(try await download.rest() == .paused(download.snapshot))
                 }
                 #expect(await group.waitForAll().paused == 2)
                 let again = try await group.restore(from: FilePath(harness.directory))
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("Restored downloads go on by themselves where the policy says so, and fetch only what is missing")
+    @Test("Restored downloads continue by themselves if the policy says so, and fetch only the missing bytes")
     func running() async throws {
         try await Harness.run { harness in
             try await Self.leave(["a"], in: harness)
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("What the manifest keeps of a download outlives runs that do not say it again")
+    @Test("The id and the user information in a manifest survive runs that do not repeat them")
     func labelStays() async throws {
         try await Harness.run { harness in
             try await Self.leave(["a"], in: harness)
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test("A download that another process is at is reported as such, and not taken")
+    @Test("A download in use by another process is reported as such, and not added")
     func locked() async throws {
         try await Harness.run { harness in
             try await harness.withGroup { first in

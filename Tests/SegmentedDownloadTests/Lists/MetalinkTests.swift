@@ -64,7 +64,7 @@ struct MetalinkTests {
                 "http://first.example/a.iso", "https://second.example/a.iso?x=1", "http://third.example/%C3%A4.iso",
                 "http://last.example/a.iso",
             ])
-        #expect(file.sourcesLeftOut == 1)
+        #expect(file.unsupportedSourceCount == 1)
         #expect(files[1].length == nil && files[1].digest == nil && files[1].pieces == nil)
     }
 
@@ -83,7 +83,7 @@ struct MetalinkTests {
                 """)
         #expect(file.digests.map(\.algorithm) == [.md5, .sha1] && file.pieces?.hexes.count == 2)
         #expect(file.sources.map(\.host) == ["best.example", "good.example", "worst.example", "none.example"])
-        #expect(file.sourcesLeftOut == 2)
+        #expect(file.unsupportedSourceCount == 2)
     }
 
     @Test("Only elements in their place and in the namespace count")

@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("What a 206 says without saying of what is not believed of the file", arguments: [Way.contentMD5, .digest])
+    @Test("In a 206 Digest applies to the file, and Content-MD5 is ignored", arguments: [Way.contentMD5, .digest])
     func ofWhat(way: Way) async throws {
         try await Harness.run { harness in
             try await harness.interrupt("/1M/file.bin?stall-after=100000:all", after: 300_000)
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(
-        "A server is not asked for a digest that can tell no more than the user's", arguments: [true, false])
+        "A server's digest counts only if it is stronger than the user's", arguments: [true, false])
     func users(isBetter: Bool) async throws {
         try await Harness.run { harness in
             let bytes = OriginContent(seed: 1).bytes(0..<1.mebibytes)

@@ -5,7 +5,7 @@ import Testing
 /// Faults of networks and servers on connections (FAULTS C, D).
 @Suite struct ConnectionFaultTests {
     @Test(
-        "A connection that breaks goes on where it broke",
+        "A broken connection is replaced and continues at the next byte",
         arguments: [
             "reset-after=300000:all", "close-after=300000:all", "reset-after=1000000:3", "drop=2", "fail=503:2",
         ])
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("A head that trickles has a deadline")
+    @Test("A response head has a deadline, however slowly it arrives")
     func slowHead() async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/1M/file.bin?no-answer=1") {

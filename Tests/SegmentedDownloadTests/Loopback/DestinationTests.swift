@@ -77,7 +77,7 @@ import Testing
                     try harness.write([1, 2, 3], to: harness.path)
                     try await harness.release("/4M/file.bin")
                 }
-                return await download.rest()
+                return try await download.rest()
             }
             guard !isAsked else {
                 #expect(harness.contains(seed: 1, length: 4.mebibytes))
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test("Missing directories are made, or their absence is an error, as told")
+    @Test("Missing directories are created, or an error, as requested")
     func missingDirectory() async throws {
         try await Harness.run { harness in
             let path = harness.directory + "/a/b/file.bin"
@@ -200,7 +200,7 @@ import Testing
         }
     }
 
-    @Test("Two downloads to one destination: the second is told who has it")
+    @Test("Of two downloads to one destination the second fails and names the process of the first")
     func twoAtOnce() async throws {
         try await Harness.run { harness in
             // The first download holds the lock until it is cancelled.

@@ -4,7 +4,7 @@ import Testing
 
 /// Limits, and their changes during downloads.
 @Suite struct LimitTests {
-    @Test("Limits are what they were last said to be")
+    @Test("The last limits set apply")
     func current() async throws {
         try await withDownloadClient { client in
             await client.withGroup { group in
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "Fewer connections, and then more, in the middle of a file: it is right, and none of it comes twice but a piece a cut"
+        "After fewer connections and then more in the middle of a file it is right, and at most one chunk per closed connection is fetched twice"
     )
     func connections() async throws {
         try await Harness.run { harness in
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test("A file's connections and priority can be changed while it comes")
+    @Test("A file's connections and priority can be changed while it is fetched")
     func segments() async throws {
         try await Harness.run { harness in
             let request = try harness.request("/16M/file.bin?rate=2M") { $0.segments = .exactly(1) }

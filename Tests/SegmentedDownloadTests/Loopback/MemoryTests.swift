@@ -8,7 +8,7 @@ import Testing
 /// The memory held between network and disk.
 @Suite struct MemoryTests {
     @Test(
-        "Every connection there may be has its share of the memory, and there are no more of them than shares",
+        "Each allowed connection has an equal share of the memory, and there are no more connections than shares",
         arguments: [
             (memory: 16 << 20, connections: 64, allowed: 64, share: 256 << 10),
             (memory: 1 << 20, connections: 64, allowed: 8, share: 128 << 10),
@@ -34,7 +34,7 @@ import Testing
         buffers.update(nil, for: ObjectIdentifier(other))
         // Two pieces without TLS; with TLS three, each with a partial record before it.
         #expect(buffers.lengthAllowed(isTLS: false) == 512 << 10 && buffers.lengthAllowed(isTLS: true) == 256 << 10)
-        buffers.update(ReceiveLimits(pieceLength: 100_000), for: ObjectIdentifier(other))
+        buffers.update(ReceiveLimits(chunkLength: 100_000), for: ObjectIdentifier(other))
         #expect(buffers.lengthAllowed(isTLS: false) == 64 << 10)
         buffers.update(nil, for: ObjectIdentifier(one))
         buffers.update(nil, for: ObjectIdentifier(other))
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(
-        "Once memory is limited the pieces of connections that are open are short, and when it is not any more they are long again",
+        "A limit of memory shortens the reads of open connections, and removing it lengthens them",
         arguments: [false, true])
     func openConnections(isTLS: Bool) async throws {
         try await Harness.run(.init(tls: isTLS)) { harness in
@@ -76,7 +76,7 @@ import Testing
         Issue.record("no piece was longer than \(length) bytes")
     }
 
-    @Test("A limit of memory allows fewer connections, and takes effect while a file comes")
+    @Test("A limit of memory allows fewer connections, and takes effect while a file is fetched")
     func adjusted() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()

@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("Bytes that are not those labelled are caught by a digest, and the final name never appears")
+    @Test("A digest detects wrong bytes under correct labels, and the final name never appears")
     func mislabelledBytes() async throws {
         try await Harness.run { harness in
             let digest = ExpectedDigest(.sha256, hex: String(repeating: "0", count: 64))!

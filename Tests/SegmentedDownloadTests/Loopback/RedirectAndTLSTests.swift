@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("What the user sends goes to the origin he named only")
+    @Test("Fields and credentials of the user are sent to the named origin only")
     func credentialsStay() async throws {
         try await Harness.run { first in
             try await Harness.run { second in

@@ -9,7 +9,7 @@ import Testing
     static let whole = "/8M/file.bin?"
     static let half = 2.mebibytes
 
-    @Test("An interrupted download goes on, and nothing durable is fetched again")
+    @Test("An interrupted download is resumed, and no durable byte is fetched again")
     func goesOn() async throws {
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck, after: Self.half)
@@ -226,7 +226,7 @@ import Testing
         }
     }
 
-    @Test("Cancelling deletes what was fetched, or keeps it, as told", arguments: [true, false])
+    @Test("Cancelling deletes or keeps the fetched bytes, as requested", arguments: [true, false])
     func cancel(keeping: Bool) async throws {
         try await Harness.run { harness in
             let request = try harness.request(Self.stuck)

@@ -130,7 +130,7 @@ struct InOrderReaderTests {
             defer { for end in ends { close(end) } }
             // 2 MiB: more than a pipe holds.
             let length: Int64 = 2 << 20
-            let output = OutputDescriptor(ends[1])
+            let output = OutputDescriptor(ends[1], clock: SystemClock())
             let reader = InOrderReader(
                 to: output, subject.part.file, id: 1, algorithms: [], windowLength: length, length: length)
             [UInt8](repeating: 1, count: Int(length)).withUnsafeBytes { reader.put($0, at: 0) }

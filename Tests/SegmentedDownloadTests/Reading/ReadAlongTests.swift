@@ -105,7 +105,7 @@ struct ReadAlongTests {
                     var request = try harness.request("/24M/file.bin")
                     Self.read(&request)
                     let download = try group.add(request)
-                    guard case .completed(let result) = await download.rest() else {
+                    guard case .completed(let result) = try await download.rest() else {
                         Issue.record("the download did not complete")
                         return
                     }

@@ -4,7 +4,7 @@ import Testing
 /// The validation of a request before the download starts.
 @Suite struct ValidationTests {
     @Test(
-        "What a group would not take is told beforehand, in the same words",
+        "validate() reports every error that add() throws, with the same message",
         arguments: [
             ("Range", "bytes=0-1"), ("if-range", "x"), ("HOST", "x"), ("Content-Length", "1"), ("Accept-Encoding", "x"),
             ("Connection", "close"), ("Transfer-Encoding", "chunked"), ("If-None-Match", "x"), ("X", "a\u{1}b"),

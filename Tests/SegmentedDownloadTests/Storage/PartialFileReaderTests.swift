@@ -49,7 +49,7 @@ struct PartialFileReaderTests {
 
     @Test("Claims of a response may be held back, except of a long one whose bytes go to a descriptor")
     func holds() async throws {
-        let output = OutputDescriptor(-1)
+        let output = OutputDescriptor(-1, clock: SystemClock())
         for (isStream, length, mayHold) in [
             (false, nil, true), (false, 1000, true), (true, 500, true), (true, 501, false), (true, nil, false),
         ] as [(Bool, Int64?, Bool)] {

@@ -156,6 +156,30 @@ struct PartialFileTests {
         }
     }
 
+    @Test("While a record is being written, the part answers what the engine asks, as of the record before")
+    func asksWhileWriting() async throws {
+        try await WatchedPart.run { subject in
+            try await subject.begin(9 << 20)
+            try subject.fill(0..<10)
+            let part = subject.part
+            let seen = Mutex<[Int64]>([])
+            for step in [
+                { try subject.fill(10..<20) }, { _ = try await part.checkpoint(isPause: false) },
+                { try part.forget(from: 10) }, { try part.reject() },
+            ] as [() async throws -> Void] {
+                subject.disk.before("write " + WatchedPart.draftName) {
+                    let lengths = [part.claimedLength, part.durableLength, part.header.completeLength]
+                    seen.withLock { $0 += part.reader == nil && !part.isPlaced ? lengths : [] }
+                }
+                try await step()
+            }
+            let length: Int64 = 9 << 20
+            let found = seen.withLock { $0 }
+            #expect(found == [10, 0, length, 20, 0, length, 20, 20, length, 10, 10, length])
+            #expect(part.claimedLength == 10 && part.durableLength == 10)
+        }
+    }
+
     @Test("A claim that cannot be recorded is not counted")
     func unrecordedClaim() async throws {
         try await WatchedPart.run { subject in

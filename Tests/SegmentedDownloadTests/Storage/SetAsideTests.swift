@@ -131,7 +131,7 @@ struct SetAsideTests {
             let part = try subject.contents(of: subject.paths.part)
             #expect(try await subject.disk.setAside(subject.paths))
             if isTaken { try subject.put("new", at: subject.paths.part) }
-            try await subject.disk.bringBack(subject.paths)
+            try await subject.disk.restoreSetAside(subject.paths)
             #expect(try subject.contents(of: subject.paths.part) == (isTaken ? Array("new".utf8) : part))
             #expect(subject.exists(subject.paths.manifest) == !isTaken)
             #expect(subject.exists(subject.paths.setAside.part) == isTaken)

@@ -100,6 +100,7 @@ final class WatchedStorage: Storage {
         case .read, .update: try self.check("open", path, isNoted: false)
         case .create: try self.check("create", path)
         case .createPrivate: try self.check("create privately", path)
+        case .append: try self.check("open to append", path, isNoted: false)
         }
         let file = try self.disk.open(path, mode)
         self.state.withLock { $0.openNames.append(Self.name(path)) }
@@ -112,7 +113,10 @@ final class WatchedStorage: Storage {
     }
 
     func target(of path: String) throws(StorageError) -> StorageStatus? { try self.disk.target(of: path) }
-    func makeDirectory(_ path: String) throws(StorageError) { try self.disk.makeDirectory(path) }
+    func makeDirectory(_ path: String, isPrivate: Bool) throws(StorageError) {
+        try self.disk.makeDirectory(path, isPrivate: isPrivate)
+    }
+
     func names(in directory: String) throws(StorageError) -> [String] {
         try self.check("list", directory, isNoted: false)
         return try self.disk.names(in: directory)
@@ -217,6 +221,7 @@ final class WatchedStorage: Storage {
 
         func close() {
             guard self.isClosed.raise() else { return }
+            try? self.storage.check("close", self.path, isNoted: false)
             let name = WatchedStorage.name(self.path)
             self.storage.state.withLock { state in
                 if let index = state.openNames.firstIndex(of: name) { state.openNames.remove(at: index) }

@@ -62,7 +62,7 @@ struct AnnouncedDigestHeadTests {
         #expect(AnnouncedDigests(head, of: response).representation == nil)
     }
 
-    @Test("Digest is of the whole file, its names are in either case, and the one that tells most counts")
+    @Test("Digest covers the whole file, its names are in either case, and the strongest one counts")
     func digest() throws {
         // The example of RFC 3230, section 4.3.2.
         #expect(

@@ -17,7 +17,7 @@ func describe(_ url: String) async throws -> String {
     let request = DownloadRequest(try SourceURL(url))
     let file = try await withDownloadClient { client in try await client.probe(request) }
     let length = file.length.map { "\($0) bytes" } ?? "of unknown length"
-    return "\(file.name): \(length), \(file.takesRanges ? "in segments" : "in one stream")"
+    return "\(file.name): \(length), \(file.supportsRanges ? "in segments" : "in one stream")"
 }
 // end
 

@@ -15,18 +15,17 @@ func fetchAll(_ urls: [String], into directory: FilePath) async throws -> (summa
                 try group.add(DownloadRequest(try SourceURL(url), to: .directory(directory)))
             }
             let summary = await group.waitForAll()
-            return (summary, await failures(in: group))
+            return (summary, failures(in: group))
         }
     }
 }
 // end
 
 // begin
-func failures(in group: DownloadGroup) async -> [String] {
+func failures(in group: DownloadGroup) -> [String] {
     var lines: [String] = []
     for download in group.downloads(.failed) {
-        // For a download that has ended, this returns how it ended.
-        if case .failed(let error, _) = await download.rest() { lines.append("\(download.path): \(error.message)") }
+        if case .failed(let error, _) = download.outcome { lines.append("\(download.path): \(error.message)") }
     }
     return lines
 }

@@ -23,7 +23,7 @@ func save(_ state: ResumeState, to path: String) throws {
     try JSONEncoder().encode(state).write(to: URL(fileURLWithPath: path))
 }
 
-func goOn(withStateAt path: String) async throws -> DownloadResult {
+func resume(fromStateAt path: String) async throws -> DownloadResult {
     let data = try Data(contentsOf: URL(fileURLWithPath: path))
     let state = try JSONDecoder().decode(ResumeState.self, from: data)
     return try await withDownloadClient { client in
@@ -36,12 +36,12 @@ func goOn(withStateAt path: String) async throws -> DownloadResult {
 // end
 
 // begin
-func fetch(_ request: DownloadRequest, exceptDuring meeting: () async throws -> Void) async throws -> DownloadResult {
+func fetch(_ request: DownloadRequest, pausedDuring action: () async throws -> Void) async throws -> DownloadResult {
     try await withDownloadClient { client in
         try await client.withGroup { group in
             let download = try group.add(request)
             await download.pause()
-            try await meeting()
+            try await action()
             download.resume()
             return try await download.result()
         }
@@ -61,7 +61,7 @@ func interrupted(in directory: FilePath) async throws -> [String] {
 // end
 
 // begin
-func goOnWithAll(in directory: FilePath) async throws -> (summary: GroupSummary, leftAlone: [String]) {
+func resumeAll(in directory: FilePath) async throws -> (summary: GroupSummary, leftAlone: [String]) {
     try await withDownloadClient { client in
         try await client.withGroup { group in
             let found = try await group.restore(from: directory, .running)

@@ -9,7 +9,7 @@ import Testing
 @Suite("Tutorial")
 struct TutorialTests {
     private static let articles = [
-        "GettingStarted", "PauseAndResume", "ManyFiles", "MirrorsAndDigests", "WatchingProgress",
+        "GettingStarted", "PauseAndResume", "ManyFiles", "MirrorsAndDigests", "WatchingProgress", "Servers",
     ]
     private static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
@@ -72,7 +72,7 @@ struct TutorialTests {
             #expect(lines == ["\(harness.path): \(state.bytesDone) of 8388608 bytes"])
             try save(state, to: harness.directory + "/state.json")
             try await harness.release("/8M/file.bin")
-            let result = try await goOn(withStateAt: harness.directory + "/state.json")
+            let result = try await resume(fromStateAt: harness.directory + "/state.json")
             #expect(result.bytes == 8.mebibytes && harness.contains(seed: 1, length: 8.mebibytes))
             // Bytes on disk are not requested again.
             let begun = harness.origin.log.snapshot().requests.filter { $0["range"] == "bytes=0-" }
@@ -86,7 +86,7 @@ struct TutorialTests {
             }
             try await harness.release("/8M/other.bin")
             try harness.write([1, 2, 3], to: harness.directory + "/foreign.segdl")
-            let (summary, leftAlone) = try await goOnWithAll(in: FilePath(harness.directory))
+            let (summary, leftAlone) = try await resumeAll(in: FilePath(harness.directory))
             #expect(summary.completed == 1 && summary.isComplete)
             #expect(
                 leftAlone.count == 1 && leftAlone.allSatisfy { $0.hasPrefix(harness.directory + "/foreign: state: ") })

@@ -3,22 +3,22 @@
 // begin
 import SegmentedDownload
 
-func fetch(_ request: DownloadRequest, telling tell: (String) -> Void) async throws -> DownloadResult {
+func fetch(_ request: DownloadRequest, reporting report: (String) -> Void) async throws -> DownloadResult {
     try await withDownloadClient { client in
         try await client.withGroup { group in
             let download = try group.add(request)
             for await event in download.events {
                 switch event {
                 case .started(let start):
-                    tell(
+                    report(
                         "\(start.path): \(start.bytesTotal.map { "\($0)" } ?? "unknown") bytes, \(start.resumedFrom) there"
                     )
                 case .progress(let progress):
                     let done = progress.fraction.map { "\(Int($0 * 100)) %" } ?? "\(progress.bytesDone) bytes"
-                    tell("\(done) over \(progress.connections) connections")
+                    report("\(done) over \(progress.connections) connections")
                 case .retrying(let error, let attempt, let delay):
-                    tell("attempt \(attempt) failed: \(error.message); the next in \(delay)")
-                case .note(let text): tell(text)
+                    report("attempt \(attempt) failed: \(error.message); the next in \(delay)")
+                case .note(let text): report(text)
                 default: break
                 }
             }
@@ -29,15 +29,15 @@ func fetch(_ request: DownloadRequest, telling tell: (String) -> Void) async thr
 // end
 
 // begin
-func fetchAll(_ requests: [DownloadRequest], telling tell: (String) -> Void) async throws -> GroupSummary {
+func fetchAll(_ requests: [DownloadRequest], reporting report: (String) -> Void) async throws -> GroupSummary {
     try await withDownloadClient { client in
         try await client.withGroup { group in
             let events = group.events
             for request in requests { try group.add(request) }
             for await event in events {
                 switch event {
-                case .download(let download, .completed(let result)): tell("\(download.id): \(result.bytes) bytes")
-                case .download(let download, .failed(let error, _)): tell("\(download.id): \(error.message)")
+                case .download(let download, .completed(let result)): report("\(download.id): \(result.bytes) bytes")
+                case .download(let download, .failed(let error, _)): report("\(download.id): \(error.message)")
                 // The first file may be complete before the second is added, so this may come twice.
                 case .allCompleted(let summary) where summary.completed + summary.failed == requests.count:
                     return summary

@@ -204,7 +204,7 @@ package struct SharingWorld {
             } else if !self.isLimited, connection.ticket == nil {
                 self.receive(index, Int64(Double(self.connectionRate) * self.step.inSeconds))
             } else if connection.ticket == nil {
-                let length = self.rates.pieceLength(connection.download, host: connection.host)
+                let length = self.rates.chunkLength(connection.download, host: connection.host)
                 self.connections[index].ticket = self.rates.request(
                     length, for: connection.download, host: connection.host)
             }

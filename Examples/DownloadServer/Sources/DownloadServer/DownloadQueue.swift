@@ -53,8 +53,8 @@ actor DownloadQueue: Service {
     /// - Throws: ``DownloadError`` with code `file` if it cannot be written, `cancelled` if the service has ended.
     func save() async throws {
         let group = try await self.service.downloads()
-        // No suspension from here on: a later list is never replaced by an earlier one.
-        let states = group.downloads.filter { !$0.state.isOver && !$0.isProxied }.map(\.resumeState)
+        // Without the proxied ones, which end with the server. No suspension from here on: a later list is never replaced by an earlier one.
+        let states = group.downloads.filter { !$0.state.isOver && !$0.isStream }.map(\.resumeState)
         let data = try JSONEncoder().encode(states)
         let draft = self.path + ".new"
         // Only for the owner, like the library's manifests: the query of a URL is often a signature.
@@ -81,11 +81,6 @@ actor DownloadQueue: Service {
         guard FileManager.default.fileExists(atPath: self.path) else { return [] }
         return try JSONDecoder().decode([ResumeState].self, from: Data(contentsOf: URL(fileURLWithPath: self.path)))
     }
-}
-
-extension Download {
-    /// Whether the bytes go to a client. Such a download ends with the server.
-    fileprivate var isProxied: Bool { if case .descriptor = self.request.destination { true } else { false } }
 }
 
 extension Download.ID {

@@ -30,9 +30,8 @@ struct DownloadServer {
         let directory = FilePath(URL(fileURLWithPath: given, isDirectory: true).standardizedFileURL.path)
 
         var downloading = DownloadConfiguration()
+        // Answers requests for downloads that are over, which leave the service's list.
         downloading.history.path = directory.appending(".segdl-history")
-        // Downloads that are over leave the group, which may run for weeks. The history answers requests for them.
-        downloading.history.listsFinished = false
         let service = DownloadService(downloading, directory: directory)
         let queue = DownloadQueue(of: service, in: directory, logger: logger)
 

@@ -20,8 +20,14 @@ struct DownloadStatus: ResponseEncodable, Sendable {
     let path: String
     let error: Failure?
 
+    private enum CodingKeys: String, CodingKey {
+        case id, url, state, path, error
+        case bytesDone = "bytes_done"
+        case bytesTotal = "bytes_total"
+    }
+
     /// The current status of a download in the group.
-    init(_ download: Download) async {
+    init(_ download: Download) {
         let (state, progress) = (download.state, download.snapshot)
         self.id = download.id.rawValue
         self.url = download.request.source.description
@@ -29,7 +35,7 @@ struct DownloadStatus: ResponseEncodable, Sendable {
         self.bytesDone = progress.bytesDone
         self.bytesTotal = progress.bytesTotal
         self.path = download.path.string
-        self.error = state == .failed ? await download.error.map(Failure.init) : nil
+        if case .failed(let error, _) = download.outcome { self.error = Failure(error) } else { self.error = nil }
     }
 
     /// The status of a download that has left the group.
@@ -47,19 +53,5 @@ struct DownloadStatus: ResponseEncodable, Sendable {
 extension DownloadStatus.Failure {
     init(_ error: DownloadError) {
         self.init(code: error.code.rawValue, message: error.message, hint: error.advice)
-    }
-}
-
-extension Download {
-    /// The error of a failed download.
-    ///
-    /// A failed download's sequence of events begins with the failure. If the download was resumed in the meantime, it
-    /// begins with another event.
-    fileprivate var error: DownloadError? {
-        get async {
-            var events = self.events.makeAsyncIterator()
-            guard case .failed(let error, _) = await events.next() else { return nil }
-            return error
-        }
     }
 }

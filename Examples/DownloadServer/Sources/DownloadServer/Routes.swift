@@ -27,9 +27,7 @@ struct Routes: Sendable {
 
     /// `GET /downloads`: the unfinished downloads.
     @Sendable private func list(_ request: Request, context: Context) async throws -> [DownloadStatus] {
-        var statuses: [DownloadStatus] = []
-        for download in try await self.service.downloads().downloads { statuses.append(await DownloadStatus(download)) }
-        return statuses
+        try await self.service.downloads().downloads.map { DownloadStatus($0) }
     }
 
     private struct Submission: Decodable {
@@ -38,7 +36,8 @@ struct Routes: Sendable {
         let name: String?
     }
 
-    /// `POST /downloads`: adds a download, or finds the unfinished one of the same URL.
+    /// `POST /downloads`: adds a download, or finds the unfinished one of the same URL and resumes it if it is paused or
+    /// failed.
     @Sendable private func add(
         _ request: Request, context: Context
     ) async throws -> EditedResponse<DownloadStatus> {
@@ -56,12 +55,13 @@ struct Routes: Sendable {
 
         let group = try await self.service.downloads()
         // The group compares destinations, and a restored download's destination is its file, not the directory.
-        let unfinished = group.download(for: source).flatMap { $0.state.isOver ? nil : $0 }
+        let unfinished = group.download(for: source).flatMap { $0.state.isOver || $0.isStream ? nil : $0 }
+        unfinished?.resume()
         let download = try unfinished ?? group.add(request)
         try await self.queue.save()
         return EditedResponse(
             status: download.id == id ? .created : .ok, headers: [.location: "/downloads/\(download.id)"],
-            response: await DownloadStatus(download))
+            response: DownloadStatus(download))
     }
 
     // MARK: No file
@@ -89,14 +89,14 @@ struct Routes: Sendable {
     /// `GET /downloads/ID`: the status of a download, also of one that is over.
     @Sendable private func status(_ request: Request, context: Context) async throws -> DownloadStatus {
         let (group, id) = try await self.target(of: context)
-        if let download = group.download(id: id) { return await DownloadStatus(download) }
+        if let download = group.download(id: id) { return DownloadStatus(download) }
         return try await self.ended(id, in: group)
     }
 
     /// `GET /downloads/ID/events`: the events from now on.
     @Sendable private func events(_ request: Request, context: Context) async throws -> ProgressStream {
         let (group, id) = try await self.target(of: context)
-        if let download = group.download(id: id) { return await ProgressStream(download) }
+        if let download = group.download(id: id) { return ProgressStream(download) }
         return ProgressStream(ended: try await self.ended(id, in: group))
     }
 
@@ -104,7 +104,7 @@ struct Routes: Sendable {
     @Sendable private func pause(_ request: Request, context: Context) async throws -> DownloadStatus {
         let download = try await self.unfinished(context)
         await download.pause()
-        return await DownloadStatus(download)
+        return DownloadStatus(download)
     }
 
     /// `POST /downloads/ID/resume`: the download runs when its turn comes.
@@ -157,11 +157,14 @@ private struct DownloadErrors: RouterMiddleware {
         }
     }
 
+    /// As the library's article on servers recommends.
     private static func status(_ code: DownloadError.Code) -> HTTPResponse.Status {
         switch code {
         case .usage, .policy: .badRequest
+        case .exists, .state, .changed: .conflict
         // The proxy's source.
-        case .network, .tls, .auth, .protocol, .server: .badGateway
+        case .network, .tls, .auth, .protocol, .server, .integrity: .badGateway
+        case .space: HTTPResponse.Status(code: 507)
         // The server is shutting down.
         case .cancelled: .serviceUnavailable
         default: .internalServerError

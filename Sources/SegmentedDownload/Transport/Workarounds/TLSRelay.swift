@@ -36,11 +36,18 @@ final class TLSRelay: Sendable {
 
     /// The local port that leads to a proxy.
     func port(to proxy: Proxy) async throws -> Int {
-        let listener = try self.state.withLock { state in
-            if let listener = state.listeners[proxy] { return listener }
-            let listener = try self.listen(for: proxy)
-            state.listeners[proxy] = listener
-            return listener
+        let listener: EventLoopFuture<any Channel>
+        if let known = self.state.withLock({ $0.listeners[proxy] }) {
+            listener = known
+        } else {
+            // Reads certificates, and so comes before the lock, which the event loop takes too.
+            let context = try self.context()
+            listener = self.state.withLock { state in
+                if let listener = state.listeners[proxy] { return listener }
+                let listener = self.listen(for: proxy, context)
+                state.listeners[proxy] = listener
+                return listener
+            }
         }
         let channel: any Channel
         do {
@@ -58,13 +65,16 @@ final class TLSRelay: Sendable {
         self.state.withLock { state in state.failures[proxy].flatMap { $0.at >= start ? $0.error : nil } }
     }
 
-    private func listen(for proxy: Proxy) throws -> EventLoopFuture<any Channel> {
+    private func context() throws -> NIOSSLContext {
         // The client certificate is presented to origins, not to proxies.
         var tls = try self.configuration.trust.tlsConfiguration()
         tls.certificateChain = []
         tls.privateKey = nil
-        let context = try NIOSSLContext(configuration: tls)
-        return ServerBootstrap(group: self.loop)
+        return try NIOSSLContext(configuration: tls)
+    }
+
+    private func listen(for proxy: Proxy, _ context: NIOSSLContext) -> EventLoopFuture<any Channel> {
+        ServerBootstrap(group: self.loop)
             .childChannelInitializer { client in self.lead(client, to: proxy, context) }
             .bind(host: "127.0.0.1", port: 0)
     }
@@ -78,29 +88,24 @@ final class TLSRelay: Sendable {
     /// Connects an accepted client to its proxy. Nothing is read from the client until then.
     private func lead(_ client: any Channel, to proxy: Proxy, _ context: NIOSSLContext) -> EventLoopFuture<Void> {
         let patience = TimeAmount.nanoseconds(self.configuration.connectTimeout.inNanoseconds)
-        var bootstrap = ClientBootstrap(group: client.eventLoop).connectTimeout(patience)
-        do {
-            if let address = try self.connections.localAddress(to: proxy.host) {
-                bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0))
-            }
-        } catch {
-            return self.fail(error, proxy, client.eventLoop)
-        }
-        return bootstrap.connect(host: proxy.host, port: proxy.port).flatMap { server in
+        return self.connections.localAddress(to: proxy.host, on: client.eventLoop).flatMapThrowing { address in
+            try address.map { try SocketAddress(ipAddress: $0, port: 0) }
+        }.flatMap { address in
+            let bootstrap = ClientBootstrap(group: client.eventLoop).connectTimeout(patience)
+            let bound = address.map { bootstrap.bind(to: $0) } ?? bootstrap
+            return bound.connect(host: proxy.host, port: proxy.port)
+        }.flatMap { server in
             let isEncrypted = server.eventLoop.makePromise(of: Void.self)
             let timeout = server.eventLoop.scheduleTask(in: patience) {
                 isEncrypted.fail(HTTPClientError.tlsHandshakeTimeout)
             }
-            do {
-                try self.connections.admit(server)
+            self.connections.admit(server).flatMapThrowing {
                 // A server name must not be an address (RFC 6066, section 3).
                 let isAddress = (try? SocketAddress(ipAddress: proxy.host, port: proxy.port)) != nil
                 let tls = try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : proxy.host)
                 let name = self.configuration.trust.verifiesCertificates ? proxy.host : nil
                 try server.pipeline.syncOperations.addHandlers(tls, HandshakeWait(isEncrypted, host: name))
-            } catch {
-                isEncrypted.fail(error)
-            }
+            }.whenFailure { isEncrypted.fail($0) }
             return isEncrypted.futureResult.flatMapThrowing {
                 timeout.cancel()
                 let (near, far) = Junction.pair()
