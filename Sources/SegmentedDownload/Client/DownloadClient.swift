@@ -61,6 +61,7 @@ public func withDownloadClient<Answer: Sendable>(
     _ configuration: DownloadConfiguration = DownloadConfiguration(),
     _ body: (DownloadClient) async throws -> Answer
 ) async throws -> Answer {
+    for path in [configuration.history.path, configuration.memory?.path] { _ = try path?.text }
     do {
         return try await EngineThreads.withThreads { threads in
             try await withTransport(configuration) { transport in

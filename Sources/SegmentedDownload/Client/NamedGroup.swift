@@ -13,7 +13,7 @@ extension DownloadClient {
     ///   - base: The parent of the group's directory. The directory is created if it is missing.
     ///   - limits: The group's limits; `nil` for those of the client's configuration.
     ///   - history: The group's history policy; `nil` for a file `.segdl-history` in the directory.
-    /// - Throws: ``DownloadError`` with code `usage` if the name or the path is invalid, `file` if the directory cannot
+    /// - Throws: ``DownloadError`` with code `usage` if the name or a path is invalid, `file` if the directory cannot
     ///   be created, and any error that `body` throws. The two may be of different types, so the type is not stated.
     public func withGroup<Answer: Sendable>(
         named name: String, in base: FilePath = ".", limits: DownloadLimits? = nil, history: HistoryPolicy? = nil,
@@ -27,6 +27,7 @@ extension DownloadClient {
         let directory = DestinationPaths(directory: try base.text, name: name).destination
         // Hidden: a file name that a server suggests never begins with a dot.
         let history = history ?? HistoryPolicy(path: FilePath(directory).appending(".segdl-history"))
+        _ = try history.path?.text
         try await self.makeDirectory(directory)
         return try await self.withGroup(
             name: name, directory: FilePath(directory), limits: limits, history: history, body)

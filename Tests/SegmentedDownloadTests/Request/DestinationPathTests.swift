@@ -55,13 +55,21 @@ struct DestinationPathTests {
             await code {
                 try await withDownloadClient { try await $0.withGroup(named: "a", in: Self.latin) { _ in } }
             } == .usage)
-        let refused = await code { try await withDownloadClient(Self.configuration) { _ in } }
-        #expect(refused == .usage)
+        let history = HistoryPolicy(path: Self.latin)
+        #expect(
+            await code {
+                try await withDownloadClient { try await $0.withGroup(named: "a", history: history) { _ in } }
+            } == .usage)
+        for configuration in Self.configurations {
+            #expect(await code { try await withDownloadClient(configuration) { _ in } } == .usage)
+        }
     }
 
-    private static let configuration = {
-        var configuration = DownloadConfiguration()
-        configuration.trust.authorityFile = Self.latin
-        return configuration
+    private static let configurations = {
+        var configurations = [DownloadConfiguration](repeating: DownloadConfiguration(), count: 3)
+        configurations[0].trust.authorityFile = Self.latin
+        configurations[1].history.path = Self.latin
+        configurations[2].memory = ServerMemory(path: Self.latin)
+        return configurations
     }()
 }
