@@ -148,22 +148,23 @@ final class Checker: @unchecked Sendable {
         // Without a length, either the stream cannot be resumed, or the run paused before it fetched a byte: then the
         // part is as durable as an earlier run left it.
         for state in states where state.bytesDone > 0 && state.bytesTotal != nil {
+            let path = state.path.string
             // The run found a finished file, which is durable by itself.
-            if self.disk.durableNames[state.path] != nil { continue }
-            guard let inode = self.disk.durableNames[state.path + ".segdl"],
-                self.disk.durableNames[state.path + ".segdl-part"] != nil,
+            if self.disk.durableNames[path] != nil { continue }
+            guard let inode = self.disk.durableNames[path + ".segdl"],
+                self.disk.durableNames[path + ".segdl-part"] != nil,
                 let manifest = try? ManifestCodec.decode(inode.durable)
             else {
-                self.violate("\(state.path) has paused with \(state.bytesDone) bytes without a durable manifest")
+                self.violate("\(path) has paused with \(state.bytesDone) bytes without a durable manifest")
                 continue
             }
             let durable = manifest.durable.settled().reduce(0) { $0 + $1.length }
             if durable < state.bytesDone {
                 let claims = [manifest.durable, manifest.pending].map { $0.map(\.range) }
-                let named = self.disk.names[state.path + ".segdl"]
+                let named = self.disk.names[path + ".segdl"]
                 let seen = named.flatMap { try? ManifestCodec.decode($0.bytes) }?.durable.map(\.range)
                 self.violate(
-                    "\(state.path) has paused with \(state.bytesDone) bytes, of which \(durable) are durable: \(claims);"
+                    "\(path) has paused with \(state.bytesDone) bytes, of which \(durable) are durable: \(claims);"
                         + " readable are \(seen ?? []) of \(named === inode ? "the same" : "another") manifest")
             }
         }

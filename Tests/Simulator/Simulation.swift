@@ -137,7 +137,7 @@ package struct Simulation {
         if self.configuration.limits.memory != nil { self.network.chunkMax = 1 << 18 }
         for number in self.network.origins.indices {
             var request = DownloadRequest(
-                try SourceURL("http://origin/file\(number)"), to: .file("file\(number)"))
+                try SourceURL("http://origin/file\(number)"), to: .file(FilePath("file\(number)")))
             if !self.network.others.isEmpty {
                 request.mirrors = try self.network.others[number].indices.map {
                     try SourceURL("http://other\($0)/file\(number)")

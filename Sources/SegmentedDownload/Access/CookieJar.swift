@@ -1,5 +1,6 @@
 import SegmentedDownloadCore
 import Synchronization
+public import SystemPackage
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -65,7 +66,8 @@ public final class CookieJar: Sendable {
     ///
     /// - Throws: ``DownloadError`` with code `file` if the file cannot be read, `usage` with the line number if a line
     ///   is malformed.
-    public func load(_ path: String) throws(DownloadError) {
+    public func load(_ path: FilePath) throws(DownloadError) {
+        let path = try path.text
         guard let data = FileManager.default.contents(atPath: path) else {
             throw DownloadError(.file, "cannot read the cookies in \(path.printable)")
         }

@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+public import SystemPackage
 
 /// User names and passwords by host, in the format of `~/.netrc` that `ftp(1)`, curl and wget use.
 public struct Netrc: Hashable, Sendable, CustomStringConvertible {
@@ -15,7 +16,8 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Throws: ``DownloadError`` with code `file` if it cannot be read, `exists` if another user owns it or may write
     ///   to it, `policy` if it contains a password and other users may read it, `usage` if it is malformed.
-    public init(contentsOf path: String) throws(DownloadError) {
+    public init(contentsOf path: FilePath) throws(DownloadError) {
+        let path = try path.text
         let file = try GuardedFile(contentsOf: path)
         try file.requireTrustworthy(as: path.printable)
         try self.init(text: String(decoding: file.bytes, as: UTF8.self), name: path.printable)

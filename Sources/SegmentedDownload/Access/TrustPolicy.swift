@@ -1,6 +1,7 @@
 import NIOCore
 import NIOSSL
 import SegmentedDownloadCore
+public import SystemPackage
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -11,31 +12,31 @@ import SegmentedDownloadCore
 /// The certificate authorities to trust, and the client certificate to present.
 public struct TrustPolicy: Hashable, Sendable {
     /// A PEM file of authorities to trust instead of the system's.
-    public var authorityFile: String?
+    public var authorityFile: FilePath?
     /// A directory of such files, each named by its subject's hash (`openssl rehash`).
-    public var authorityDirectory: String?
+    public var authorityDirectory: FilePath?
     /// Whether server certificates are verified.
     public var verifiesCertificates = true
     /// A PEM file with the client certificate and its intermediate certificates.
-    public var certificateFile: String?
+    public var certificateFile: FilePath?
     /// A PEM file with the certificate's private key; `nil` if it is in the certificate's file.
-    public var keyFile: String?
+    public var keyFile: FilePath?
 
     public init() {}
 
     /// The TLS configuration for this policy.
     ///
-    /// - Throws: ``Failure`` with code `usage` if a file is unusable.
+    /// - Throws: ``Failure`` or ``DownloadError`` with code `usage` if a file is unusable.
     func tlsConfiguration() throws -> TLSConfiguration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.minimumTLSVersion = .tlsv12
         // Do not wait for the peer's `close_notify`: that would take seconds when a connection is closed in mid-body.
         tls.shutdownTimeout = .zero
         if !self.verifiesCertificates { tls.certificateVerification = .none }
-        if let file = self.authorityFile {
+        if let file = try self.authorityFile?.text {
             tls.trustRoots = .certificates(try Self.certificates(in: file))
         }
-        if let directory = self.authorityDirectory {
+        if let directory = try self.authorityDirectory?.text {
             var isDirectory = false
             guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory else {
                 throw Failure(.usage, "\(directory.printable) is not a directory of certificates")
@@ -46,9 +47,9 @@ public struct TrustPolicy: Hashable, Sendable {
                 tls.additionalTrustRoots = [.file(directory)]
             }
         }
-        if let file = self.certificateFile {
+        if let file = try self.certificateFile?.text {
             tls.certificateChain = try Self.certificates(in: file).map { .certificate($0) }
-            let keyFile = self.keyFile ?? file
+            let keyFile = try self.keyFile?.text ?? file
             do {
                 tls.privateKey = .privateKey(try NIOSSLPrivateKey(file: keyFile, format: .pem))
             } catch {

@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+public import SystemPackage
 
 /// A handle to one download of a group: its state, its progress and its controls.
 public struct Download: Sendable, Identifiable {
@@ -69,7 +70,7 @@ public struct Download: Sendable, Identifiable {
     }
 
     /// The destination's path as known so far. A response may still suggest another file name.
-    public var path: String { self.job.path }
+    public var path: FilePath { FilePath(self.job.path) }
 
     /// The current resume state. Use ``pause()`` to get one whose bytes are durable. That of a stream (``isStream``)
     /// names no file, and cannot be resumed: do not store it.

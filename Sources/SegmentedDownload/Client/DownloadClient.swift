@@ -3,6 +3,7 @@ import HTTPTypes
 public import Logging
 public import NIOCore
 import SegmentedDownloadCore
+import SystemPackage
 
 /// The settings of a client: how it connects, and how much its downloads may use.
 public struct DownloadConfiguration: Sendable {
@@ -60,6 +61,7 @@ public func withDownloadClient<Answer: Sendable>(
     _ configuration: DownloadConfiguration = DownloadConfiguration(),
     _ body: (DownloadClient) async throws -> Answer
 ) async throws -> Answer {
+    for path in [configuration.history.path, configuration.memory?.path] { _ = try path?.text }
     do {
         return try await EngineThreads.withThreads { threads in
             try await withTransport(configuration) { transport in
@@ -169,7 +171,7 @@ public struct DownloadClient: Sendable {
     }
 
     func withGroup<Answer: Sendable, BodyError: Error>(
-        name: String?, directory: String, limits: DownloadLimits?, history: HistoryPolicy,
+        name: String?, directory: FilePath, limits: DownloadLimits?, history: HistoryPolicy,
         _ body: (DownloadGroup) async throws(BodyError) -> Answer
     ) async throws(BodyError) -> Answer {
         let engine = DownloadEngine(

@@ -1,6 +1,7 @@
 import HTTPTypes
 import SegmentedDownloadCore
 import Synchronization
+public import SystemPackage
 
 /// A set of downloads that share one budget of connections and bandwidth.
 ///
@@ -14,7 +15,7 @@ public final class DownloadGroup: Sendable {
     /// The group's name, if ``DownloadClient/withGroup(named:in:limits:history:_:)`` made it.
     public let name: String?
     /// The directory that relative destinations are resolved against.
-    public let directory: String
+    public let directory: FilePath
     /// What happens to downloads that are completed, failed or cancelled.
     public let history: HistoryPolicy
 
@@ -30,7 +31,7 @@ public final class DownloadGroup: Sendable {
 
     init(
         engine: DownloadEngine, transport: any HTTPTransport, storage: any Storage, access: Access,
-        name: String? = nil, directory: String = ".", history: HistoryPolicy = HistoryPolicy(),
+        name: String? = nil, directory: FilePath = ".", history: HistoryPolicy = HistoryPolicy(),
         historyLog: HistoryLog? = nil, servers: ServerRecords? = nil
     ) {
         self.servers = servers

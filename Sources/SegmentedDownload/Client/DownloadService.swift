@@ -1,4 +1,5 @@
 import Synchronization
+public import SystemPackage
 
 /// A client with one group of downloads that runs until it is shut down, for servers.
 ///
@@ -43,14 +44,14 @@ public final class DownloadService: Sendable {
     }
 
     private let configuration: DownloadConfiguration
-    private let directory: String
+    private let directory: FilePath
     private let state = Mutex(State())
     private let (stop, stopping) = AsyncStream.makeStream(of: Never.self)
 
     /// Creates a service, which does nothing until it runs.
     ///
     /// - Parameter directory: Relative destinations are resolved against it. It is created if it is missing.
-    public init(_ configuration: DownloadConfiguration = DownloadConfiguration(), directory: String = ".") {
+    public init(_ configuration: DownloadConfiguration = DownloadConfiguration(), directory: FilePath = ".") {
         self.configuration = configuration
         self.directory = directory
     }
@@ -63,8 +64,8 @@ public final class DownloadService: Sendable {
     ///
     /// If the task is cancelled, the service ends at once. What was fetched is kept, as after a killed process.
     ///
-    /// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid or the service has run before, and `file` if the
-    ///   directory cannot be created.
+    /// - Throws: ``DownloadError`` with code `usage` if the configuration is invalid, the directory's path is not UTF-8
+    ///   or the service has run before, and `file` if the directory cannot be created.
     public func run() async throws(DownloadError) {
         switch self.begin() {
         case .created: break
@@ -75,7 +76,7 @@ public final class DownloadService: Sendable {
         history.listsFinished = history.listsFinished ?? false
         do {
             try await withDownloadClient(self.configuration) { client in
-                try await client.makeDirectory(self.directory)
+                try await client.makeDirectory(try self.directory.text)
                 await client.withGroup(
                     name: nil, directory: self.directory, limits: nil, history: history
                 ) { group in

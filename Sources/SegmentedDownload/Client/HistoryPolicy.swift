@@ -1,3 +1,5 @@
+public import SystemPackage
+
 /// What happens to downloads that are completed, failed or cancelled.
 public struct HistoryPolicy: Hashable, Sendable {
     /// Whether completed and cancelled downloads stay in ``DownloadGroup/downloads`` until they are removed; `nil`, the
@@ -11,19 +13,19 @@ public struct HistoryPolicy: Hashable, Sendable {
     ///
     /// Lines are written by the time the group ends. Lines are lost if another process holds the file's lock for too
     /// long.
-    public var path: String?
+    public var path: FilePath?
     /// The maximum length of the history file in bytes. Default 1 MiB, about four thousand downloads.
     ///
     /// A file that would grow longer is renamed to the same name with the suffix `.1`, and a new one is begun.
     public var lengthMaximum: Int64 = 1 << 20
 
-    public init(path: String? = nil) {
+    public init(path: FilePath? = nil) {
         self.path = path
     }
 }
 
 /// The history's record of a download that ended.
-public struct HistoryEntry: Codable, Hashable, Sendable {
+public struct HistoryEntry: Hashable, Sendable {
     /// How a download ended.
     public enum Outcome: String, Codable, Hashable, Sendable, CaseIterable {
         case completed, failed, cancelled
@@ -36,7 +38,7 @@ public struct HistoryEntry: Codable, Hashable, Sendable {
     /// The source, safe to show: no user name, no password, no query.
     public var url: String
     /// The destination's path.
-    public var path: String
+    public var path: FilePath
     /// The file's length if it completed, else the bytes of it that were present, in bytes.
     public var bytes: Int64
     /// How it ended.
@@ -47,10 +49,39 @@ public struct HistoryEntry: Codable, Hashable, Sendable {
     public var message: String?
     /// The request's ``DownloadRequest/userInfo``.
     public var userInfo: [String: String]
+}
 
-    enum CodingKeys: String, CodingKey {
+/// The fields of a line of the history file.
+extension HistoryEntry: Codable {
+    private enum CodingKeys: String, CodingKey {
         case time, id, url, path, bytes, outcome, code, message
         case userInfo = "user_info"
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            time: try values.decode(Int64.self, forKey: .time), id: try values.decode(String.self, forKey: .id),
+            url: try values.decode(String.self, forKey: .url),
+            path: FilePath(try values.decode(String.self, forKey: .path)),
+            bytes: try values.decode(Int64.self, forKey: .bytes),
+            outcome: try values.decode(Outcome.self, forKey: .outcome),
+            code: try values.decodeIfPresent(String.self, forKey: .code),
+            message: try values.decodeIfPresent(String.self, forKey: .message),
+            userInfo: try values.decode([String: String].self, forKey: .userInfo))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(self.time, forKey: .time)
+        try values.encode(self.id, forKey: .id)
+        try values.encode(self.url, forKey: .url)
+        try values.encode(self.path.string, forKey: .path)
+        try values.encode(self.bytes, forKey: .bytes)
+        try values.encode(self.outcome, forKey: .outcome)
+        try values.encodeIfPresent(self.code, forKey: .code)
+        try values.encodeIfPresent(self.message, forKey: .message)
+        try values.encode(self.userInfo, forKey: .userInfo)
     }
 }
 
@@ -81,7 +112,7 @@ extension HistoryPolicy {
     /// The log that writes the history file; `nil` if there is no file.
     func log(in storage: any Storage, clock: any EngineClock) -> HistoryLog? {
         self.path.map {
-            HistoryLog(HistoryFile(path: $0, lengthMaximum: self.lengthMaximum, storage: storage), clock: clock)
+            HistoryLog(HistoryFile(path: $0.string, lengthMaximum: self.lengthMaximum, storage: storage), clock: clock)
         }
     }
 }

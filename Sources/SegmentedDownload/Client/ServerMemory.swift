@@ -1,3 +1,5 @@
+public import SystemPackage
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -14,14 +16,14 @@
 public struct ServerMemory: Hashable, Sendable {
     /// The file's path. Any number of processes may share the file. A missing directory is created, accessible to its
     /// owner only.
-    public var path: String
+    public var path: FilePath
     /// How long a number is used before it is measured again. Default 24 hours.
     public var lifetime: Duration = .seconds(24 * 3600)
 
     /// Whether loopback addresses are stored. Used by tests, whose servers are on loopback.
     var includesLoopback = false
 
-    public init(path: String) {
+    public init(path: FilePath) {
         self.path = path
     }
 
@@ -34,6 +36,6 @@ public struct ServerMemory: Hashable, Sendable {
         // The specification says to ignore relative paths.
         let directory = [environment["XDG_CACHE_HOME"], environment["HOME"].map { "\($0)/.cache" }]
             .compactMap { $0 }.first { $0.hasPrefix("/") }
-        return directory.map { ServerMemory(path: "\($0)/segdl/servers.json") }
+        return directory.map { ServerMemory(path: FilePath($0).appending("segdl/servers.json")) }
     }
 }

@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+public import SystemPackage
 
 /// A list of checksums by file name, in the formats of `sha256sum`, `openssl dgst` and BSD's `sha256`.
 public struct ChecksumList: Hashable, Sendable {
@@ -26,8 +27,8 @@ public struct ChecksumList: Hashable, Sendable {
     /// - Parameter path: The file's name, with as much of its path as is known. If several entries have that name, the
     ///   entry whose path has the longest common suffix is used.
     /// - Throws: ``DownloadError`` with code `usage` if several entries match equally well and differ.
-    public func digest(of path: String) throws(DownloadError) -> ExpectedDigest? {
-        let parts = path.split(separator: "/")
+    public func digest(of path: FilePath) throws(DownloadError) -> ExpectedDigest? {
+        let parts = path.string.split(separator: "/")
         guard let name = parts.last else { return nil }
         let agreement = { (entry: Entry) in
             zip((entry.path ?? []).reversed(), parts.reversed()).prefix { $0 == $1 }.count

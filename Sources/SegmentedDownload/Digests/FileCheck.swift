@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+public import SystemPackage
 
 /// The result of verifying a finished file against its extended attribute, and against a length, digests and piece
 /// digests that the caller gives.
@@ -13,7 +14,8 @@ public struct FileCheck: Sendable {
         public var matches: Bool { self.expected.hex == self.found }
     }
 
-    public let path: String
+    /// The file's path.
+    public let path: FilePath
     /// The file's length in bytes.
     public let length: Int64
     /// The length that the attribute records, in bytes; `nil` if there is no attribute.
@@ -47,8 +49,9 @@ public struct FileCheck: Sendable {
     /// - Throws: ``DownloadError`` with code `file` if the file cannot be read, `state` if there is nothing to verify
     ///   it against, `cancelled` if the task is cancelled.
     public init(
-        of path: String, digests: [ExpectedDigest] = [], length: Int64? = nil, pieces: Metalink.PieceDigests? = nil
+        of path: FilePath, digests: [ExpectedDigest] = [], length: Int64? = nil, pieces: Metalink.PieceDigests? = nil
     ) async throws(DownloadError) {
+        let path = try path.text
         self = try await EngineThreads.aside { () throws(DownloadError) in
             do {
                 return try FileCheck(reading: path, digests, length, pieces, POSIXStorage())
@@ -91,7 +94,7 @@ public struct FileCheck: Sendable {
         self.status = status
         self.storage = storage
         let claims = blocks.claims
-        self.path = path
+        self.path = FilePath(path)
         self.length = length
         self.lengthFetched = record?.length
         self.lengthExpected = lengthExpected
@@ -150,15 +153,16 @@ public struct FileCheck: Sendable {
     func beginRepair(
         from sources: [SourceURL], as remote: RemoteFile, id: UInt64
     ) async throws(DownloadError) {
+        let name = self.path.string.printable
         guard let length = self.lengthExpected, self.canRepair else {
             throw DownloadError(
-                .state, "cannot repair \(self.path.printable): the damaged pieces or the file's digest are unknown",
+                .state, "cannot repair \(name): the damaged pieces or the file's digest are unknown",
                 remedy: .fetchAgain)
         }
         guard !self.damage.isEmpty || self.length != length else {
             throw DownloadError(
                 .integrity,
-                "\(self.path.printable) equals what was downloaded, but not the given digest: the download was wrong",
+                "\(name) equals what was downloaded, but not the given digest: the download was wrong",
                 remedy: .fetchAgainOrElsewhere)
         }
         guard remote.length == length else {
@@ -185,16 +189,17 @@ public struct FileCheck: Sendable {
         _ length: Int64, _ sources: [SourceURL], _ resource: RemoteResource, id: UInt64
     ) async throws {
         let storage = self.storage
-        let paths = DestinationPaths(path: self.path)
+        let path = self.path.string
+        let paths = DestinationPaths(path: path)
         guard try storage.status(of: paths.part) == nil, try storage.status(of: paths.manifest) == nil else {
             throw Failure(
-                .exists, "there is an interrupted download of \(self.path.printable) already",
+                .exists, "there is an interrupted download of \(path.printable) already",
                 remedy: .resumeInterrupted)
         }
-        let file = try storage.open(self.path, .update)
+        let file = try storage.open(path, .update)
         guard try file.tryLock() != .busy else {
             file.close()
-            throw Failure(.exists, "another process is using \(self.path.printable)")
+            throw Failure(.exists, "another process is using \(path.printable)")
         }
         let header = Manifest.Header(
             id: 0, resource: resource, completeLength: length, device: 0, inode: 0, bootID: "", sources: [],
@@ -204,12 +209,12 @@ public struct FileCheck: Sendable {
             durableCount: self.claims.count)
         defer { part.close() }
         let status = try file.status()
-        guard status.isSame(as: self.status), try storage.status(of: self.path)?.isSame(as: status) == true else {
-            throw Failure(.file, "\(self.path.printable) changed since it was read")
+        guard status.isSame(as: self.status), try storage.status(of: path)?.isSame(as: status) == true else {
+            throw Failure(.file, "\(path.printable) changed since it was read")
         }
         guard status.linkCount == 1 else {
             throw Failure(
-                .exists, "\(self.path.printable) has several hard links, which the repair would also change",
+                .exists, "\(path.printable) has several hard links, which the repair would also change",
                 hint: "Repair a copy of it, made with cp --preserve=xattr")
         }
         try file.protect()

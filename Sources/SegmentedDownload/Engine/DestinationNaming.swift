@@ -1,5 +1,6 @@
 import HTTPTypes
 import SegmentedDownloadCore
+import SystemPackage
 
 /// Chooses the path and file name of a request's destination.
 struct DestinationNaming: Sendable {
@@ -19,16 +20,11 @@ struct DestinationNaming: Sendable {
     /// The destination as far as it is known before any response.
     var paths: DestinationPaths {
         switch self.request.destination {
-        case .file(let path): DestinationPaths(path: path)
+        case .file(let path): DestinationPaths(path: path.string)
         case .descriptor: DestinationPaths(directory: ".", name: "-")
         case .directory(let directory, _):
-            DestinationPaths(directory: Self.trimmed(directory), name: self.name(suggestedBy: nil).value)
+            DestinationPaths(directory: directory.string, name: self.name(suggestedBy: nil).value)
         }
-    }
-
-    private static func trimmed(_ directory: String) -> String {
-        guard let last = directory.lastIndex(where: { $0 != "/" }) else { return directory.isEmpty ? "." : "/" }
-        return String(directory[...last])
     }
 
     /// The file's name in its directory.

@@ -1,5 +1,6 @@
 import SegmentedDownloadCore
 import Synchronization
+import SystemPackage
 
 extension DownloadJob {
     /// The result of a completed download.
@@ -7,7 +8,7 @@ extension DownloadJob {
         self.shared.withLock { shared in
             let digests = shared.digests.all
             return DownloadResult(
-                path: shared.destination.paths?.destination ?? "",
+                path: FilePath(shared.destination.paths?.destination ?? ""),
                 bytes: shared.finished?.length ?? shared.progress.bytesDone,
                 bytesFetched: shared.counts.bytesFetched, requests: shared.counts.requests,
                 connectionsPeak: shared.counts.connectionsPeak, duration: duration, crc32: shared.finished?.crc.hex,

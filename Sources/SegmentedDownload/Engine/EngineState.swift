@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+import SystemPackage
 
 /// The state that the engine's loop owns: the state machine, the active leases, and what was reported to observers.
 struct EngineState {
@@ -266,7 +267,7 @@ struct EngineState {
             job.broadcaster.send(
                 .started(
                     .init(
-                        url: job.location, path: job.path, bytesTotal: resource.completeLength,
+                        url: job.location, path: FilePath(job.path), bytesTotal: resource.completeLength,
                         resumedFrom: resumedFrom, isSegmented: segmented, validator: validator)))
             if resource.endsWithConnection {
                 job.broadcaster.send(

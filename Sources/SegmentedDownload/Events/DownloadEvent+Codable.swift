@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+import SystemPackage
 
 /// An object whose `event` names the event, with the fields of the event beside it. The article <doc:Servers> shows
 /// every event.
@@ -80,6 +81,37 @@ extension DownloadEvent: Codable {
     }
 }
 
+/// The fields of the event `started`.
+extension DownloadEvent.Started: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case url, path, validator
+        case bytesTotal = "bytes_total"
+        case resumedFrom = "resumed_from"
+        case isSegmented = "segmented"
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            url: try values.decode(String.self, forKey: .url),
+            path: FilePath(try values.decode(String.self, forKey: .path)),
+            bytesTotal: try values.decodeIfPresent(Int64.self, forKey: .bytesTotal),
+            resumedFrom: try values.decode(Int64.self, forKey: .resumedFrom),
+            isSegmented: try values.decode(Bool.self, forKey: .isSegmented),
+            validator: try values.decodeIfPresent(String.self, forKey: .validator))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(self.url, forKey: .url)
+        try values.encode(self.path.string, forKey: .path)
+        try values.encodeIfPresent(self.bytesTotal, forKey: .bytesTotal)
+        try values.encode(self.resumedFrom, forKey: .resumedFrom)
+        try values.encode(self.isSegmented, forKey: .isSegmented)
+        try values.encodeIfPresent(self.validator, forKey: .validator)
+    }
+}
+
 /// The fields of the event `completed`.
 extension DownloadResult: Codable {
     private enum CodingKeys: String, CodingKey {
@@ -94,7 +126,8 @@ extension DownloadResult: Codable {
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
-            path: try values.decode(String.self, forKey: .path), bytes: try values.decode(Int64.self, forKey: .bytes),
+            path: FilePath(try values.decode(String.self, forKey: .path)),
+            bytes: try values.decode(Int64.self, forKey: .bytes),
             bytesFetched: try values.decode(Int64.self, forKey: .bytesFetched),
             requests: try values.decode(Int.self, forKey: .requests),
             connectionsPeak: try values.decode(Int.self, forKey: .connectionsPeak),
@@ -107,7 +140,7 @@ extension DownloadResult: Codable {
 
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
-        try values.encode(self.path, forKey: .path)
+        try values.encode(self.path.string, forKey: .path)
         try values.encode(self.bytes, forKey: .bytes)
         try values.encode(self.bytesFetched, forKey: .bytesFetched)
         try values.encode(self.requests, forKey: .requests)

@@ -1,3 +1,5 @@
+public import SystemPackage
+
 /// An event of a download, for its observers.
 public enum DownloadEvent: Hashable, Sendable {
     /// The origin has answered and the plan is known. Occurs again after a pause or a failure.
@@ -25,11 +27,11 @@ public enum DownloadEvent: Hashable, Sendable {
     case cancelled
 
     /// The facts known once the origin has answered.
-    public struct Started: Codable, Hashable, Sendable {
+    public struct Started: Hashable, Sendable {
         /// The URL that answered, safe to show.
         public var url: String
         /// The destination's path.
-        public var path: String
+        public var path: FilePath
         /// The complete length in bytes; `nil` if the origin does not state it.
         public var bytesTotal: Int64?
         /// The number of bytes kept from an earlier run.
@@ -38,13 +40,6 @@ public enum DownloadEvent: Hashable, Sendable {
         public var isSegmented: Bool
         /// The validator of this version of the resource, safe to show; `nil` if there is none.
         public var validator: String?
-
-        private enum CodingKeys: String, CodingKey {
-            case url, path, validator
-            case bytesTotal = "bytes_total"
-            case resumedFrom = "resumed_from"
-            case isSegmented = "segmented"
-        }
     }
 
     /// A change of a segment.
@@ -140,8 +135,8 @@ public struct DownloadResult: Hashable, Sendable {
         case none
     }
 
-    /// The file's path.
-    public var path: String
+    /// The file's path; `-` if the bytes went to a descriptor.
+    public var path: FilePath
     /// The file's length in bytes.
     public var bytes: Int64
     /// Body bytes received in this run.

@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+public import SystemPackage
 
 /// The files of a JSON list, such as a server's catalogue.
 ///
@@ -63,11 +64,10 @@ public struct BatchInput: Hashable, Sendable {
     /// A request for every item, in order.
     ///
     /// - Parameter directory: The directory for the files. Files without a name are named by their responses.
-    public func requests(in directory: String) -> [DownloadRequest] {
+    public func requests(in directory: FilePath) -> [DownloadRequest] {
         self.items.map { item in
             guard let name = item.name else { return DownloadRequest(item.source, to: .directory(directory)) }
-            let slash = directory.isEmpty || directory.hasSuffix("/") ? "" : "/"
-            return DownloadRequest(item.source, to: .file(directory + slash + name))
+            return DownloadRequest(item.source, to: .file(directory.appending(name)))
         }
     }
 }

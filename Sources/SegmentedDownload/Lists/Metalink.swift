@@ -72,12 +72,6 @@ public struct Metalink: Hashable, Sendable {
         self.files = try MetalinkScanner.files(in: bytes, relativeTo: base)
     }
 
-    /// The file for a path: the one whose path is the longest suffix of it, else the only file of the document.
-    public func file(at path: String) -> File? {
-        let named = self.files.filter { path == $0.path || path.hasSuffix("/" + $0.path) }
-        return named.max { $0.path.utf8.count < $1.path.utf8.count } ?? (self.files.count == 1 ? self.files[0] : nil)
-    }
-
     /// Whether a text is XML. A list of URLs and a JSON document never begin with `<`.
     package static func isXML(_ bytes: [UInt8]) -> Bool {
         let blanks: [UInt8] = [0x20, 0x09, 0x0A, 0x0D]

@@ -2,15 +2,17 @@ import HTTPTypes
 import SegmentedDownloadCore
 
 extension DownloadRequest {
-    /// Checks whether the request's fields, credentials, ``id`` and ``userInfo`` are valid, without adding it to a
-    /// group.
+    /// Checks whether the request's fields, credentials, destination, ``id`` and ``userInfo`` are valid, without adding
+    /// it to a group.
     ///
     /// Whether the file exists, and whether there is space for it, is found out when the download runs.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if a field's value has a control character, if the downloader sets a
-    ///   field itself, or if ``id`` and ``userInfo`` together are longer than a manifest can store (64 KiB).
+    ///   field itself, if the destination's path is not UTF-8, or if ``id`` and ``userInfo`` together are longer than a
+    ///   manifest can store (64 KiB).
     public func validate() throws(DownloadError) {
         try self.checkLabel()
+        _ = try self.destination.path?.text
         try self.credentials?.validate()
         for field in self.fields {
             // A field made with `lenientValue` may have a control character.

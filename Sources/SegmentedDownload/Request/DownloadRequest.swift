@@ -1,19 +1,22 @@
 public import HTTPTypes
 public import SegmentedDownloadCore
+public import SystemPackage
 
 /// What to fetch, where to put it, and how.
 @dynamicMemberLookup
 public struct DownloadRequest: Hashable, Sendable {
     /// Where the file goes.
+    ///
+    /// A `FilePath` has no slash at its end, so `.file("isos/")` is a file called `isos`.
     public enum Destination: Hashable, Sendable {
         /// This path. Missing directories are created.
         ///
         /// - Warning: The path is used as it is, also if it is absolute or contains `..`. For a name that comes from a user, use
         ///   ``directory(_:name:)`` with a ``NameTemplate``, which cannot leave the directory.
-        case file(String)
+        case file(FilePath)
         /// This directory. The file's name is the one that the response suggests (`Content-Disposition`, else the URL's last
         /// component), or one made by a template.
-        case directory(String, name: NameTemplate? = nil)
+        case directory(FilePath, name: NameTemplate? = nil)
         /// This open file descriptor, such as standard output. Bytes are written in order while segments are fetched in parallel,
         /// at most 64 MiB ahead of the reader. Bytes already written cannot be retracted, so the download has one source and
         /// cannot be paused and resumed. The descriptor stays open.

@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+public import SystemPackage
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -28,15 +29,16 @@ public struct DiskUsage: Hashable, Sendable {
     /// skipped.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
-    public init(of directory: String) async throws(DownloadError) {
+    public init(of directory: FilePath) async throws(DownloadError) {
         try await self.init(of: directory, storage: POSIXStorage())
     }
 
-    init(of directory: String, storage: any Storage) async throws(DownloadError) {
+    init(of directory: FilePath, storage: any Storage) async throws(DownloadError) {
+        let path = try directory.text
         self.init()
         do throws(StorageError) {
             let listing = try await EngineThreads.aside { () throws(StorageError) in
-                try OwnedFiles(storage: storage).listing(of: directory)
+                try OwnedFiles(storage: storage).listing(of: path)
             }
             for item in listing.items { self.count(item) }
             self.problems = listing.problems.map { DownloadError($0.failure) }
@@ -58,8 +60,8 @@ public struct DiskUsage: Hashable, Sendable {
     /// - Returns: What was deleted, or would be; ``problems`` lists what could not be examined or deleted.
     /// - Throws: ``DownloadError`` with code `file` if the directory itself cannot be read.
     public static func deleteInterrupted(
-        in directory: String, olderThan age: Duration, isTrial: Bool = false,
-        _ note: (String, DiskUsage) -> Void = { _, _ in }
+        in directory: FilePath, olderThan age: Duration, isTrial: Bool = false,
+        _ note: (FilePath, DiskUsage) -> Void = { _, _ in }
     ) async throws(DownloadError) -> DiskUsage {
         try await Self.deleteInterrupted(
             in: directory, olderThan: age, isTrial: isTrial, now: Date().timeIntervalSince1970,
@@ -68,16 +70,17 @@ public struct DiskUsage: Hashable, Sendable {
 
     /// - Parameter now: The time in seconds since 1970.
     static func deleteInterrupted(
-        in directory: String, olderThan age: Duration, isTrial: Bool, now: Double, storage: any Storage,
-        _ note: (String, DiskUsage) -> Void
+        in directory: FilePath, olderThan age: Duration, isTrial: Bool, now: Double, storage: any Storage,
+        _ note: (FilePath, DiskUsage) -> Void
     ) async throws(DownloadError) -> DiskUsage {
+        let path = try directory.text
         let ownedFiles = OwnedFiles(storage: storage)
         // Clamped: a very large age would give a time before 1970.
         let latest = Int64(max(now - age / .seconds(1), 0) * 1e9)
         var deleted = DiskUsage()
         do throws(StorageError) {
             let listing = try await EngineThreads.aside { () throws(StorageError) in
-                try ownedFiles.listing(of: directory)
+                try ownedFiles.listing(of: path)
             }
             deleted.problems = listing.problems.map { DownloadError($0.failure) }
             for case .interrupted(let paths, let part, let manifest) in listing.items {
@@ -95,7 +98,7 @@ public struct DiskUsage: Hashable, Sendable {
                 var one = DiskUsage()
                 one.count(item)
                 deleted.count(item)
-                note(paths.destination, one)
+                note(FilePath(paths.destination), one)
             }
         } catch {
             throw DownloadError(error.failure)
@@ -128,7 +131,7 @@ extension DownloadGroup {
     public func freeSpace() async throws(DownloadError) -> Int64 {
         do throws(StorageError) {
             return try await EngineThreads.aside { () throws(StorageError) in
-                try self.storage.freeSpace(in: self.directory)
+                try self.storage.freeSpace(in: self.directory.string)
             }
         } catch {
             throw DownloadError(error.failure)
@@ -164,11 +167,11 @@ extension DownloadGroup {
         var deleted = DiskUsage()
         var items: [OwnedFiles.Item] = []
         if self.name != nil {
-            let listing = try ownedFiles.listing(of: self.directory)
+            let listing = try ownedFiles.listing(of: self.directory.string)
             items = listing.items
             deleted.problems = listing.problems.map { DownloadError($0.failure) }
         }
-        for download in downloads { items += try ownedFiles.items(at: download.path) }
+        for download in downloads { items += try ownedFiles.items(at: download.job.path) }
         var seen: Set<OwnedFiles.Item> = []
         for item in items where seen.insert(item).inserted {
             if try ownedFiles.delete(item) { deleted.count(item) }

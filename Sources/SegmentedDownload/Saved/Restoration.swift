@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+public import SystemPackage
 
 /// Whether restored downloads run.
 public enum RestorePolicy: Hashable, Sendable, CaseIterable {
@@ -13,7 +14,7 @@ public struct Restoration: Sendable {
     /// A manifest that was not restored.
     public struct Omission: Hashable, Sendable {
         /// The destination's path.
-        public let path: String
+        public let path: FilePath
         /// Code `state`: the manifest is damaged, or from a later version. `exists`: another process is fetching the file. `file`: the
         /// manifest cannot be read, or other users can write to it. `usage`, `policy`: its source cannot be fetched any more.
         /// `cancelled`: the group has ended.
@@ -42,7 +43,7 @@ extension DownloadGroup {
     /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
     @discardableResult
     public func restore(
-        from directory: String? = nil, _ policy: RestorePolicy = .paused,
+        from directory: FilePath? = nil, _ policy: RestorePolicy = .paused,
         _ change: (inout DownloadRequest) -> Void = { _ in }
     ) async throws(DownloadError) -> Restoration {
         var restoration = Restoration()
@@ -62,8 +63,8 @@ extension DownloadGroup {
         _ saved: SavedDownload, _ policy: RestorePolicy, _ change: (inout DownloadRequest) -> Void
     ) async throws(DownloadError) -> Download {
         let source = try SourceURL(saved.source)
-        if let listed = self.download(for: source, at: saved.path) { return listed }
-        try await self.checkUnlocked(saved.path)
+        if let listed = self.download(for: source, at: saved.path.string) { return listed }
+        try await self.checkUnlocked(saved.path.string)
         var request = DownloadRequest(source, to: .file(saved.path))
         request.mirrors = saved.mirrors.compactMap { try? SourceURL($0) }
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })

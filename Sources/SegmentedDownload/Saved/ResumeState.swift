@@ -1,4 +1,5 @@
 public import SegmentedDownloadCore
+public import SystemPackage
 
 /// A paused download, from which it can be resumed, also by another process: store it, and pass it to
 /// ``DownloadGroup/add(resuming:_:)``. <doc:PauseAndResume> compares it with ``SavedDownload``.
@@ -18,9 +19,9 @@ public struct ResumeState: Codable, Hashable, Sendable {
     private let foreignSources: [String]?
     /// The destination, as far as it was known. If it is relative, which it is only if the group's directory is, it begins in
     /// the process's working directory.
-    public let path: String
+    public let path: FilePath
     /// Set while the response had not yet named the file.
-    private let directory: String?
+    private let directory: FilePath?
     private let nameTemplate: String?
     /// ``DownloadRequest/userInfo``.
     public let userInfo: [String: String]
@@ -76,7 +77,7 @@ public struct ResumeState: Codable, Hashable, Sendable {
             bytesTotal
     }
 
-    /// The options stand beside the state's own keys, as in earlier versions.
+    /// The options stand beside the state's own keys, and paths are strings, as in earlier versions.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.id = try values.decode(String.self, forKey: .id)
@@ -84,8 +85,8 @@ public struct ResumeState: Codable, Hashable, Sendable {
         self.source = try values.decode(String.self, forKey: .source)
         self.mirrors = try values.decode([String].self, forKey: .mirrors)
         self.foreignSources = try values.decodeIfPresent([String].self, forKey: .foreignSources)
-        self.path = try values.decode(String.self, forKey: .path)
-        self.directory = try values.decodeIfPresent(String.self, forKey: .directory)
+        self.path = FilePath(try values.decode(String.self, forKey: .path))
+        self.directory = try values.decodeIfPresent(String.self, forKey: .directory).map { FilePath($0) }
         self.nameTemplate = try values.decodeIfPresent(String.self, forKey: .nameTemplate)
         self.userInfo = try values.decode([String: String].self, forKey: .userInfo)
         self.bytesDone = try values.decode(Int64.self, forKey: .bytesDone)
@@ -100,8 +101,8 @@ public struct ResumeState: Codable, Hashable, Sendable {
         try values.encode(self.source, forKey: .source)
         try values.encode(self.mirrors, forKey: .mirrors)
         try values.encodeIfPresent(self.foreignSources, forKey: .foreignSources)
-        try values.encode(self.path, forKey: .path)
-        try values.encodeIfPresent(self.directory, forKey: .directory)
+        try values.encode(self.path.string, forKey: .path)
+        try values.encodeIfPresent(self.directory?.string, forKey: .directory)
         try values.encodeIfPresent(self.nameTemplate, forKey: .nameTemplate)
         try values.encode(self.userInfo, forKey: .userInfo)
         try values.encode(self.bytesDone, forKey: .bytesDone)

@@ -1,10 +1,11 @@
 public import SegmentedDownloadCore
+public import SystemPackage
 
 /// An interrupted download, as the manifest beside its destination describes it. <doc:PauseAndResume> compares it with
 /// ``ResumeState``.
 public struct SavedDownload: Hashable, Sendable {
     /// The destination's path.
-    public let path: String
+    public let path: FilePath
     /// The URL, without credentials. Its query may be secret: print ``sourceDescription`` instead.
     public let source: String
     /// The source without its query, safe to show.
@@ -34,11 +35,12 @@ public struct SavedDownload: Hashable, Sendable {
     ///
     /// - Parameter path: The destination's path, or that of its part or manifest.
     /// - Throws: ``DownloadError`` with code `state` if there is no manifest or it is damaged, `file` if it cannot be read.
-    public init(at path: String) async throws(DownloadError) {
+    public init(at path: FilePath) async throws(DownloadError) {
         try await self.init(at: path, storage: POSIXStorage())
     }
 
-    init(at path: String, storage: any Storage) async throws(DownloadError) {
+    init(at path: FilePath, storage: any Storage) async throws(DownloadError) {
+        let path = try path.text
         self = try await EngineThreads.aside { () throws(DownloadError) in
             try SavedDownload(reading: path, storage: storage)
         }
@@ -77,7 +79,7 @@ public struct SavedDownload: Hashable, Sendable {
     }
 
     private init(path: String, _ manifest: Manifest) {
-        self.path = path
+        self.path = FilePath(path)
         let recorded = manifest.header.recordedSources
         self.source = recorded.first?.url ?? ""
         self.mirrors = recorded.dropFirst().map(\.url)
@@ -97,18 +99,19 @@ public struct SavedDownload: Hashable, Sendable {
     /// The destinations in a directory that have a manifest, sorted by name.
     ///
     /// - Throws: ``DownloadError`` with code `file` if the directory cannot be read.
-    public static func paths(in directory: String) async throws(DownloadError) -> [String] {
+    public static func paths(in directory: FilePath) async throws(DownloadError) -> [FilePath] {
         try await Self.paths(in: directory, storage: POSIXStorage())
     }
 
-    static func paths(in directory: String, storage: any Storage) async throws(DownloadError) -> [String] {
+    static func paths(in directory: FilePath, storage: any Storage) async throws(DownloadError) -> [FilePath] {
+        let directory = try directory.text
         do throws(StorageError) {
             let names = try await EngineThreads.aside { () throws(StorageError) in
                 try storage.names(in: directory.isEmpty ? "." : directory)
             }
             return names.filter { $0.hasSuffix(DestinationPaths.manifestSuffix) && $0.utf8.count > 6 }.sorted().map {
                 let name = String($0.dropLast(DestinationPaths.manifestSuffix.count))
-                return DestinationPaths(directory: directory, name: name).destination
+                return FilePath(DestinationPaths(directory: directory, name: name).destination)
             }
         } catch {
             throw DownloadError(error.failure)

@@ -82,7 +82,7 @@ final class ServerRecords: Sendable {
 
     /// The records that have not expired. An unreadable or malformed file counts as empty.
     private func read() -> [String: Record] {
-        guard let file = try? self.storage.open(self.memory.path, .read) else { return [:] }
+        guard let path = try? self.memory.path.text, let file = try? self.storage.open(path, .read) else { return [:] }
         defer { file.close() }
         guard let bytes = try? file.contents(limit: Self.readMaximum),
             let records = try? JSONDecoder().decode([String: Record].self, from: Data(bytes))
@@ -101,15 +101,16 @@ final class ServerRecords: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let bytes = Array(try encoder.encode(records))
+        let path = try self.memory.path.text
         // Private, because the records show which servers the user has fetched from.
-        try self.storage.makeDirectory(DestinationPaths(path: self.memory.path).directory, isPrivate: true)
-        let draft = "\(self.memory.path).\(self.seed)-\(number)"
+        try self.storage.makeDirectory(DestinationPaths(path: path).directory, isPrivate: true)
+        let draft = "\(path).\(self.seed)-\(number)"
         let file = try self.storage.open(draft, .createPrivate)
         defer { file.close() }
         do throws(StorageError) {
             try file.writeFully(bytes, at: 0)
             try await file.synchronize(metadata: false)
-            try self.storage.rename(draft, to: self.memory.path, replacing: true)
+            try self.storage.rename(draft, to: path, replacing: true)
         } catch {
             try? self.storage.remove(draft)
             throw error

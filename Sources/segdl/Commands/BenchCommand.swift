@@ -101,7 +101,7 @@ struct BenchCommand: SegdlSubcommand {
     private var request: DownloadRequest {
         get throws(DownloadError) {
             // A name that is unique to this process and independent of the server.
-            let path = Path.join(self.dir, ".segdl-bench-\(getpid())")
+            let path = FilePath(Path.join(self.dir, ".segdl-bench-\(getpid())"))
             var request = DownloadRequest(try SourceURL(self.url), to: .file(path))
             try self.identity.apply(to: &request)
             request.continuation = .no

@@ -49,7 +49,7 @@ struct BenchTrial {
     ) async throws(DownloadError) -> Outcome {
         var request = self.request
         request.segments = segments
-        let path = if case .file(let path) = request.destination { path } else { "" }
+        let path = if case .file(let path) = request.destination { path.string } else { "" }
         defer { unlink(path) }
         // A client of its own, so that runs do not share connections or measurements of the server.
         let (events, limit, configuration) = (signals.events, self.limit, self.configuration)

@@ -21,7 +21,7 @@ struct CheckRecord: Encodable {
     let digestsFound: [String]
 
     init(_ check: FileCheck) {
-        self.path = check.path
+        self.path = check.path.string
         self.good = check.isGood
         self.bytes = check.length
         self.bytesExpected = check.lengthFetched

@@ -55,12 +55,12 @@ struct PlanRecord: Encodable {
         self.url = file.redirects.last ?? file.source
         self.path =
             switch request.destination {
-            case .file(let path): path
+            case .file(let path): path.string
             case .descriptor: "-"
-            case .directory(let directory, _): Path.join(directory, file.name)
+            case .directory(let directory, _): Path.join(directory.string, file.name)
             }
         self.bytesTotal = file.length
-        self.bytesDone = (try? await SavedDownload(at: self.path))?.bytesDone ?? 0
+        self.bytesDone = (try? await SavedDownload(at: FilePath(self.path)))?.bytesDone ?? 0
         self.exists = access(self.path, F_OK) == 0
         self.ranges = file.supportsRanges
         self.validator = file.validator

@@ -68,14 +68,14 @@ struct ResumeCommand: FetchingCommand {
     }
 
     private func targets() async throws(DownloadError) -> [(path: String, mirrors: [String])] {
-        if self.all { return try await SavedDownload.paths(in: self.dir).map { ($0, []) } }
+        if self.all { return try await SavedDownload.paths(in: FilePath(self.dir)).map { ($0.string, []) } }
         return try MirrorArguments.assigned(self.fetch.labels.mirror, among: self.paths).map { path, mirrors in
             (Path.join(self.dir, path), mirrors)
         }
     }
 
     private func request(at path: String, mirrors: [String]) async throws(DownloadError) -> DownloadRequest {
-        let saved = try await SavedDownload(at: path)
+        let saved = try await SavedDownload(at: FilePath(path))
         let known = self.url == nil ? saved.mirrors : []
         let sources = try self.fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)
         var draft = try self.fetch.draft(sources)

@@ -44,13 +44,13 @@ struct StatusCommand: SegdlSubcommand {
         }
         var paths = self.paths
         do throws(DownloadError) {
-            if paths.isEmpty { paths = try await SavedDownload.paths(in: ".") }
+            if paths.isEmpty { paths = try await SavedDownload.paths(in: ".").map(\.string) }
         } catch {
             fail(error, of: nil)
         }
         for path in paths {
             do throws(DownloadError) {
-                let saved = try await SavedDownload(at: path)
+                let saved = try await SavedDownload(at: FilePath(path))
                 output.send((self.json ? StatusRecord(saved).jsonLine : Self.line(saved)) + "\n")
             } catch {
                 fail(error, of: path)
@@ -63,7 +63,7 @@ struct StatusCommand: SegdlSubcommand {
     private static func line(_ saved: SavedDownload) -> String {
         let amount = ByteCount(saved.bytesDone).description(of: ByteCount(saved.bytesTotal))
         let fraction = saved.bytesTotal == 0 ? 1 : Double(saved.bytesDone) / Double(saved.bytesTotal)
-        var parts = ["\(saved.path.shown): \(amount) (\(Int(fraction * 100))%)"]
+        var parts = ["\(saved.path.string.shown): \(amount) (\(Int(fraction * 100))%)"]
         if let validator = saved.validator { parts.append(validator) }
         parts += saved.options.digests.map(\.description)
         parts.append("from \(saved.sourceDescription)")
@@ -82,7 +82,7 @@ struct StatusRecord: Encodable {
     let digests: [String]
 
     init(_ saved: SavedDownload) {
-        self.path = saved.path
+        self.path = saved.path.string
         self.url = saved.sourceDescription
         self.bytesDone = saved.bytesDone
         self.bytesTotal = saved.bytesTotal

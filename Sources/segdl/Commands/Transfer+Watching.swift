@@ -66,7 +66,7 @@ extension Transfer {
     ) async -> Ending {
         var file = TransferFile(download)
         for await event in events {
-            file.path = download.path
+            file.path = download.path.string
             if case .started(let start) = event { file.url = start.url }
             file.state = download.state
             for reporter in reporters { reporter.report(event, of: file) }

@@ -31,7 +31,7 @@ struct UsageCommand: SegdlSubcommand {
 
     func perform() async -> ExitCode {
         await DirectoryReport.run(self.directories) { directory, write async throws(DownloadError) in
-            let usage = try await DiskUsage(of: directory)
+            let usage = try await DiskUsage(of: FilePath(directory))
             write(
                 self.json
                     ? UsageRecord(usage, path: directory).jsonLine
@@ -73,12 +73,12 @@ struct CleanCommand: SegdlSubcommand {
         await DirectoryReport.run(self.directories) { directory, write async throws(DownloadError) in
             let verb = self.dryRun ? "would delete" : "deleted"
             let deleted = try await DiskUsage.deleteInterrupted(
-                in: directory, olderThan: self.olderThan.duration, isTrial: self.dryRun
+                in: FilePath(directory), olderThan: self.olderThan.duration, isTrial: self.dryRun
             ) { path, usage in
                 write(
                     self.json
-                        ? UsageRecord(usage, path: path).jsonLine
-                        : "\(verb) \(path.shown): \(ByteCount(usage.total))")
+                        ? UsageRecord(usage, path: path.string).jsonLine
+                        : "\(verb) \(path.string.shown): \(ByteCount(usage.total))")
             }
             if !self.json { write("\(directory.shown): \(verb) \(DirectoryReport.text(deleted))") }
             return deleted.problems

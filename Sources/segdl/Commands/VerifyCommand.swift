@@ -66,7 +66,7 @@ struct VerifyCommand: FetchingCommand {
             var digests = try await self.fetch.digests(of: path)
             if let digest = listed?.digest, !digests.contains(digest) { digests.append(digest) }
             let check = try await FileCheck(
-                of: path, digests: digests, length: listed?.length, pieces: listed?.pieces)
+                of: FilePath(path), digests: digests, length: listed?.length, pieces: listed?.pieces)
             if self.fetch.output.json {
                 output.send(CheckRecord(check).jsonLine + "\n")
             } else if self.fetch.output.verbosity >= .normal {
@@ -81,7 +81,7 @@ struct VerifyCommand: FetchingCommand {
             let asked = check.canRepair ? sources : Array(sources.prefix(1))
             let (request, remote) = try await self.answering(asked, length: check.lengthExpected) { sources in
                 var request = try self.fetch.draft(sources).request
-                request.destination = .file(path)
+                request.destination = .file(FilePath(path))
                 request.lengthExpected = listed?.length
                 if let metalink = self.metalink, self.arguments.count < 2 {
                     try request.removeCredentialsAndFields(namedBy: InputFile(path: metalink))
@@ -133,7 +133,7 @@ struct VerifyCommand: FetchingCommand {
         let list = InputFile(path: metalink)
         let bytes = try await self.fetch.contents(of: list)
         do throws(ListProblem) {
-            guard let file = try Metalink(bytes, nil).file(at: path) else {
+            guard let file = try Metalink(bytes, nil).file(at: FilePath(path)) else {
                 throw ListProblem(.element(""), "it does not list \(path.lastPathComponent.shown)")
             }
             return file
@@ -144,7 +144,7 @@ struct VerifyCommand: FetchingCommand {
 
     private static func lines(_ check: FileCheck) -> [String] {
         var lines: [String] = []
-        let name = check.path.shown
+        let name = check.path.string.shown
         if let length = check.lengthExpected, length != check.length {
             let expected = length == check.lengthFetched ? "\(length) were fetched" : "expected \(length)"
             lines.append("\(name): \(check.length) bytes, \(expected)")
@@ -162,15 +162,16 @@ struct VerifyCommand: FetchingCommand {
     private static func failure(_ check: FileCheck) -> DownloadError {
         let bad = check.damage.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
         let isLonger = check.lengthExpected.map { $0 < check.length } ?? false
+        let path = check.path.string
         let what =
             bad > 0
             ? "is damaged in \(ByteCount(bad))"
             : isLonger ? "is longer than expected" : "does not have the expected digest"
         guard check.canRepair, bad > 0 || isLonger else {
-            return DownloadError(.integrity, "\(check.path.shown) \(what)", remedy: .fetchAgain)
+            return DownloadError(.integrity, "\(path.shown) \(what)", remedy: .fetchAgain)
         }
         return DownloadError(
-            .integrity, "\(check.path.shown) \(what)",
-            hint: "To repair it: segdl verify --repair \(check.path.shellWord) URL")
+            .integrity, "\(path.shown) \(what)",
+            hint: "To repair it: segdl verify --repair \(path.shellWord) URL")
     }
 }

@@ -34,7 +34,7 @@ struct ChecksumSource {
         var found: [ExpectedDigest] = []
         for list in lists {
             for name in names {
-                guard let digest = try list.digest(of: name) else { continue }
+                guard let digest = try list.digest(of: FilePath(name)) else { continue }
                 found.append(digest)
                 break
             }
@@ -76,7 +76,7 @@ struct ChecksumSource {
             contentDisposition: nil, urlPath: request.source.path, host: request.source.origin.host
         ).value
         var names = [request.source.path.split(separator: "/").dropLast().joined(separator: "/") + "/" + name]
-        if case .file(let path) = request.destination { names.append(path.lastPathComponent) }
+        if case .file(let path) = request.destination { names.append(path.string.lastPathComponent) }
         return names
     }
 }

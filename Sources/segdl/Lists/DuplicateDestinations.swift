@@ -21,7 +21,7 @@ enum DuplicateDestinations {
     private static func key(of request: DownloadRequest) -> String {
         switch request.destination {
         case .file(let path):
-            return path
+            return path.string
         case .descriptor:
             return "-"
         case .directory(_, _?):

@@ -42,11 +42,12 @@ enum Path {
 
     /// The destination for the values of `-o` and `-d`. `-d` does not apply to an absolute path.
     ///
-    /// If `-o` does not name a file, the template or the response does.
+    /// If `-o` does not name a file, the template or the response does. A slash at the end decides that here, in the
+    /// text: a `FilePath` has none.
     static func destination(output: String?, dir: String, name: NameTemplate?) -> DownloadRequest.Destination {
-        guard let output else { return .directory(dir, name: name) }
+        guard let output else { return .directory(FilePath(dir), name: name) }
         guard output != "-" else { return .descriptor(STDOUT_FILENO) }
-        let path = Self.join(dir, output)
+        let path = FilePath(Self.join(dir, output))
         return output.hasSuffix("/") ? .directory(path, name: name) : .file(path)
     }
 }

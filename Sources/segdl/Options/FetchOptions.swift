@@ -130,7 +130,7 @@ struct FetchOptions: ParsableArguments {
     private func configuration(for requests: [DownloadRequest]) throws(DownloadError) -> DownloadConfiguration {
         var configuration = DownloadConfiguration()
         configuration.limits = self.limits.limits(for: requests)
-        configuration.history = HistoryPolicy(path: self.output.keepHistory)
+        configuration.history = HistoryPolicy(path: self.output.keepHistory.map { FilePath($0) })
         // The run keeps its own list of results, so that a long list does not cost memory twice.
         configuration.history.listsFinished = false
         self.transfer.apply(to: &configuration)

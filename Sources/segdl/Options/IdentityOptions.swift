@@ -60,25 +60,25 @@ struct IdentityOptions: FileOptionGroup {
 
     /// - Parameter cookieFiles: Files of cookies besides those of `--load-cookies`.
     func apply(to configuration: inout DownloadConfiguration, cookieFiles: [String]) throws(DownloadError) {
-        configuration.trust.certificateFile = self.cert
-        configuration.trust.keyFile = self.key
+        configuration.trust.certificateFile = self.cert.map { FilePath($0) }
+        configuration.trust.keyFile = self.key.map { FilePath($0) }
         configuration.trustsRedirects = self.locationTrusted
         if let path = self.netrcFile {
-            configuration.netrc = try Netrc(contentsOf: path)
+            configuration.netrc = try Netrc(contentsOf: FilePath(path))
         } else if self.netrc {
             configuration.netrc = try Netrc(contentsOf: try Self.netrcPath)
         }
         for path in self.loadCookies + cookieFiles {
-            try configuration.cookies.load(path)
+            try configuration.cookies.load(FilePath(path))
         }
     }
 
-    private static var netrcPath: String {
+    private static var netrcPath: FilePath {
         get throws(DownloadError) {
             guard let home = getenv("HOME").map({ String(cString: $0) }), !home.isEmpty else {
                 throw DownloadError(.usage, "--netrc needs the variable HOME; give the file with --netrc-file")
             }
-            return "\(home)/.netrc"
+            return FilePath(home).appending(".netrc")
         }
     }
 }

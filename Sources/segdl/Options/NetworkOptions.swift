@@ -87,8 +87,8 @@ struct NetworkOptions: ParsableArguments {
     }
 
     func apply(to configuration: inout DownloadConfiguration) throws(DownloadError) {
-        configuration.trust.authorityFile = self.cacert
-        configuration.trust.authorityDirectory = self.capath
+        configuration.trust.authorityFile = self.cacert.map { FilePath($0) }
+        configuration.trust.authorityDirectory = self.capath.map { FilePath($0) }
         configuration.trust.verifiesCertificates = !self.insecure
         configuration.allowsDowngrade = self.allowDowngrade
         configuration.redirectsMax = self.maxRedirs

@@ -43,7 +43,7 @@ final class BarReporter: ProgressReporter {
             switch event {
             case .started(let start):
                 state.remark = nil
-                state.name = start.path.lastPathComponent.shown
+                state.name = start.path.string.lastPathComponent.shown
                 state.progress.bytesTotal = start.bytesTotal
                 state.progress.bytesDone = start.resumedFrom
             case .progress(let progress):

@@ -7,7 +7,7 @@ extension EventRecord {
         case .started(let start):
             self.init("started", id: file.id, time: time)
             self.url = start.url
-            self.path = start.path
+            self.path = start.path.string
             self.bytesTotal = start.bytesTotal
             self.resumedFrom = start.resumedFrom
             self.segmented = start.isSegmented
@@ -88,7 +88,7 @@ extension EventRecord {
     }
 
     private mutating func set(_ result: DownloadResult) {
-        self.path = result.path
+        self.path = result.path.string
         self.bytes = result.bytes
         self.bytesFetched = result.bytesFetched
         self.requests = result.requests

@@ -58,6 +58,6 @@ final class LogReporter: ProgressReporter {
     private static func line(_ start: DownloadEvent.Started) -> String {
         var parts = [start.bytesTotal.map { "\(ByteCount($0))" } ?? "length unknown"]
         if start.resumedFrom > 0 { parts.append("resumed at \(ByteCount(start.resumedFrom))") }
-        return "\(start.path.shown): \(parts.joined(separator: ", ")), from \(start.url)"
+        return "\(start.path.string.shown): \(parts.joined(separator: ", ")), from \(start.url)"
     }
 }

@@ -62,7 +62,7 @@ struct MessageReporter: ProgressReporter {
 
     /// `file.iso: 1.0 GiB in 0.7 s (1.5 GiB/s), 4 connections, verified by etag, crc32 1234abcd`
     static func completed(_ result: DownloadResult) -> String {
-        let name = result.path.shown
+        let name = result.path.string.shown
         let proof = Self.proof(result)
         if result.wasAlreadyComplete {
             return "\(name): already complete (\(proof)), nothing fetched"

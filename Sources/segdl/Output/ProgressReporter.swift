@@ -16,7 +16,7 @@ struct TransferFile: Hashable, Sendable {
 
     init(_ download: Download) {
         self.id = download.id
-        self.path = download.path
+        self.path = download.path.string
         self.url = download.request.source.description
         self.state = download.state
         self.userInfo = download.request.userInfo
@@ -31,7 +31,7 @@ struct TransferFile: Hashable, Sendable {
     /// A file whose request the group refused.
     init(refused request: DownloadRequest) {
         switch request.destination {
-        case .file(let path): self.init(id: request.id, path: path)
+        case .file(let path): self.init(id: request.id, path: path.string)
         case .directory: self.init(id: request.id, path: request.source.description)
         case .descriptor: self.init(id: request.id, path: "-")
         }

@@ -53,7 +53,7 @@ struct ProgressBoard {
         switch event {
         case .started(let start):
             self.update(id, file) { row in
-                row.name = start.path.lastPathComponent.shown
+                row.name = start.path.string.lastPathComponent.shown
                 row.remark = nil
                 row.progress.bytesTotal = start.bytesTotal
                 row.progress.bytesDone = start.resumedFrom

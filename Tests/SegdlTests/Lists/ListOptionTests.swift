@@ -21,7 +21,9 @@ struct ListOptionTests {
         #expect(try Self.draft("out=x").destination == .file("down/x"))
         #expect(try Self.draft("out=x", "dir=/y").destination == .file("/y/x"))
         #expect(try Self.draft("dir=/y", "out=/x").destination == .file("/x"))
-        #expect(try Self.draft("out=x/").destination == .directory("down/x/"))
+        #expect(try Self.draft("out=x/").destination == .directory("down/x"))
+        #expect(try Self.draft("out=x//").destination == .directory("down/x"))
+        #expect(try Self.draft("out=/").destination == .directory("/"))
     }
 
     @Test("Numbers, sizes, rates and words have the same form as on the command line")

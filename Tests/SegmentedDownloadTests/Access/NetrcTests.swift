@@ -53,14 +53,14 @@ struct NetrcTests {
             }
             for mode in [0o644, 0o640, 0o604] {
                 try write("machine a login x password y", mode)
-                let error = #expect(throws: DownloadError.self) { try Netrc(contentsOf: path) }
+                let error = #expect(throws: DownloadError.self) { try Netrc(contentsOf: FilePath(path)) }
                 #expect(error?.code == .policy && error?.hint?.hasPrefix("chmod 600") == true)
             }
             try write("machine a login x password y", 0o600)
-            #expect(try Netrc(contentsOf: path).credentials(for: "a") == .basic(user: "x", password: "y"))
+            #expect(try Netrc(contentsOf: FilePath(path)).credentials(for: "a") == .basic(user: "x", password: "y"))
             try write("machine a login x", 0o644)
-            #expect(try Netrc(contentsOf: path).credentials(for: "a") == .basic(user: "x", password: ""))
-            #expect(throws: DownloadError.self) { try Netrc(contentsOf: directory + "/none") }
+            #expect(try Netrc(contentsOf: FilePath(path)).credentials(for: "a") == .basic(user: "x", password: ""))
+            #expect(throws: DownloadError.self) { try Netrc(contentsOf: FilePath(directory + "/none")) }
         }
     }
 }

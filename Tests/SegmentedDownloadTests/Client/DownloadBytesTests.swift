@@ -292,7 +292,7 @@ struct DownloadBytesTests {
                     used.destination = .file(directory + "/file.bin")
                     let result = try await group.add(used).result()
                     #expect(
-                        OriginContent(seed: 1).firstMismatch(inFileAt: result.path, length: 1.mebibytes) == nil)
+                        OriginContent(seed: 1).firstMismatch(inFileAt: result.path.string, length: 1.mebibytes) == nil)
                 }
             }
         }

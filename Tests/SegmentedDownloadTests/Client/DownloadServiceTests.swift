@@ -5,6 +5,7 @@ import SegmentedDownload
 import SegmentedDownloadService
 import ServiceLifecycle
 import ServiceLifecycleTestKit
+import TestSupport
 import Testing
 
 @Suite("A service that downloads until it is shut down")
@@ -30,11 +31,11 @@ struct DownloadServiceTests {
     func fetches() async throws {
         try await Harness.run { harness in
             let directory = harness.directory + "/new"
-            let service = DownloadService(directory: directory)
+            let service = DownloadService(directory: FilePath(directory))
             let source = try SourceURL(harness.origin.plainURL("/1M/file.bin"))
             try await Self.run(service) {
                 let download = try await service.downloads().add(DownloadRequest(source))
-                #expect(try await download.result().path == directory + "/file.bin")
+                #expect(try await download.result().path.string == directory + "/file.bin")
             }
             #expect(await code { try await service.downloads() } == .cancelled)
         }
@@ -43,16 +44,16 @@ struct DownloadServiceTests {
     @Test("A shutdown pauses what runs, and the next service resumes it")
     func pauses() async throws {
         try await Harness.run { harness in
-            let service = DownloadService(directory: harness.directory)
+            let service = DownloadService(directory: FilePath(harness.directory))
             let request = try harness.stuckRequest()
             try await Self.run(service) {
                 let download = try await service.downloads().add(request)
                 for await case .progress(let progress) in download.events where progress.bytesDone > 0 { break }
             }
             #expect(try harness.names() == ["file.bin.segdl", "file.bin.segdl-part"])
-            let kept = try await SavedDownload(at: harness.path).bytesDone
+            let kept = try await SavedDownload(at: FilePath(harness.path)).bytesDone
             harness.origin.log.reset()
-            let next = DownloadService(directory: harness.directory)
+            let next = DownloadService(directory: FilePath(harness.directory))
             let again = try harness.request("/8M/file.bin")
             try await Self.run(next) {
                 let result = try await next.downloads().add(again).result()
@@ -65,7 +66,7 @@ struct DownloadServiceTests {
     @Test("Nothing can be added once the shutdown has begun")
     func closed() async throws {
         try await Harness.run { harness in
-            let service = DownloadService(directory: harness.directory)
+            let service = DownloadService(directory: FilePath(harness.directory))
             let request = try harness.request("/1M/file.bin")
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await service.run() }
@@ -109,7 +110,7 @@ struct DownloadServiceTests {
     @Test("A service's client looks at a file before it is added, and is not there after the service")
     func client() async throws {
         try await Harness.run { harness in
-            let service = DownloadService(directory: harness.directory)
+            let service = DownloadService(directory: FilePath(harness.directory))
             let request = try harness.request("/1M/file.bin")
             try await Self.run(service) {
                 let file = try await service.client().probe(request)
@@ -124,7 +125,7 @@ struct DownloadServiceTests {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
             configuration.history.listsFinished = lists
-            let service = DownloadService(configuration, directory: harness.directory)
+            let service = DownloadService(configuration, directory: FilePath(harness.directory))
             let request = try harness.request("/1M/file.bin")
             try await Self.run(service) {
                 let group = try await service.downloads()
@@ -139,7 +140,7 @@ struct DownloadServiceTests {
     @Test("In a service group, a graceful shutdown pauses the downloads")
     func lifecycle() async throws {
         try await Harness.run { harness in
-            let service = DownloadService(directory: harness.directory)
+            let service = DownloadService(directory: FilePath(harness.directory))
             let request = try harness.stuckRequest()
             try await testGracefulShutdown { trigger in
                 try await withThrowingTaskGroup(of: Void.self) { tasks in

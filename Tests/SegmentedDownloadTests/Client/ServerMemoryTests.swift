@@ -8,7 +8,7 @@ import Testing
 /// The memory of servers between runs.
 @Suite struct ServerMemoryTests {
     private static func memory(_ directory: String) -> ServerMemory {
-        var memory = ServerMemory(path: directory + "/cache/segdl/servers.json")
+        var memory = ServerMemory(path: FilePath(directory + "/cache/segdl/servers.json"))
         memory.includesLoopback = true
         return memory
     }
@@ -35,7 +35,7 @@ import Testing
             #expect(Self.records(memory).connections(to: host) == nil)
             let (one, other) = (Self.records(memory), Self.records(memory))
             one.record(6, for: host)
-            #expect(one.connections(to: host) == 6 && !FileManager.default.fileExists(atPath: memory.path))
+            #expect(one.connections(to: host) == 6 && !FileManager.default.fileExists(atPath: memory.path.string))
             other.record(3, for: try Self.origin(2))
             await one.save()
             await other.save()
@@ -43,7 +43,7 @@ import Testing
             #expect(next.connections(to: host) == 6, "another process's record removed nothing")
             #expect(next.connections(to: try Self.origin(2)) == 3)
             #expect(next.connections(to: try SourceURL("http://host1.example:81/").origin) == nil)
-            let folder = (memory.path as NSString).deletingLastPathComponent
+            let folder = memory.path.removingLastComponent().string
             let mode = try FileManager.default.attributesOfItem(atPath: folder)[.posixPermissions]
             #expect(mode as? Int == 0o700)
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["servers.json"])
@@ -64,7 +64,7 @@ import Testing
             let long = (0..<ServerRecords.recordsMax).map {
                 "\"http://host\($0).example:80\":{\"connections\":4,\"time\":\(now - Int64($0))}"
             }
-            try Data("{\(long.joined(separator: ","))}".utf8).write(to: URL(filePath: memory.path))
+            try Data("{\(long.joined(separator: ","))}".utf8).write(to: URL(filePath: memory.path.string))
             let late = Self.records(memory)
             late.record(9, for: try Self.origin(1000))
             await late.save()
@@ -84,7 +84,7 @@ import Testing
             let before = Self.records(memory)
             before.record(2, for: host)
             await before.save()
-            try Data(text.utf8).write(to: URL(filePath: memory.path))
+            try Data(text.utf8).write(to: URL(filePath: memory.path.string))
             let book = Self.records(memory)
             #expect(book.connections(to: host) == nil)
             book.record(5, for: host)
@@ -98,7 +98,7 @@ import Testing
         arguments: StorageDoor.Kind.allCases)
     func door(kind: StorageDoor.Kind) async throws {
         try await StorageDoor.run(kind) { door in
-            let memory = ServerMemory(path: door.path("cache/servers.json"))
+            let memory = ServerMemory(path: FilePath(door.path("cache/servers.json")))
             let host = try Self.origin(1)
             for number in 1...2 {
                 let records = Self.records(memory, in: door.storage)
@@ -118,7 +118,7 @@ import Testing
     func unplaced() async throws {
         try await withTemporaryDirectory { directory in
             let (disk, host) = (WatchedStorage(), try Self.origin(1))
-            let memory = ServerMemory(path: directory + "/servers.json")
+            let memory = ServerMemory(path: FilePath(directory + "/servers.json"))
             let records = ServerRecords(memory, in: disk, clock: SystemClock(), seed: 7)
             records.record(3, for: host)
             await records.save()
@@ -136,7 +136,7 @@ import Testing
     @Test("Loopback servers are not recorded")
     func loopback() async throws {
         try await withTemporaryDirectory { directory in
-            let memory = ServerMemory(path: directory + "/servers.json")
+            let memory = ServerMemory(path: FilePath(directory + "/servers.json"))
             for host in ["localhost", "127.0.0.1", "127.9.9.9:8080", "[::1]"] {
                 let origin = try SourceURL("http://\(host)/").origin
                 let book = Self.records(memory)
@@ -144,7 +144,7 @@ import Testing
                 await book.save()
                 #expect(book.connections(to: origin) == nil)
             }
-            #expect(!FileManager.default.fileExists(atPath: memory.path))
+            #expect(!FileManager.default.fileExists(atPath: memory.path.string))
         }
     }
 

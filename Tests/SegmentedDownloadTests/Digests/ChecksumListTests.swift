@@ -25,7 +25,7 @@ struct ChecksumListTests {
         #expect(try list.digest(of: "a.iso") == ExpectedDigest(.sha256, hex: Self.sha256))
         #expect(try list.digest(of: "b (1).iso") == ExpectedDigest(.sha1, hex: Self.sha1))
         #expect(try list.digest(of: "c.iso") == ExpectedDigest(.sha256, hex: Self.sha256))
-        for name in ["", "iso", "x"] { #expect(try list.digest(of: name) == nil) }
+        for name: FilePath in ["", "iso", "x"] { #expect(try list.digest(of: name) == nil) }
         #expect(try list.digest(of: "odd\\name") == ExpectedDigest(.sha1, hex: Self.sha1))
     }
 

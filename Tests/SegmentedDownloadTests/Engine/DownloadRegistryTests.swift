@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+import TestSupport
 import Testing
 
 @testable import SegmentedDownload

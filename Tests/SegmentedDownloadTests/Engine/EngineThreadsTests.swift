@@ -46,7 +46,7 @@ import Testing
                 tasks.cancelAll()
                 tasks.addTask {
                     do throws(DownloadError) {
-                        _ = try await FileCheck(of: path, digests: [digest])
+                        _ = try await FileCheck(of: FilePath(path), digests: [digest])
                         return nil
                     } catch {
                         return error.code

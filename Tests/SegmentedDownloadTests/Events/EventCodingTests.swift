@@ -105,6 +105,36 @@ struct EventCodingTests {
         #expect(names == Set(try Self.events.map(Self.name)) && names.count == 11)
     }
 
+    @Test("A path is encoded as text: one string, as a history line and an event have it")
+    func paths() throws {
+        let started = DownloadEvent.Started(
+            url: "http://host/", path: "/d/ü \"a\"", bytesTotal: 6, resumedFrom: 5, isSegmented: true, validator: nil)
+        #expect(
+            try Self.encoded(started)
+                == #"{"bytes_total":6,"path":"/d/ü \"a\"","resumed_from":5,"segmented":true,"url":"http://host/"}"#)
+        var result = Self.results[0]
+        result.path = "-"
+        #expect(
+            try Self.encoded(result)
+                == #"{"already_complete":true,"bytes":9223372036854775807,"bytes_fetched":0,"connections_peak":0,"#
+                + #""digests":[],"path":"-","requests":0,"seconds":0,"verified_by":"none"}"#)
+        let entry = HistoryEntry(
+            time: 1, id: "a", url: "http://host/", path: "d/a", bytes: 2, outcome: .failed, code: "file",
+            message: "m", userInfo: ["k": "v"])
+        #expect(
+            try Self.encoded(entry)
+                == #"{"bytes":2,"code":"file","id":"a","message":"m","outcome":"failed","path":"d/a","time":1,"#
+                + #""url":"http://host/","user_info":{"k":"v"}}"#)
+        #expect(try Self.copy(entry) == entry)
+        var short = entry
+        (short.code, short.message) = (nil, nil)
+        #expect(
+            try Self.encoded(short)
+                == #"{"bytes":2,"id":"a","outcome":"failed","path":"d/a","time":1,"url":"http://host/","#
+                + #""user_info":{"k":"v"}}"#)
+        #expect(try Self.copy(short) == short)
+    }
+
     private static func name(of event: DownloadEvent) throws -> String {
         struct Named: Decodable {
             let event: String

@@ -1,5 +1,6 @@
 import Foundation
 import Origin
+import TestSupport
 import Testing
 
 @testable import SegmentedDownload
@@ -111,7 +112,7 @@ import Testing
         try await Harness.run { harness in
             try await harness.interrupt(Harness.stuck, after: 1.mebibytes) { $0.stallTimeout = .seconds(3600) }
             let part = try harness.bytes(harness.part)
-            let saved = try await SavedDownload(at: harness.path)
+            let saved = try await SavedDownload(at: FilePath(harness.path))
             for trouble in ["fail=500:all", "reset-after=0:all", "no-answer=1000", "redirect=302:/gone?fail=404:all"] {
                 let result = await harness.fetch("/8M/file.bin?\(trouble)") {
                     $0.retries = 1
@@ -119,7 +120,7 @@ import Testing
                 }
                 #expect(result.code != nil, "\(trouble)")
                 #expect(try harness.bytes(harness.part) == part, "\(trouble)")
-                #expect(try await SavedDownload(at: harness.path).bytesDone == saved.bytesDone, "\(trouble)")
+                #expect(try await SavedDownload(at: FilePath(harness.path)).bytesDone == saved.bytesDone, "\(trouble)")
             }
             harness.origin.log.reset()
             let result = await harness.fetch("/8M/file.bin")

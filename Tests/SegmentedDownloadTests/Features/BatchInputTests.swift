@@ -47,7 +47,7 @@ import Testing
                 """
             let list = try BatchInput(json: document.utf8, nameKey: "name")
             try await harness.withGroup { group in
-                for request in list.requests(in: harness.directory) { try group.add(request) }
+                for request in list.requests(in: FilePath(harness.directory)) { try group.add(request) }
                 await group.waitForAll()
             }
             #expect(try harness.names() == ["b.bin", "one.bin"])

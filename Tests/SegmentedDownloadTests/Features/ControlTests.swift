@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 /// Pausing, resuming and cancelling, for one download or all.
@@ -17,7 +18,7 @@ import Testing
                 await download.reached(1.mebibytes)
                 let state = try #require(await download.pause())
                 // The group still runs: only the pause made this durable.
-                let saved = try await SavedDownload(at: harness.path)
+                let saved = try await SavedDownload(at: FilePath(harness.path))
                 #expect(saved.bytesDone == state.bytesDone && saved.bytesDone >= 1.mebibytes)
                 #expect(saved.bytesTotal == 8.mebibytes && state.bytesTotal == 8.mebibytes)
                 #expect(saved.bytesDurable == saved.bytesDone && download.snapshot.bytesDurable == saved.bytesDone)
@@ -27,7 +28,7 @@ import Testing
             harness.origin.log.reset()
             try await harness.release("/8M/file.bin")
             let state = try JSONDecoder().decode(ResumeState.self, from: stored)
-            #expect(state.id == "film" && state.userInfo == ["title": "A"] && state.path == harness.path)
+            #expect(state.id == "film" && state.userInfo == ["title": "A"] && state.path.string == harness.path)
             try await harness.withGroup { group in
                 let download = try group.add(resuming: state)
                 #expect(download.id == "film")
@@ -49,6 +50,9 @@ import Testing
             }
             let text = String(decoding: try JSONEncoder().encode(state), as: UTF8.self)
             #expect(!text.contains("secret"))
+            let paths = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+            #expect(paths["path"] as? String == harness.directory + "/file")
+            #expect(paths["directory"] as? String == harness.directory)
             #expect(try state.request().destination == .directory(harness.directory))
             let altered = text.replacing("http:", with: "file:")
             let read = try JSONDecoder().decode(ResumeState.self, from: Data(altered.utf8))
@@ -90,7 +94,7 @@ import Testing
             let read = try JSONDecoder().decode(ResumeState.self, from: JSONEncoder().encode(state))
             #expect(read == state && state.options == options)
             #expect(try read.request().options == options)
-            #expect(try await SavedDownload(at: harness.path).options == options)
+            #expect(try await SavedDownload(at: FilePath(harness.path)).options == options)
         }
     }
 
@@ -316,7 +320,9 @@ import Testing
                 return events
             }
             var order: [String] = []
-            for await case .download(let download, .started) in events { order.append(String(download.path.suffix(1))) }
+            for await case .download(let download, .started) in events {
+                order.append(String(download.path.string.suffix(1)))
+            }
             #expect(order == ["t", "d", "c", "b"])
         }
     }

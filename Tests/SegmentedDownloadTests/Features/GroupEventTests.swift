@@ -1,5 +1,6 @@
 import Foundation
 import Origin
+import TestSupport
 import Testing
 
 @testable import SegmentedDownload

@@ -18,7 +18,7 @@ import Testing
     func lines() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
-            configuration.history = HistoryPolicy(path: harness.directory + "/history")
+            configuration.history = HistoryPolicy(path: FilePath(harness.directory + "/history"))
             try await harness.withGroup(configuration) { group in
                 let secret = harness.origin.url("/1M/a?token=&seed=1").replacing("http://", with: "http://me:word@")
                 var request = DownloadRequest(try SourceURL(secret), to: .file(harness.directory + "/a"))
@@ -39,7 +39,7 @@ import Testing
             let entries = try await harness.withGroup(configuration) { try await $0.historyEntries() }
             #expect(entries.map(\.outcome) == [.failed, .completed, .cancelled])
             #expect(entries[0].id == "film" && entries[0].userInfo == ["title": "A"] && entries[0].code != nil)
-            #expect(entries[1].bytes == 1.mebibytes && entries[1].path == harness.directory + "/b")
+            #expect(entries[1].bytes == 1.mebibytes && entries[1].path.string == harness.directory + "/b")
             #expect(entries.allSatisfy { $0.time > 1_600_000_000 })
             let text = String(decoding: try harness.bytes(harness.directory + "/history"), as: UTF8.self)
             #expect(!text.contains("word") && !text.contains("token") && !text.contains("seed"))
@@ -144,7 +144,7 @@ import Testing
             defer { close(holder) }
             #expect(flock(holder, LOCK_EX) == 0)
             var configuration = DownloadConfiguration()
-            configuration.history = HistoryPolicy(path: path)
+            configuration.history = HistoryPolicy(path: FilePath(path))
             try await harness.withGroup(configuration) { group in
                 _ = try await group.add(harness.request("/1M/file.bin")).result()
                 let second = try harness.request("/1M/b") { $0.destination = .file(harness.directory + "/b") }
@@ -165,7 +165,7 @@ import Testing
             try harness.write([1], to: harness.directory + "/victim")
             try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: harness.directory + "/victim")
             var configuration = DownloadConfiguration()
-            configuration.history = HistoryPolicy(path: path)
+            configuration.history = HistoryPolicy(path: FilePath(path))
             let result = await harness.fetch("/1M/file.bin", configuration: configuration)
             #expect(result.code == nil)
             #expect(try harness.bytes(harness.directory + "/victim") == [1])

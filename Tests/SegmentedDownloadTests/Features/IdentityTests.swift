@@ -1,5 +1,6 @@
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 /// The names of a group's downloads, and how they are found.
@@ -86,7 +87,7 @@ import Testing
                 #expect(group.downloads.map(\.id) == [done.id, "c", "a", "b"])
                 #expect(group.downloads(.completed).map(\.id) == [done.id])
                 #expect(group.downloads(.paused).map(\.id) == ["c", "a", "b"])
-                #expect(group.downloads { $0.path.hasSuffix("/a") }.map(\.id) == ["a"])
+                #expect(group.downloads { $0.path.ends(with: "a") }.map(\.id) == ["a"])
                 if let a = group.download(id: "a") { await group.remove(a) }
                 #expect(group.downloads.map(\.id) == [done.id, "c", "b"])
             }

@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 /// Names made from a template.
@@ -17,7 +18,7 @@ import Testing
                 $0.id = "film"
                 $0.destination = .directory(harness.directory, name: try? NameTemplate(template))
             }
-            #expect(result.value?.path == harness.directory + "/" + name, "\(result)")
+            #expect(result.value?.path.string == harness.directory + "/" + name, "\(result)")
             let left = try harness.names()
             #expect(left == [name])
         }
@@ -39,7 +40,7 @@ import Testing
             #expect(names == ["\(stem).tar.segdl", "\(stem).tar.segdl-part"] && stem.count == 32)
             let result = await harness.fetch(resource, toDirectory)
             #expect(result.value.map { $0.bytesFetched < 8.mebibytes } == true, "\(result)")
-            #expect(result.value?.path == harness.directory + "/\(stem).tar")
+            #expect(result.value?.path.string == harness.directory + "/\(stem).tar")
         }
         // The name equals md5sum's result for the URL without user name, password and fragment.
         try await Harness.run { harness in
@@ -67,7 +68,7 @@ import Testing
                         try SourceURL("http://127.0.0.1:1/file"), to: .directory("/d", name: try NameTemplate(template))
                     )
                     request.id = id
-                    #expect(try group.add(paused: request).path == "/d/" + name)
+                    #expect(try group.add(paused: request).path.string == "/d/" + name)
                 }
             }
         }

@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 /// Separate groups, and their files on disk.
@@ -9,7 +10,7 @@ import Testing
         _ name: String, in harness: Harness, _ body: (DownloadGroup) async throws -> Answer
     ) async throws -> Answer {
         try await withDownloadClient { client in
-            try await client.withGroup(named: name, in: harness.directory, body)
+            try await client.withGroup(named: name, in: FilePath(harness.directory), body)
         }
     }
 
@@ -18,24 +19,24 @@ import Testing
         try await Harness.run { harness in
             for name in ["alice", "bob"] {
                 try await self.withNamed(name, in: harness) { group in
-                    #expect(group.name == name && group.directory == harness.directory + "/" + name)
+                    #expect(group.name == name && group.directory.string == harness.directory + "/" + name)
                     let done = try group.add(harness.request("/1M/file.bin") { $0.destination = .directory(".") })
-                    #expect(try await done.result().path == group.directory + "/file.bin")
+                    #expect(try await done.result().path == group.directory.appending("file.bin"))
                     let stuck = try group.add(harness.stuckRequest { $0.destination = .file("sub/\(name)") })
                     await stuck.reached(1)
                     await stuck.pause()
                 }
             }
             try await self.withNamed("alice", in: harness) { group in
-                #expect(try await group.historyEntries().map(\.path) == [group.directory + "/file.bin"])
+                #expect(try await group.historyEntries().map(\.path) == [group.directory.appending("file.bin")])
                 #expect(try await group.restore().downloads.isEmpty)
-                let restored = try await group.restore(from: group.directory + "/sub").downloads
-                #expect(restored.map(\.path) == [group.directory + "/sub/alice"])
+                let restored = try await group.restore(from: group.directory.appending("sub")).downloads
+                #expect(restored.map(\.path) == [group.directory.appending("sub/alice")])
                 // Restored by its path: the group's directory is not prepended again.
                 restored.first?.resume()
                 await restored.first?.reached(1)
                 await restored.first?.cancel(keepingPartial: false)
-                #expect(!harness.exists(group.directory + "/sub/alice.segdl"))
+                #expect(!harness.exists(group.directory.appending("sub/alice.segdl").string))
             }
             #expect(harness.exists(harness.directory + "/bob/sub/bob.segdl"))
         }
@@ -47,11 +48,11 @@ import Testing
             try await withDownloadClient { client in
                 var limits = DownloadLimits()
                 limits.connections = 1
-                try await client.withGroup(named: "slow", in: harness.directory, limits: limits) { group in
+                try await client.withGroup(named: "slow", in: FilePath(harness.directory), limits: limits) { group in
                     let request = try harness.request("/4M/file.bin") { $0.destination = .directory("") }
                     #expect(try await group.add(request).result().connectionsPeak == 1)
                 }
-                try await client.withGroup(named: "fast", in: harness.directory) { group in
+                try await client.withGroup(named: "fast", in: FilePath(harness.directory)) { group in
                     let request = try harness.request("/4M/file.bin?rate=4M") { $0.destination = .directory("") }
                     #expect(try await group.add(request).result().connectionsPeak == 4)
                 }
@@ -80,13 +81,13 @@ import Testing
                 let stuck = try group.add(harness.stuckRequest { $0.destination = .file("deep/er/b") })
                 await stuck.reached(1)
                 await stuck.pause()
-                try harness.write([1, 2, 3], to: group.directory + "/mine")
+                try harness.write([1, 2, 3], to: group.directory.string + "/mine")
                 let usage = try await group.diskUsage()
                 #expect(usage.files == 2 && usage.finished == 3.mebibytes)
                 #expect(usage.parts >= 8.mebibytes && usage.manifests > 100)
                 #expect(usage.total == usage.finished + usage.parts + usage.manifests)
                 #expect(try await group.freeSpace() > 0)
-                #expect(try await DiskUsage(of: harness.directory) == usage)
+                #expect(try await DiskUsage(of: FilePath(harness.directory)) == usage)
             }
         }
     }
@@ -104,7 +105,7 @@ import Testing
                 await running.reached(1)
                 await paused.reached(1)
                 await paused.pause()
-                let base = group.directory
+                let base = group.directory.string
                 let handle = try #require(FileHandle(forWritingAtPath: base + "/altered"))
                 try handle.write(contentsOf: Data([1, 2, 3]))
                 try handle.close()

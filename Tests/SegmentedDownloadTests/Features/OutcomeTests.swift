@@ -1,5 +1,6 @@
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 /// How a download came to rest, for callers that ask, wait, or are cancelled while they wait.

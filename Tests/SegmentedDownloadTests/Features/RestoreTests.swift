@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 /// Restoring interrupted downloads after a relaunch.
@@ -28,7 +29,7 @@ import Testing
             try await Self.leave(["a", "b"], in: harness)
             harness.origin.log.reset()
             try await harness.withGroup { group in
-                let restoration = try await group.restore(from: harness.directory)
+                let restoration = try await group.restore(from: FilePath(harness.directory))
                 #expect(restoration.omissions.isEmpty)
                 #expect(restoration.downloads.map(\.id) == ["id of a", "id of b"])
                 for download in restoration.downloads {
@@ -42,7 +43,7 @@ import Testing
                     #expect(try await download.rest() == .paused(download.snapshot))
                 }
                 #expect(await group.waitForAll().paused == 2)
-                let again = try await group.restore(from: harness.directory)
+                let again = try await group.restore(from: FilePath(harness.directory))
                 #expect(again.downloads.map(\.id) == ["id of a", "id of b"] && group.downloads.count == 2)
             }
             #expect(harness.origin.log.snapshot().requests.isEmpty)
@@ -53,15 +54,15 @@ import Testing
     func running() async throws {
         try await Harness.run { harness in
             try await Self.leave(["a"], in: harness)
-            let kept = try await SavedDownload(at: harness.directory + "/a").bytesDone
+            let kept = try await SavedDownload(at: FilePath(harness.directory + "/a")).bytesDone
             harness.origin.log.reset()
             try await harness.withGroup { group in
-                let restoration = try await group.restore(from: harness.directory, .running)
+                let restoration = try await group.restore(from: FilePath(harness.directory), .running)
                 let download = try #require(restoration.downloads.first)
                 let result = try await download.result()
                 #expect(download.snapshot.bytesDurable == 8.mebibytes)
                 #expect(harness.bytesRequested(of: 8.mebibytes) == 8.mebibytes - kept)
-                #expect(OriginContent(seed: 1).firstMismatch(inFileAt: result.path, length: 8.mebibytes) == nil)
+                #expect(OriginContent(seed: 1).firstMismatch(inFileAt: result.path.string, length: 8.mebibytes) == nil)
             }
         }
     }
@@ -71,7 +72,7 @@ import Testing
         try await Harness.run { harness in
             try await Self.leave(["a"], in: harness)
             try await harness.withGroup { group in
-                try await group.restore(from: harness.directory)
+                try await group.restore(from: FilePath(harness.directory))
                 let source = try harness.request("/8M/a").source
                 let download = try #require(group.download(for: source))
                 download.resume()
@@ -94,7 +95,7 @@ import Testing
                 await download.reached(1)
                 await download.pause()
             }
-            let saved = try await SavedDownload(at: harness.directory + "/a")
+            let saved = try await SavedDownload(at: FilePath(harness.directory + "/a"))
             #expect(saved.id == "id of a" && saved.userInfo == ["title": "a"])
         }
     }
@@ -112,9 +113,9 @@ import Testing
                 atPath: harness.directory + "/e.segdl", withIntermediateDirectories: false)
             let before = try FileManager.default.contentsOfDirectory(atPath: harness.directory).sorted()
             try await harness.withGroup { group in
-                let restoration = try await group.restore(from: harness.directory)
+                let restoration = try await group.restore(from: FilePath(harness.directory))
                 #expect(restoration.downloads.map(\.id) == ["id of a"])
-                let names = restoration.omissions.map { $0.path.suffix(1) }
+                let names = restoration.omissions.map { $0.path.string.suffix(1) }
                 #expect(names == ["b", "c", "d", "e"])
                 let codes = restoration.omissions.map(\.error.code)
                 #expect(codes == [.state, .state, .state, .state])
@@ -123,7 +124,7 @@ import Testing
             #expect(left == before)
             #expect(try harness.bytes(harness.directory + "/b.segdl") == bytes)
             let missing = await code {
-                try await harness.withGroup { try await $0.restore(from: harness.directory + "/none") }
+                try await harness.withGroup { try await $0.restore(from: FilePath(harness.directory + "/none")) }
             }
             #expect(missing == .file)
         }
@@ -142,12 +143,12 @@ import Testing
                 await running.reached(1)
                 // Another client: locks belong to open files, so one process is enough.
                 try await harness.withGroup { second in
-                    let restoration = try await second.restore(from: harness.directory)
+                    let restoration = try await second.restore(from: FilePath(harness.directory))
                     #expect(restoration.downloads.isEmpty && second.downloads.isEmpty)
                     #expect(restoration.omissions.map(\.error.code) == [.exists])
                     #expect(restoration.omissions.first?.error.message.contains("\(getpid())") == true)
                     await running.pause()
-                    #expect(try await second.restore(from: harness.directory).downloads.count == 1)
+                    #expect(try await second.restore(from: FilePath(harness.directory)).downloads.count == 1)
                     running.resume()
                     await running.reached(1)
                     // It was restored while the lock was free; the lock decides when it is resumed.
@@ -172,9 +173,11 @@ import Testing
                 }
             }
             try await harness.withGroup { group in
-                let found = try await group.restore(from: harness.directory).downloads.map { $0.path.suffix(1) }
+                let found = try await group.restore(from: FilePath(harness.directory)).downloads.map {
+                    $0.path.string.suffix(1)
+                }
                 #expect(found == ["a", "b"])
-                #expect(group.download(id: "x")?.path.suffix(1) == "a")
+                #expect(group.download(id: "x")?.path.string.suffix(1) == "a")
             }
         }
     }

@@ -1,5 +1,6 @@
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 /// The positions of a download's segments, for displays.

@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 /// Destinations and their protection (FAULTS H, J).
@@ -53,9 +54,9 @@ import Testing
             case .skip:
                 #expect(result.value?.wasAlreadyComplete == true)
                 #expect(harness.origin.log.snapshot().requests.isEmpty)
-            case .rename: #expect(result.value?.path == harness.directory + "/file.1.bin")
+            case .rename: #expect(result.value?.path.string == harness.directory + "/file.1.bin")
             case .overwrite:
-                #expect(result.value?.path == harness.path && harness.contains(seed: 1, length: 1.mebibytes))
+                #expect(result.value?.path.string == harness.path && harness.contains(seed: 1, length: 1.mebibytes))
                 return
             }
             #expect(try harness.bytes(harness.path) == [1, 2, 3])
@@ -166,7 +167,7 @@ import Testing
             #expect(refused.code == .file && "\(refused)".contains(harness.directory + "/a/b"), "\(refused)")
             #expect(harness.origin.log.snapshot().requests.isEmpty && !harness.exists(harness.directory + "/a"))
             let made = await harness.fetch("/1M/file.bin") { $0.destination = .file(path) }
-            #expect(made.value?.path == path)
+            #expect(made.value?.path.string == path)
         }
     }
 
@@ -257,7 +258,7 @@ import Testing
     func naming(query: String, name: String) async throws {
         try await Harness.run { harness in
             let result = await harness.fetch("/1M/file.bin\(query)") { $0.destination = .directory(harness.directory) }
-            #expect(result.value?.path == harness.directory + "/" + name, "\(result)")
+            #expect(result.value?.path.string == harness.directory + "/" + name, "\(result)")
             let names = try FileManager.default.contentsOfDirectory(atPath: harness.directory)
             #expect(names == [name])
         }
@@ -274,7 +275,7 @@ import Testing
             #expect(harness.exists(harness.directory + "/other.bin.segdl"))
             let result = await harness.fetch(resource, toDirectory)
             #expect(result.value.map { $0.bytesFetched < 8.mebibytes } == true, "\(result)")
-            #expect(result.value?.path == harness.directory + "/other.bin")
+            #expect(result.value?.path.string == harness.directory + "/other.bin")
             let again = await harness.fetch(resource, toDirectory)
             #expect(again.value?.wasAlreadyComplete == true, "\(again)")
         }
@@ -297,7 +298,7 @@ import Testing
                     return try await download.result()
                 }
             }
-            #expect(result.path == harness.directory + "/other.bin")
+            #expect(result.path.string == harness.directory + "/other.bin")
             #expect(result.bytesFetched < 9.mebibytes)
             let names = try FileManager.default.contentsOfDirectory(atPath: harness.directory)
             #expect(names == ["other.bin"])

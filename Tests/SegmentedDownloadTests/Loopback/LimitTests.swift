@@ -45,7 +45,7 @@ import Testing
                 await download.pause()
                 #expect(download.snapshot.bytesDone >= 21 * piece)
             }
-            let saved = try await SavedDownload(at: harness.path)
+            let saved = try await SavedDownload(at: FilePath(harness.path))
             let sent = harness.origin.log.snapshot()
             // A connection that was replaced as too slow may have been cut in the middle of its piece.
             let replaced = Int64(sent.requests.count) - 21

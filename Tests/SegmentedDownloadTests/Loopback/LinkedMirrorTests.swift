@@ -104,14 +104,14 @@ import Testing
                         #expect(download.state == .paused)
                     }
                 }
-                let saved = try await SavedDownload(at: harness.path)
+                let saved = try await SavedDownload(at: FilePath(harness.path))
                 #expect(saved.source == request.source.string && saved.mirrors == [mirror])
                 #expect(saved.foreignSources == [mirror] && saved.options.digests == [Self.sha256(seed: 1)])
                 var configuration = DownloadConfiguration()
                 configuration.netrc = try Netrc(text: "default login name password secret\n", name: "netrc")
                 let result = try await withDownloadClient(configuration) { client in
                     try await client.withGroup { group in
-                        let restored = try await group.restore(from: harness.directory, .running).downloads
+                        let restored = try await group.restore(from: FilePath(harness.directory), .running).downloads
                         return try await #require(restored.first).result()
                     }
                 }

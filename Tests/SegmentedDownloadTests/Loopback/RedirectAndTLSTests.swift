@@ -1,5 +1,6 @@
 import Foundation
 import Origin
+import TestSupport
 import Testing
 
 @testable import SegmentedDownload
@@ -226,7 +227,7 @@ import Testing
         let path = NSTemporaryDirectory() + "segdl-test-authority-\(getpid()).pem"
         try? Data(Origin.certificateAuthorityPEM.utf8).write(to: URL(fileURLWithPath: path))
         var configuration = DownloadConfiguration()
-        configuration.trust.authorityFile = path
+        configuration.trust.authorityFile = FilePath(path)
         return configuration
     }()
 

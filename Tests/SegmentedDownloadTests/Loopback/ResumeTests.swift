@@ -14,7 +14,7 @@ import Testing
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck, after: Self.half)
             #expect(harness.exists(harness.part) && harness.exists(harness.manifest))
-            let saved = try await SavedDownload(at: harness.path)
+            let saved = try await SavedDownload(at: FilePath(harness.path))
             #expect(saved.bytesDone >= Self.half)
             harness.origin.log.reset()
             let result = await harness.fetch(Self.whole)
@@ -244,7 +244,7 @@ import Testing
             #expect(harness.exists(harness.part) == keeping)
             #expect(harness.exists(harness.manifest) == keeping)
             if keeping {
-                let saved = try await SavedDownload(at: harness.path)
+                let saved = try await SavedDownload(at: FilePath(harness.path))
                 #expect(saved.bytesDone > 1 << 20)
                 harness.origin.log.reset()
                 let result = await harness.fetch(Self.whole)

@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import SegmentedDownloadCore
+import TestSupport
 import Testing
 
 @testable import SegmentedDownload

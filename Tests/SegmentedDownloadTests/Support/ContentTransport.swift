@@ -2,6 +2,7 @@ import HTTPTypes
 import Origin
 import SegmentedDownload
 import Synchronization
+import TestSupport
 
 /// A transport as a program may write it: it serves the same content at every URL, and counts.
 final class ContentTransport: DownloadTransport {

@@ -1,6 +1,7 @@
 import Foundation
 import Origin
 import SegmentedDownload
+import TestSupport
 import Testing
 
 extension Harness {

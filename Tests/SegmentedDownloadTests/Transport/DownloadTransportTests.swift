@@ -19,7 +19,7 @@ struct DownloadTransportTests {
             let transport = ContentTransport(length: 16.mebibytes)
             let request = try transport.request(in: directory)
             let result = try await withDownloadClient(transport.configuration) { try await $0.download(request) }
-            #expect(Self.isRight(result.path, length: 16.mebibytes))
+            #expect(Self.isRight(result.path.string, length: 16.mebibytes))
             #expect(result.connectionsPeak == 4 && result.requests == transport.requests.count)
             #expect(result.verifiedBy == .etag)
             let first = try #require(transport.requests.first)
@@ -158,7 +158,7 @@ struct DownloadTransportTests {
             transport.isHolding = false
             let before = transport.requests.count
             let result = try await withDownloadClient(transport.configuration) { try await $0.download(request) }
-            #expect(Self.isRight(result.path, length: 16.mebibytes))
+            #expect(Self.isRight(result.path.string, length: 16.mebibytes))
             #expect(result.bytesFetched < 14.mebibytes)
             #expect(transport.requests[before...].allSatisfy { $0.fields[.range].map { $0 != "bytes=0-" } == true })
         }
@@ -217,7 +217,7 @@ struct DownloadTransportTests {
             var request = DownloadRequest(source, to: .file(directory + "/file.bin"))
             request.fields = [try #require(HTTPField.Name("X-Secret")): "s"]
             let result = try await withDownloadClient(configuration) { [request] in try await $0.download(request) }
-            #expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: result.path))) == [1, 2, 3])
+            #expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: result.path.string))) == [1, 2, 3])
             let name = try #require(HTTPField.Name("X-Secret"))
             #expect(transport.requests.map(\.url) == [source, target])
             #expect(transport.requests.map { $0.fields[name] } == ["s", nil])

@@ -4,7 +4,7 @@
 import SegmentedDownload
 
 /// Downloads a file, or resumes it if an earlier run was interrupted.
-func fetch(_ url: String, to path: String) async throws -> DownloadResult {
+func fetch(_ url: String, to path: FilePath) async throws -> DownloadResult {
     let request = DownloadRequest(try SourceURL(url), to: .file(path))
     return try await withDownloadClient { client in
         try await client.download(request)
@@ -22,7 +22,7 @@ func describe(_ url: String) async throws -> String {
 // end
 
 // begin
-func carefulRequest(for url: String, in directory: String) throws -> DownloadRequest {
+func carefulRequest(for url: String, in directory: FilePath) throws -> DownloadRequest {
     // The server names the file. Any name stays in the directory.
     var request = DownloadRequest(try SourceURL(url), to: .directory(directory))
     request.segments = .exactly(8)

@@ -3,7 +3,7 @@
 // begin
 import SegmentedDownload
 
-func fetchAll(_ urls: [String], into directory: String) async throws -> (summary: GroupSummary, failures: [String]) {
+func fetchAll(_ urls: [String], into directory: FilePath) async throws -> (summary: GroupSummary, failures: [String]) {
     var configuration = DownloadConfiguration()
     configuration.limits.downloads = 4
     configuration.limits.connections = 32
@@ -51,7 +51,7 @@ func leaveRoomForOthers(_ group: DownloadGroup) {
 // end
 
 // begin
-func fetchForUser(_ name: String, _ urls: [String], in directory: String) async throws -> [HistoryEntry] {
+func fetchForUser(_ name: String, _ urls: [String], in directory: FilePath) async throws -> [HistoryEntry] {
     try await withDownloadClient { client in
         try await client.withGroup(named: name, in: directory) { group in
             for url in urls { try group.add(DownloadRequest(try SourceURL(url))) }

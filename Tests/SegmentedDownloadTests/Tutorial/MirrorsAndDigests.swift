@@ -3,7 +3,7 @@
 // begin
 import SegmentedDownload
 
-func fetch(_ url: String, mirrors: [String], sha256: String, to path: String) async throws -> DownloadResult {
+func fetch(_ url: String, mirrors: [String], sha256: String, to path: FilePath) async throws -> DownloadResult {
     var request = DownloadRequest(try SourceURL(url), to: .file(path))
     for mirror in mirrors { request.mirrors.append(try SourceURL(mirror)) }
     guard let digest = ExpectedDigest(.sha256, hex: sha256) else {
@@ -15,7 +15,7 @@ func fetch(_ url: String, mirrors: [String], sha256: String, to path: String) as
 // end
 
 // begin
-func fetch(_ url: String, listedAt list: String, to path: String) async throws -> DownloadResult {
+func fetch(_ url: String, listedAt list: String, to path: FilePath) async throws -> DownloadResult {
     try await withDownloadClient { client in
         let checksums = ChecksumList(try await client.text(of: DownloadRequest(try SourceURL(list))))
         guard let digest = try checksums.digest(of: path) else {
@@ -29,14 +29,14 @@ func fetch(_ url: String, listedAt list: String, to path: String) async throws -
 // end
 
 // begin
-func damage(in path: String) async throws -> [Range<Int64>] {
+func damage(in path: FilePath) async throws -> [Range<Int64>] {
     let check = try await FileCheck(of: path)
     return check.isGood ? [] : check.damage
 }
 // end
 
 // begin
-func repair(_ path: String, from url: String) async throws {
+func repair(_ path: FilePath, from url: String) async throws {
     let check = try await FileCheck(of: path)
     guard !check.isGood else { return }
     let source = try SourceURL(url)

@@ -50,7 +50,7 @@ func fetch(_ request: DownloadRequest, pausedDuring action: () async throws -> V
 // end
 
 // begin
-func interrupted(in directory: String) async throws -> [String] {
+func interrupted(in directory: FilePath) async throws -> [String] {
     var lines: [String] = []
     for path in try await SavedDownload.paths(in: directory) {
         let saved = try await SavedDownload(at: path)
@@ -61,7 +61,7 @@ func interrupted(in directory: String) async throws -> [String] {
 // end
 
 // begin
-func resumeAll(in directory: String) async throws -> (summary: GroupSummary, leftAlone: [String]) {
+func resumeAll(in directory: FilePath) async throws -> (summary: GroupSummary, leftAlone: [String]) {
     try await withDownloadClient { client in
         try await client.withGroup { group in
             let found = try await group.restore(from: directory, .running)

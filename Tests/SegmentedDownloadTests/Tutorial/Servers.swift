@@ -81,7 +81,7 @@ func pass(
 // end
 
 // begin
-func service(serving files: [SourceURL: InMemoryTransport.File], in directory: String) -> DownloadService {
+func service(serving files: [SourceURL: InMemoryTransport.File], in directory: FilePath) -> DownloadService {
     var configuration = DownloadConfiguration()
     configuration.transport = InMemoryTransport(files)
     return DownloadService(configuration, directory: directory)

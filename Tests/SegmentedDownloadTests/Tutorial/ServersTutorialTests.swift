@@ -37,7 +37,7 @@ struct ServersTutorialTests {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()
             configuration.limits.downloads = 1
-            let first = DownloadService(configuration, directory: harness.directory)
+            let first = DownloadService(configuration, directory: FilePath(harness.directory))
             let stuck = harness.origin.plainURL("/8M/a?stall-after=300000:all")
             var states: [ResumeState] = []
             try await Self.serve(first) {
@@ -51,7 +51,7 @@ struct ServersTutorialTests {
             #expect(try harness.names() == ["a.segdl", "a.segdl-part"])
 
             _ = harness.origin.plainURL("/8M/a")
-            let second = DownloadService(configuration, directory: harness.directory)
+            let second = DownloadService(configuration, directory: FilePath(harness.directory))
             try await Self.serve(second) {
                 #expect(try await restore(states, in: second).isEmpty)
                 let summary = try await second.downloads().waitForAll()
@@ -65,7 +65,7 @@ struct ServersTutorialTests {
     @Test("A paused download that is added again is resumed")
     func resumes() async throws {
         try await Harness.run { harness in
-            let downloads = DownloadService(directory: harness.directory)
+            let downloads = DownloadService(directory: FilePath(harness.directory))
             let stuck = harness.origin.plainURL("/8M/a?stall-after=300000:all")
             try await Self.serve(downloads) {
                 let download = try await add(stuck, named: nil, to: downloads)
@@ -93,7 +93,7 @@ struct ServersTutorialTests {
     @Test("A browser gets a snapshot, and then every event under its name")
     func events() async throws {
         try await Harness.run { harness in
-            let downloads = DownloadService(directory: harness.directory)
+            let downloads = DownloadService(directory: FilePath(harness.directory))
             try await Self.serve(downloads) {
                 let stuck = harness.origin.plainURL("/8M/a?stall-after=300000:all")
                 let download = try await add(stuck, named: "a", to: downloads)
@@ -131,7 +131,7 @@ struct ServersTutorialTests {
     @Test("A file is passed on after its length")
     func passesOn() async throws {
         try await Harness.run { harness in
-            let downloads = DownloadService(directory: harness.directory)
+            let downloads = DownloadService(directory: FilePath(harness.directory))
             let source = try SourceURL(harness.origin.plainURL("/1M/file.bin"))
             try await Self.serve(downloads) {
                 var length: Int64?
@@ -153,7 +153,7 @@ struct ServersTutorialTests {
         try await withTemporaryDirectory { directory in
             let url = "https://example.org/file.bin"
             let files = [try SourceURL(url): InMemoryTransport.File(Array(0..<100))]
-            let served = service(serving: files, in: directory)
+            let served = service(serving: files, in: FilePath(directory))
             try await Self.serve(served) {
                 let result = try await add(url, named: "whole", to: served).result()
                 #expect(result.bytes == 100)
@@ -162,7 +162,7 @@ struct ServersTutorialTests {
             let (pieces, continuation) = AsyncStream.makeStream(of: [UInt8].self)
             var configuration = DownloadConfiguration()
             configuration.transport = ManualTransport(length: 200, pieces: pieces)
-            let manual = DownloadService(configuration, directory: directory)
+            let manual = DownloadService(configuration, directory: FilePath(directory))
             try await Self.serve(manual) {
                 let download = try await add(url, named: "pieces", to: manual)
                 continuation.yield(Array(0..<100))

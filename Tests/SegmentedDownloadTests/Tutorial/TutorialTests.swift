@@ -1,5 +1,6 @@
 import Foundation
 import Origin
+import TestSupport
 import Testing
 
 @testable import SegmentedDownload
@@ -37,10 +38,10 @@ struct TutorialTests {
             #expect(try await describe(url) == "file.bin: 3145728 bytes, in segments")
             let stream = harness.origin.url("/3M/stream.bin?ranges=no&length=chunked")
             #expect(try await describe(stream) == "stream.bin: of unknown length, in one stream")
-            let result = try await fetch(url, to: harness.path)
+            let result = try await fetch(url, to: FilePath(harness.path))
             #expect(result.bytes == 3.mebibytes && harness.contains(seed: 1, length: 3.mebibytes))
 
-            let careful = try carefulRequest(for: harness.origin.url("/2M/file.bin"), in: harness.directory)
+            let careful = try carefulRequest(for: harness.origin.url("/2M/file.bin"), in: FilePath(harness.directory))
             #expect(
                 try await fetchOrExplain(careful) == "\(harness.path) is there: 2097152 bytes, verified by etag")
             let other = try await fetchOrExplain(try harness.request("/3M/file.bin"))
@@ -67,9 +68,8 @@ struct TutorialTests {
         try await Harness.run { harness in
             let state = try #require(try await fetch(0.125, of: try harness.stuckRequest()))
             #expect(state.bytesDone >= 1.mebibytes)
-            #expect(
-                try await interrupted(in: harness.directory) == ["\(harness.path): \(state.bytesDone) of 8388608 bytes"]
-            )
+            let lines = try await interrupted(in: FilePath(harness.directory))
+            #expect(lines == ["\(harness.path): \(state.bytesDone) of 8388608 bytes"])
             try save(state, to: harness.directory + "/state.json")
             try await harness.release("/8M/file.bin")
             let result = try await resume(fromStateAt: harness.directory + "/state.json")
@@ -86,7 +86,7 @@ struct TutorialTests {
             }
             try await harness.release("/8M/other.bin")
             try harness.write([1, 2, 3], to: harness.directory + "/foreign.segdl")
-            let (summary, leftAlone) = try await resumeAll(in: harness.directory)
+            let (summary, leftAlone) = try await resumeAll(in: FilePath(harness.directory))
             #expect(summary.completed == 1 && summary.isComplete)
             #expect(
                 leftAlone.count == 1 && leftAlone.allSatisfy { $0.hasPrefix(harness.directory + "/foreign: state: ") })
@@ -111,12 +111,12 @@ struct TutorialTests {
     func manyFiles() async throws {
         try await Harness.run { harness in
             let urls = ["/1M/a", "/1M/b", "/1M/c?fail=404:all", "/1M/d"].map { harness.origin.url($0) }
-            let (summary, failures) = try await fetchAll(urls, into: harness.directory)
+            let (summary, failures) = try await fetchAll(urls, into: FilePath(harness.directory))
             #expect(summary.completed == 3 && summary.failed == 1 && summary.bytes == 3.mebibytes)
             #expect(failures.count == 1 && failures.allSatisfy { $0.contains("404") })
             #expect(try harness.names() == ["a", "b", "d"])
 
-            let entries = try await fetchForUser("ada", [urls[0], urls[1]], in: harness.directory)
+            let entries = try await fetchForUser("ada", [urls[0], urls[1]], in: FilePath(harness.directory))
             #expect(entries.map(\.outcome) == [.completed, .completed])
             #expect(harness.exists(harness.directory + "/ada/a") && harness.exists(harness.directory + "/ada/b"))
         }
@@ -142,9 +142,9 @@ struct TutorialTests {
                 #expect(await group.waitForAll().completed == 2)
                 return events
             }
-            var order: [Substring?] = []
+            var order: [String?] = []
             for await case .download(let download, .started) in events {
-                order.append(download.path.split(separator: "/").last)
+                order.append(download.path.lastComponent?.string)
             }
             #expect(order == ["first", "urgent", "patient"])
         }
@@ -157,30 +157,30 @@ struct TutorialTests {
             OriginContent(seed: 1).bytes(0..<8.mebibytes).withUnsafeBytes { digest.update($0) }
             let sha256 = digest.hex
             let (url, mirror) = (harness.origin.url("/8M/file.bin"), harness.origin.url("/8M/mirror/file.bin"))
-            let result = try await fetch(url, mirrors: [mirror], sha256: sha256, to: harness.path)
+            let result = try await fetch(url, mirrors: [mirror], sha256: sha256, to: FilePath(harness.path))
             #expect(result.verifiedBy == .digest && harness.contains(seed: 1, length: 8.mebibytes))
-            let path = harness.directory + "/other.bin"
+            let path = FilePath(harness.directory + "/other.bin")
             let zeros = String(repeating: "0", count: 64)
             #expect(await code { try await fetch(url, mirrors: [], sha256: zeros, to: path) } == .integrity)
             #expect(await code { try await fetch(url, mirrors: [], sha256: "none", to: path) } == .usage)
 
-            #expect(try await damage(in: harness.path) == [])
+            #expect(try await damage(in: FilePath(harness.path)) == [])
             let file = try #require(FileHandle(forUpdatingAtPath: harness.path))
             try file.seek(toOffset: 3_000_000)
             try file.write(contentsOf: Data("damage".utf8))
             try file.close()
-            #expect(try await damage(in: harness.path) == [2.mebibytes..<3.mebibytes])
+            #expect(try await damage(in: FilePath(harness.path)) == [2.mebibytes..<3.mebibytes])
             harness.origin.log.reset()
-            try await repair(harness.path, from: url)
+            try await repair(FilePath(harness.path), from: url)
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
-            #expect(try await damage(in: harness.path) == [])
+            #expect(try await damage(in: FilePath(harness.path)) == [])
 
             try harness.remove(harness.path)
             let list = "\(sha256)  file.bin\n"
             let answer = "HTTP/1.1 200 OK\r\nContent-Length: \(list.utf8.count)\r\n\r\n\(list)"
             let raw = try #require(answer.addingPercentEncoding(withAllowedCharacters: .alphanumerics))
             let sums = harness.origin.url("/1/SUMS?raw=\(raw)")
-            let listed = try await fetch(url, listedAt: sums, to: harness.path)
+            let listed = try await fetch(url, listedAt: sums, to: FilePath(harness.path))
             #expect(listed.verifiedBy == .digest && listed.digests.map(\.hex) == [sha256])
             #expect(await code { try await fetch(url, listedAt: sums, to: path) } == .usage)
         }

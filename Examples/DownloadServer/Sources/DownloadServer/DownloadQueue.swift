@@ -12,9 +12,9 @@ actor DownloadQueue: Service {
     private let path: String
     private let logger: Logger
 
-    init(of service: DownloadService, in directory: String, logger: Logger) {
+    init(of service: DownloadService, in directory: FilePath, logger: Logger) {
         self.service = service
-        self.path = directory + "/.queue.json"
+        self.path = directory.appending(".queue.json").string
         self.logger = logger
     }
 

@@ -27,11 +27,11 @@ struct DownloadServer {
         let port = environment.get("PORT") == nil ? 8080 : try environment.require("PORT", as: UInt16.self)
         let given = CommandLine.arguments.dropFirst().first ?? environment.get("DOWNLOADS_DIRECTORY") ?? "downloads"
         // Absolute, because the paths in the queue file must be valid in any working directory.
-        let directory = URL(fileURLWithPath: given, isDirectory: true).standardizedFileURL.path
+        let directory = FilePath(URL(fileURLWithPath: given, isDirectory: true).standardizedFileURL.path)
 
         var downloading = DownloadConfiguration()
         // Answers requests for downloads that are over, which leave the service's list.
-        downloading.history.path = directory + "/.segdl-history"
+        downloading.history.path = directory.appending(".segdl-history")
         let service = DownloadService(downloading, directory: directory)
         let queue = DownloadQueue(of: service, in: directory, logger: logger)
 

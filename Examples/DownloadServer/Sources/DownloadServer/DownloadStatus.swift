@@ -34,7 +34,7 @@ struct DownloadStatus: ResponseEncodable, Sendable {
         self.state = state.rawValue
         self.bytesDone = progress.bytesDone
         self.bytesTotal = progress.bytesTotal
-        self.path = download.path
+        self.path = download.path.string
         if case .failed(let error, _) = download.outcome { self.error = Failure(error) } else { self.error = nil }
     }
 
@@ -45,7 +45,7 @@ struct DownloadStatus: ResponseEncodable, Sendable {
         self.state = entry.outcome.rawValue
         self.bytesDone = entry.bytes
         self.bytesTotal = entry.outcome == .completed ? entry.bytes : nil
-        self.path = entry.path
+        self.path = entry.path.string
         self.error = entry.code.map { Failure(code: $0, message: entry.message ?? "") }
     }
 }

@@ -1,0 +1,41 @@
+import SystemPackage
+
+extension DownloadRequest.Destination {
+    /// The path of the file or directory; `nil` for a descriptor.
+    var path: FilePath? {
+        switch self {
+        case .file(let path), .directory(let path, _): path
+        case .descriptor: nil
+        }
+    }
+
+    /// The destination with a relative path resolved against a directory.
+    func resolved(in base: FilePath) -> Self {
+        guard base != "." else { return self }
+        switch self {
+        case .file(let path): return .file(Self.join(base, path))
+        case .directory(let directory, let name): return .directory(Self.join(base, directory), name: name)
+        case .descriptor: return self
+        }
+    }
+
+    private static func join(_ base: FilePath, _ path: FilePath) -> FilePath {
+        path == "." ? base : base.pushing(path)
+    }
+
+    /// The destination without `./` at the beginning of its path, so that such spellings compare equal.
+    var normalized: Self {
+        switch self {
+        case .file(let path): return .file(Self.trimmed(path))
+        case .directory(let directory, let name): return .directory(Self.trimmed(directory), name: name)
+        case .descriptor: return self
+        }
+    }
+
+    private static func trimmed(_ path: FilePath) -> FilePath {
+        guard path.isRelative, path.components.first?.kind == .currentDirectory else { return path }
+        var components = path.components[...]
+        while components.count > 1, components.first?.kind == .currentDirectory { components.removeFirst() }
+        return FilePath(root: nil, components)
+    }
+}
