@@ -25,7 +25,7 @@ package struct POSIXStorage: Storage {
             case .update: (O_RDWR, 0)
             case .create: (O_RDWR | O_CREAT | O_EXCL, 0o666)
             case .createPrivate: (O_RDWR | O_CREAT | O_EXCL, 0o600)
-            // Linux appends to such a file whatever the offset of a `pwrite` is (pwrite(2), section BUGS).
+            // Linux appends to such a file and ignores the offset of `pwrite` (pwrite(2), section BUGS).
             case .append: (O_RDWR | O_CREAT | O_APPEND, 0o600)
             }
         let descriptor = try Self.check("open", path) {

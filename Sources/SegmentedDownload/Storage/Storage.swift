@@ -120,7 +120,7 @@ package enum StorageOpenMode: Hashable, Sendable {
     case create
     /// Like `create`, accessible to the owner only.
     case createPrivate
-    /// For reading, and for writing at the file's end, which it has at that moment, whatever offset a write states
+    /// For reading, and for writing at the file's end, which it has at that moment; the offset of a write is ignored
     /// (`O_APPEND`). The file is created, accessible to the owner only, if it does not exist.
     case append
 }

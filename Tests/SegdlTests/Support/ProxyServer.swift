@@ -59,7 +59,7 @@ struct ProxyServer {
             socksmethod: none
             clientmethod: none
             user.privileged: root
-            user.unprivileged: nobody
+            user.unprivileged: daemon
             client pass { from: 127.0.0.0/8 to: 0.0.0.0/0 }
             socks pass { from: 127.0.0.0/8 to: 0.0.0.0/0 }
             """

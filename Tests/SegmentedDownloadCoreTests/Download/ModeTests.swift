@@ -21,7 +21,7 @@ struct ModeTests {
     }
 
     @Test(
-        "One stream requests no ranges again, whatever is answered",
+        "One stream never requests ranges again",
         arguments: [Fetching.Mode.stream, .fallback(forgetsFrom: 5)])
     func streams(before: Fetching.Mode) {
         var mode = before
