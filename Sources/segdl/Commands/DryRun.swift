@@ -10,7 +10,7 @@ import SegmentedDownload
 struct DryRun {
     let output: OutputOptions
 
-    func run(_ work: FetchOptions.Work, _ configuration: DownloadConfiguration) async throws -> ExitCode {
+    func run(_ work: FetchRun.Work, _ configuration: DownloadConfiguration) async throws -> ExitCode {
         let lines = LineSink(descriptor: STDOUT_FILENO)
         let errors = LineSink(descriptor: STDERR_FILENO)
         defer {

@@ -55,24 +55,30 @@ struct GetCommand: FetchingCommand {
 
     @OptionGroup(title: "Lists") var input: InputOptions
     @OptionGroup(title: "Destination") var destination: DestinationOptions
-    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
+    @OptionGroup(title: "Limits") var limits: LimitOptions
+    @OptionGroup(title: "Sources") var labels: LabelOptions
+    @OptionGroup(title: "Requests") var identity: IdentityOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
+    @OptionGroup(title: "Output") var output: OutputOptions
+    @OptionGroup(title: "Hooks") var hooks: HookOptions
 
     mutating func validate() throws {
         if MirrorArguments.count(self.urls) == 0, self.input.inputFile.isEmpty {
             throw ValidationError("there is nothing to fetch: give a URL, or a list with -i")
         }
-        if self.destination.output?.text == "-", self.fetch.output.json {
+        if self.destination.output?.text == "-", self.output.json {
             throw ValidationError("--json and -o - would both write to standard output")
         }
     }
 
-    var edits: [FileEdit] { self.destination.edits + self.fetch.edits }
+    var edits: [FileEdit] { self.destination.edits + self.sharedEdits }
 
-    func perform() async -> ExitCode {
-        await self.fetch.run { () async throws(DownloadError) in
+    func perform(_ fetch: FetchRun) async -> ExitCode {
+        await fetch.run { () async throws(DownloadError) in
             var requests: [DownloadRequest] = []
             var lists: [InputFile] = []
-            for (url, mirrors) in try MirrorArguments.assigned(self.fetch.labels.mirror, among: self.urls) {
+            for (url, mirrors) in try MirrorArguments.assigned(self.labels.mirror, among: self.urls) {
                 let file = InputFile(path: url)
                 guard !file.isMetalink || file.isRemote else {
                     try Self.refuse(mirrors, of: file)
@@ -80,9 +86,9 @@ struct GetCommand: FetchingCommand {
                     continue
                 }
                 try self.instances(of: url, mirrors: mirrors) { instance, mirrors throws(DownloadError) in
-                    let sources = try self.fetch.sources(
+                    let sources = try fetch.sources(
                         URLPattern.literal(instance.url), mirrors: mirrors.map { URLPattern.literal($0) })
-                    var draft = try self.fetch.draft(sources)
+                    var draft = try fetch.draft(sources)
                     draft.output = draft.output.map { instance.name($0) }
                     requests.append(draft.finished)
                 }
@@ -90,9 +96,9 @@ struct GetCommand: FetchingCommand {
             lists = self.input.files(besides: lists)
             var remarks: [String] = []
             for file in lists {
-                let bytes = try await self.fetch.contents(of: file)
+                let bytes = try await fetch.contents(of: file)
                 let leftOut = try self.input.read(bytes, of: file) { entry, sources throws(ListProblem) in
-                    requests.append(try self.request(entry, sources, of: file))
+                    requests.append(try self.request(entry, sources, of: file, fetch))
                 }
                 if leftOut > 0 {
                     let what = leftOut == 1 ? "1 URL that is" : "\(leftOut) URLs that are"
@@ -117,7 +123,7 @@ struct GetCommand: FetchingCommand {
             if requests.isEmpty {
                 remarks.append("there is nothing to fetch in \(lists.map(\.name).joined(separator: " and "))")
             }
-            return FetchOptions.Work(
+            return FetchRun.Work(
                 requests: requests, remark: remarks.isEmpty ? nil : remarks.joined(separator: "; "))
         }
     }
@@ -131,11 +137,11 @@ struct GetCommand: FetchingCommand {
 
     /// What an entry of a list asks for.
     private func request(
-        _ entry: InputList.Entry, _ sources: [SourceURL], of list: InputFile
+        _ entry: InputList.Entry, _ sources: [SourceURL], of list: InputFile, _ fetch: FetchRun
     ) throws(ListProblem) -> DownloadRequest {
         var draft: RequestDraft
         do throws(DownloadError) {
-            draft = try self.fetch.draft(sources)
+            draft = try fetch.draft(sources)
             try draft.request.removeCredentialsAndFields(namedBy: list)
         } catch {
             throw ListProblem(entry.place, error.message, code: error.code)

@@ -34,7 +34,13 @@ struct ResumeCommand: FetchingCommand {
     @Option(help: ArgumentHelp("Another URL of the same file, if the first one has expired.", valueName: "NEW"))
     var url: String?
 
-    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
+    @OptionGroup(title: "Limits") var limits: LimitOptions
+    @OptionGroup(title: "Sources") var labels: LabelOptions
+    @OptionGroup(title: "Requests") var identity: IdentityOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
+    @OptionGroup(title: "Output") var output: OutputOptions
+    @OptionGroup(title: "Hooks") var hooks: HookOptions
 
     mutating func validate() throws {
         if self.dir.isEmpty { throw ValidationError("--dir is empty") }
@@ -46,20 +52,20 @@ struct ResumeCommand: FetchingCommand {
                     : "there is no path. Give paths, or --all for every download in the directory")
         }
         if count != 1, self.url != nil { throw ValidationError("--url needs exactly one path") }
-        if self.all, !self.fetch.labels.mirror.isEmpty { throw ValidationError("--mirror excludes --all") }
+        if self.all, !self.labels.mirror.isEmpty { throw ValidationError("--mirror excludes --all") }
     }
 
-    func perform() async -> ExitCode {
-        await self.fetch.run { () async throws(DownloadError) in
-            var work = FetchOptions.Work()
+    func perform(_ fetch: FetchRun) async -> ExitCode {
+        await fetch.run { () async throws(DownloadError) in
+            var work = FetchRun.Work()
             for (path, mirrors) in try await self.targets() {
                 do throws(DownloadError) {
-                    work.requests.append(try await self.request(at: path, mirrors: mirrors))
+                    work.requests.append(try await self.request(at: path, mirrors: mirrors, fetch))
                 } catch {
                     work.refused.append((path, error))
                 }
             }
-            if self.fetch.labels.id == nil { DuplicateIDs.drop(&work.requests) }
+            if self.labels.id == nil { DuplicateIDs.drop(&work.requests) }
             if work.requests.isEmpty, work.refused.isEmpty {
                 work.remark = "there is nothing to resume in \(self.dir.shown)"
             }
@@ -69,20 +75,22 @@ struct ResumeCommand: FetchingCommand {
 
     private func targets() async throws(DownloadError) -> [(path: String, mirrors: [String])] {
         if self.all { return try await SavedDownload.paths(in: FilePath(self.dir)).map { ($0.string, []) } }
-        return try MirrorArguments.assigned(self.fetch.labels.mirror, among: self.paths).map { path, mirrors in
+        return try MirrorArguments.assigned(self.labels.mirror, among: self.paths).map { path, mirrors in
             (Path.join(self.dir, path), mirrors)
         }
     }
 
-    private func request(at path: String, mirrors: [String]) async throws(DownloadError) -> DownloadRequest {
+    private func request(
+        at path: String, mirrors: [String], _ fetch: FetchRun
+    ) async throws(DownloadError) -> DownloadRequest {
         let saved = try await SavedDownload(at: FilePath(path))
         let known = self.url == nil ? saved.mirrors : []
-        let sources = try self.fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)
-        var draft = try self.fetch.draft(sources)
+        let sources = try fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)
+        var draft = try fetch.draft(sources)
         // The saved options take precedence over the configuration, and the command line over both.
         if saved.hasOptions {
             draft.request.options = saved.options.resuming
-            try self.fetch.layers.applyLine(to: &draft)
+            try fetch.layers.applyLine(to: &draft)
         } else {
             let own = draft.request.digests.filter { !saved.options.digests.contains($0) }
             draft.request.digests = saved.options.digests + own

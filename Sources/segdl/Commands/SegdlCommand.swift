@@ -47,10 +47,8 @@ struct SegdlCommand: AsyncParsableCommand {
         do {
             let prepared = try ArgumentPipeline(arguments, environment: ProcessInfo.processInfo.environment)
             var command = try await self.asyncParseAsRoot(prepared.arguments)
-            if var command = command as? any FetchingCommand {
-                command.fetch.layers = prepared.layers
-                command.fetch.layers.line = command.edits
-                return await command.perform()
+            if let command = command as? any FetchingCommand {
+                return await command.perform(FetchRun(command, prepared.layers))
             }
             if let command = command as? any SegdlSubcommand {
                 return await command.perform()
@@ -100,12 +98,26 @@ protocol SegdlSubcommand: AsyncParsableCommand {
 }
 
 /// A subcommand that fetches files.
-protocol FetchingCommand: SegdlSubcommand {
-    var fetch: FetchOptions { get set }
+///
+/// Each declares the groups of options itself. In a group of their own they would be one level deeper, and a debug build
+/// of the parser validates each level five times for each one above it: that took four fifths of a command's start.
+protocol FetchingCommand: AsyncParsableCommand {
+    var transfer: TransferOptions { get }
+    var limits: LimitOptions { get }
+    var labels: LabelOptions { get }
+    var identity: IdentityOptions { get }
+    var network: NetworkOptions { get }
+    var output: OutputOptions { get }
+    var hooks: HookOptions { get }
     /// The file options of the command line.
     var edits: [FileEdit] { get }
+
+    func perform(_ fetch: FetchRun) async -> ExitCode
 }
 
 extension FetchingCommand {
-    var edits: [FileEdit] { self.fetch.edits }
+    /// The file options of the groups that all of these commands have.
+    var sharedEdits: [FileEdit] { self.transfer.edits + self.limits.edits + self.labels.edits + self.identity.edits }
+
+    var edits: [FileEdit] { self.sharedEdits }
 }

@@ -38,7 +38,13 @@ struct VerifyCommand: FetchingCommand {
         help: ArgumentHelp("A metalink that lists the file, or the URL of one.", valueName: "METALINK"))
     var metalink: String?
 
-    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
+    @OptionGroup(title: "Limits") var limits: LimitOptions
+    @OptionGroup(title: "Sources") var labels: LabelOptions
+    @OptionGroup(title: "Requests") var identity: IdentityOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
+    @OptionGroup(title: "Output") var output: OutputOptions
+    @OptionGroup(title: "Hooks") var hooks: HookOptions
 
     mutating func validate() throws {
         if self.repair, self.arguments.count < 2, self.metalink == nil {
@@ -47,30 +53,30 @@ struct VerifyCommand: FetchingCommand {
         if !self.repair, self.arguments.count > 1 {
             throw ValidationError("URLs need --repair; give one file at a time")
         }
-        if !self.fetch.labels.mirror.isEmpty { throw ValidationError("give mirrors after the URL, without --mirror") }
+        if !self.labels.mirror.isEmpty { throw ValidationError("give mirrors after the URL, without --mirror") }
     }
 
-    func perform() async -> ExitCode {
-        let output = LineSink(descriptor: STDOUT_FILENO)
+    func perform(_ fetch: FetchRun) async -> ExitCode {
+        let lines = LineSink(descriptor: STDOUT_FILENO)
         let errors = LineSink(descriptor: STDERR_FILENO)
         defer {
-            output.drain()
+            lines.drain()
             errors.drain()
         }
         let path = self.arguments[0]
         do {
             var sources: [SourceURL] = []
             for url in self.arguments.dropFirst() { sources.append(try SourceURL(url)) }
-            let listed = try await self.listed(at: path)
+            let listed = try await self.listed(at: path, fetch)
             if sources.isEmpty { sources = listed?.sources ?? [] }
-            var digests = try await self.fetch.digests(of: path)
+            var digests = try await fetch.digests(of: path)
             if let digest = listed?.digest, !digests.contains(digest) { digests.append(digest) }
             let check = try await FileCheck(
                 of: FilePath(path), digests: digests, length: listed?.length, pieces: listed?.pieces)
-            if self.fetch.output.json {
-                output.send(CheckRecord(check).jsonLine + "\n")
-            } else if self.fetch.output.verbosity >= .normal {
-                output.send(Self.lines(check).map { $0 + "\n" }.joined())
+            if self.output.json {
+                lines.send(CheckRecord(check).jsonLine + "\n")
+            } else if self.output.verbosity >= .normal {
+                lines.send(Self.lines(check).map { $0 + "\n" }.joined())
             }
             if check.isGood { return .ok }
             guard self.repair else {
@@ -79,8 +85,8 @@ struct VerifyCommand: FetchingCommand {
             }
             // Errors in the arguments or at the source must be found before the file is renamed.
             let asked = check.canRepair ? sources : Array(sources.prefix(1))
-            let (request, remote) = try await self.answering(asked, length: check.lengthExpected) { sources in
-                var request = try self.fetch.draft(sources).request
+            let (request, remote) = try await self.answering(asked, length: check.lengthExpected, fetch) { sources in
+                var request = try fetch.draft(sources).request
                 request.destination = .file(FilePath(path))
                 request.lengthExpected = listed?.length
                 if let metalink = self.metalink, self.arguments.count < 2 {
@@ -88,12 +94,12 @@ struct VerifyCommand: FetchingCommand {
                 }
                 return request
             }
-            let work = FetchOptions.Work(requests: [request])
-            if !self.fetch.output.dryRun {
+            let work = FetchRun.Work(requests: [request])
+            if !self.output.dryRun {
                 try await check.beginRepair(from: [request.source] + request.mirrors, as: remote)
             }
-            output.drain()
-            return await self.fetch.run { () throws(DownloadError) in work }
+            lines.drain()
+            return await fetch.run { () throws(DownloadError) in work }
         } catch {
             let error = DownloadError(wrapping: error)
             errors.send(FailureLine(error, of: nil).text + "\n")
@@ -106,7 +112,7 @@ struct VerifyCommand: FetchingCommand {
 
     /// A request whose first source has a file of the expected length, or else answers at all.
     private func answering(
-        _ sources: [SourceURL], length: Int64?, _ request: ([SourceURL]) throws -> DownloadRequest
+        _ sources: [SourceURL], length: Int64?, _ fetch: FetchRun, _ request: ([SourceURL]) throws -> DownloadRequest
     ) async throws -> (DownloadRequest, RemoteFile) {
         var second: (DownloadRequest, RemoteFile)?
         var failure: (any Error)?
@@ -116,7 +122,7 @@ struct VerifyCommand: FetchingCommand {
             // Credentials and fields are for the origin of the first URL only.
             if source.origin != sources[0].origin { own.removeCredentialsAndFields() }
             do {
-                let remote = try await self.fetch.probe(own)
+                let remote = try await fetch.probe(own)
                 if remote.length == length { return (own, remote) }
                 second = second ?? (own, remote)
             } catch {
@@ -128,10 +134,10 @@ struct VerifyCommand: FetchingCommand {
     }
 
     /// The file's entry in the metalink; nil if no metalink is given.
-    private func listed(at path: String) async throws(DownloadError) -> Metalink.File? {
+    private func listed(at path: String, _ fetch: FetchRun) async throws(DownloadError) -> Metalink.File? {
         guard let metalink = self.metalink else { return nil }
         let list = InputFile(path: metalink)
-        let bytes = try await self.fetch.contents(of: list)
+        let bytes = try await fetch.contents(of: list)
         do throws(ListProblem) {
             guard let file = try Metalink(bytes, nil).file(at: FilePath(path)) else {
                 throw ListProblem(.element(""), "it does not list \(path.lastPathComponent.shown)")

@@ -1,8 +1,7 @@
-import ArgumentParser
 import SegmentedDownload
 
-/// The options of commands that fetch files, and the run itself.
-struct FetchOptions: ParsableArguments {
+/// The options of a command that fetches files, with those of all layers, and the run itself.
+struct FetchRun {
     /// The files of a run.
     struct Work {
         var requests: [DownloadRequest] = []
@@ -12,23 +11,28 @@ struct FetchOptions: ParsableArguments {
         var remark: String?
     }
 
-    @OptionGroup(title: "Transfer") var transfer: TransferOptions
-    @OptionGroup(title: "Limits") var limits: LimitOptions
-    @OptionGroup(title: "Sources") var labels: LabelOptions
-    @OptionGroup(title: "Requests") var identity: IdentityOptions
-    @OptionGroup(title: "Network") var network: NetworkOptions
-    @OptionGroup(title: "Output") var output: OutputOptions
-    @OptionGroup(title: "Hooks") var hooks: HookOptions
+    private let transfer: TransferOptions
+    private let limits: LimitOptions
+    private let labels: LabelOptions
+    private let identity: IdentityOptions
+    private let network: NetworkOptions
+    private let output: OutputOptions
+    private let hooks: HookOptions
+    /// The layers of file options, that of the command line last.
+    let layers: OptionLayers
 
-    /// The layers of file options. The parser does not set it.
-    var layers = OptionLayers()
-
-    private enum CodingKeys: CodingKey {
-        case transfer, limits, labels, identity, network, output, hooks
+    init(_ command: some FetchingCommand, _ layers: OptionLayers) {
+        self.transfer = command.transfer
+        self.limits = command.limits
+        self.labels = command.labels
+        self.identity = command.identity
+        self.network = command.network
+        self.output = command.output
+        self.hooks = command.hooks
+        var layers = layers
+        layers.line = command.edits
+        self.layers = layers
     }
-
-    /// The file options of the command line.
-    var edits: [FileEdit] { self.transfer.edits + self.limits.edits + self.labels.edits + self.identity.edits }
 
     /// The draft of a request for sources, with all layers applied.
     func draft(_ sources: [SourceURL]) throws(DownloadError) -> RequestDraft {
