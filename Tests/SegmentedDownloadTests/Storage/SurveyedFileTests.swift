@@ -7,19 +7,6 @@ import Testing
 /// What is known of a finished file at a destination.
 @Suite("Surveying a finished file")
 struct SurveyedFileTests {
-    private static func survey(
-        _ subject: WatchedPart, _ policy: DownloadOptions.ExistingFilePolicy = .verify, digests: [ExpectedDigest] = []
-    ) throws -> Surveyor.Finding {
-        try Surveyor(storage: subject.disk, digests: digests).survey(subject.paths, policy: policy)
-    }
-
-    /// The code with which surveying fails.
-    private static func code(
-        _ subject: WatchedPart, _ policy: DownloadOptions.ExistingFilePolicy = .verify
-    ) async -> Failure.Code? {
-        await failureCode { try Self.survey(subject, policy).part?.close() }
-    }
-
     /// A finished file of ten bytes, with a record if it is to have one.
     private static func finished(_ subject: WatchedPart, crc: CRC32? = nil, length: Int64 = 10) throws {
         let file = try subject.disk.open(subject.paths.destination, .create)
@@ -35,7 +22,7 @@ struct SurveyedFileTests {
     private static func existing(
         _ subject: WatchedPart, _ policy: DownloadOptions.ExistingFilePolicy = .verify, digests: [ExpectedDigest] = []
     ) throws -> ExistingFile? {
-        guard case .existing(let file) = try Self.survey(subject, policy, digests: digests).survey else { return nil }
+        guard case .existing(let file) = try subject.survey(policy, digests: digests).survey else { return nil }
         return file
     }
 
@@ -85,7 +72,7 @@ struct SurveyedFileTests {
         try await WatchedPart.run { subject in
             try Self.finished(subject, crc: Self.crc)
             try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: subject.paths.destination)
-            #expect(await Self.code(subject, .verify) == .exists)
+            #expect(await subject.surveyCode(.verify) == .exists)
             #expect(try Self.existing(subject, .skip) != nil)
             #expect(try Self.existing(subject, .verify, digests: [right])?.agreesWithDigests == true)
         }
@@ -101,13 +88,13 @@ struct SurveyedFileTests {
         try await WatchedPart.run { subject in
             subject.part.close()
             try Self.finished(subject, crc: Self.crc)
-            let finding = try Self.survey(subject, .overwrite)
+            let finding = try subject.survey(.overwrite)
             #expect(finding.survey == .nothing)
             finding.part?.close()
             try FileManager.default.removeItem(atPath: subject.paths.destination)
             try FileManager.default.createSymbolicLink(
                 atPath: subject.paths.destination, withDestinationPath: "elsewhere")
-            #expect(await Self.code(subject, .verify) == .exists)
+            #expect(await subject.surveyCode(.verify) == .exists)
         }
     }
 }

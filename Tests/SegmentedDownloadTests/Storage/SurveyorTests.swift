@@ -7,19 +7,6 @@ import Testing
 /// What is made of a destination, a part and a manifest that an earlier run left.
 @Suite("Surveying a destination")
 struct SurveyorTests {
-    private static func survey(
-        _ subject: WatchedPart, _ policy: DownloadOptions.ExistingFilePolicy = .verify, digests: [ExpectedDigest] = []
-    ) throws -> Surveyor.Finding {
-        try Surveyor(storage: subject.disk, digests: digests).survey(subject.paths, policy: policy)
-    }
-
-    /// The code with which surveying fails.
-    private static func code(
-        _ subject: WatchedPart, _ policy: DownloadOptions.ExistingFilePolicy = .verify
-    ) async -> Failure.Code? {
-        await failureCode { try Self.survey(subject, policy).part?.close() }
-    }
-
     // MARK: Parts
 
     /// Runs `body` with `0..<50` durable and `50..<80` pending of 100 bytes, or all durable after a pause; closed.
@@ -38,7 +25,7 @@ struct SurveyorTests {
 
     /// What is missing by a survey, and how many claims are durable after what may be damaged.
     private static func missing(_ subject: WatchedPart) throws -> [Range<Int64>]? {
-        let finding = try Self.survey(subject)
+        let finding = try subject.survey()
         defer { finding.part?.close() }
         guard case .partial(let saved) = finding.survey else { return nil }
         #expect((finding.note != nil) == (saved.missing != [80..<100]))
@@ -134,7 +121,7 @@ struct SurveyorTests {
             try subject.write(0..<300)
             _ = try await part.checkpoint(isPause: false)
             part.close()
-            let found = try #require(try Self.survey(subject).part)
+            let found = try #require(try subject.survey().part)
             #expect(found.claimedLength == 300 && found.digestStates.map(\.offset).sorted() == [128, 256])
             found.close()
         }
@@ -145,13 +132,13 @@ struct SurveyorTests {
         try await Self.interrupted(isPaused: false) { subject in
             for isRejected in [false, true] {
                 if isRejected {
-                    let part = try #require(try Self.survey(subject).part)
+                    let part = try #require(try subject.survey().part)
                     try await part.adopt(
                         id: 9, resource: WatchedPart.resource(100), limit: nil, sources: [], digests: [])
                     try part.reject()
                     part.close()
                 }
-                let finding = try Self.survey(subject)
+                let finding = try subject.survey()
                 finding.part?.close()
                 guard case .partial(let saved) = finding.survey else {
                     Issue.record("the part was not found")
@@ -169,7 +156,7 @@ struct SurveyorTests {
                 try subject.write(0..<50)
                 if let text { try subject.put(text, at: subject.paths.manifest) }
                 subject.part.close()
-                let finding = try Self.survey(subject)
+                let finding = try subject.survey()
                 #expect(finding.survey == .nothing && finding.note != nil && !finding.isUnlocked)
                 #expect(finding.part?.claimedLength == 0)
                 finding.part?.close()
@@ -184,7 +171,7 @@ struct SurveyorTests {
             subject.part.close()
             if !hasPart { try FileManager.default.removeItem(atPath: subject.paths.part) }
             try Data(ManifestCodec.magic + [0xFF, 0x7F, 0, 0]).write(to: URL(fileURLWithPath: subject.paths.manifest))
-            #expect(await Self.code(subject) == .state)
+            #expect(await subject.surveyCode() == .state)
             #expect(subject.disk.openNames.isEmpty && subject.exists(subject.paths.manifest))
         }
     }
@@ -196,8 +183,8 @@ struct SurveyorTests {
                 subject.part.close()
                 try FileManager.default.removeItem(atPath: subject.paths.part)
                 try subject.put(text, at: subject.paths.manifest)
-                #expect(await Self.code(subject) == code)
-                if code == nil { #expect(try Self.survey(subject).survey == .nothing) }
+                #expect(await subject.surveyCode() == code)
+                if code == nil { #expect(try subject.survey().survey == .nothing) }
             }
         }
     }
@@ -215,12 +202,12 @@ struct SurveyorTests {
         for change in changes {
             try await Self.interrupted(isPaused: true) { subject in
                 try change(subject.paths.part)
-                #expect(await Self.code(subject) == .exists)
+                #expect(await subject.surveyCode() == .exists)
             }
         }
         try await Self.interrupted(isPaused: true) { subject in
             subject.disk.user += 1
-            #expect(await Self.code(subject) == .exists)
+            #expect(await subject.surveyCode() == .exists)
         }
     }
 
@@ -228,11 +215,11 @@ struct SurveyorTests {
     func foreignManifest() async throws {
         try await Self.interrupted(isPaused: true) { subject in
             try FileManager.default.setAttributes([.posixPermissions: 0o620], ofItemAtPath: subject.paths.manifest)
-            #expect(await Self.code(subject) == .exists)
+            #expect(await subject.surveyCode() == .exists)
             try FileManager.default.removeItem(atPath: subject.paths.manifest)
             try FileManager.default.createDirectory(
                 atPath: subject.paths.manifest, withIntermediateDirectories: false)
-            #expect(await Self.code(subject) == .exists)
+            #expect(await subject.surveyCode() == .exists)
         }
     }
 
@@ -241,11 +228,11 @@ struct SurveyorTests {
         try await Self.interrupted(isPaused: true) { subject in
             let holder = try subject.disk.open(subject.paths.part, .update)
             #expect(try holder.tryLock() == .taken)
-            #expect(await Self.code(subject) == .exists)
+            #expect(await subject.surveyCode() == .exists)
             holder.close()
             let path = subject.paths.part
             subject.disk.before("lock " + WatchedPart.partName) { _ = rename(path, path + "2") }
-            #expect(await Self.code(subject) == .exists)
+            #expect(await subject.surveyCode() == .exists)
         }
     }
 
@@ -253,7 +240,7 @@ struct SurveyorTests {
     func unlocked() async throws {
         try await Self.interrupted(isPaused: true) { subject in
             subject.disk.setLock(.unsupported)
-            let finding = try Self.survey(subject)
+            let finding = try subject.survey()
             #expect(finding.isUnlocked && finding.part?.claimedLength == 80)
             finding.part?.close()
         }

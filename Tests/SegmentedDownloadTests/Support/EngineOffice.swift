@@ -6,7 +6,7 @@ import Testing
 @testable import SegmentedDownload
 @testable import SegmentedDownloadCore
 
-/// An engine's state without network or disk, what it has ordered, and one file of 64 MiB.
+/// An engine's state without network or disk, the fetches it ordered, and one file of 64 MiB.
 struct EngineOffice {
     /// A transport that is not used.
     struct NoTransport: HTTPTransport {

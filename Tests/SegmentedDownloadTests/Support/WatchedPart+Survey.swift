@@ -1,0 +1,17 @@
+import SegmentedDownloadCore
+
+@testable import SegmentedDownload
+
+extension WatchedPart {
+    /// Surveys the destination on the watched disk.
+    func survey(
+        _ policy: DownloadOptions.ExistingFilePolicy = .verify, digests: [ExpectedDigest] = []
+    ) throws -> Surveyor.Finding {
+        try Surveyor(storage: self.disk, digests: digests).survey(self.paths, policy: policy)
+    }
+
+    /// The code with which surveying fails.
+    func surveyCode(_ policy: DownloadOptions.ExistingFilePolicy = .verify) async -> Failure.Code? {
+        await failureCode { try self.survey(policy).part?.close() }
+    }
+}
