@@ -45,17 +45,15 @@ package struct Preparation: Hashable, Sendable {
 
     package let resource: RemoteResource
     package let mode: Mode
-    /// Whether an older part is replaced without resuming it.
-    package let replaces: Bool
     /// The file name that the response suggests, for a destination without a name.
     package let suggestedName: String?
     /// The source that answered.
-    package var source = SourceID.first
+    package let source: SourceID
     /// Whether the manifest keeps its recorded resource and sources, because nothing proves yet that this source has
     /// the same bytes.
-    package var keepsRecord = false
+    package let keepsRecord: Bool
     /// Whether the surveyed part is kept under another name until this download is complete.
-    package var setsAside = false
+    package let setsAside: Bool
 }
 
 /// A change in which sources are trusted.

@@ -120,7 +120,7 @@ extension DownloadStateMachine {
                                 .exists, "the destination exists and is not the remote file: \(difference)",
                                 remedy: .keepBothOrReplace)))
             }
-            return stop + self.settled(self.stop(forChange: difference), hasPart: false)
+            return stop + self.settled(self.stop(forChange: difference))
         case .elsewhere(let difference):
             probing.lease = nil
             return stop + self.elsewhere(probing, difference)
@@ -146,14 +146,14 @@ extension DownloadStateMachine {
             ]
         case .resume(let saved), .confirm(let saved):
             guard let difference else { return self.compare(saved, with: probing.source) }
-            return self.settled(self.stop(forOtherFile: difference), hasPart: false)
+            return self.settled(self.stop(forOtherFile: difference))
         }
     }
 
     /// Resumes a partial file from another resource. Only a comparison of bytes can prove that the file is the same.
     private mutating func compare(_ saved: SavedPartial, with source: SourceID) -> [DownloadAction] {
         let purpose = saved.missing.isEmpty ? self.lastBlock(of: saved) : .resume(saved)
-        var probing = Probing(purpose, replaces: false, source: source)
+        var probing = Probing(purpose, source: source)
         probing.hasMoved = true
         self.state = .probing(probing)
         return [.report(.note("the partial file came from another URL; its bytes are compared before it is resumed"))]
@@ -190,7 +190,7 @@ extension DownloadStateMachine {
                         status: failure.status, errno: failure.errno)))
         }
         let retryAt = max(self.sources[next].retryAt, .zero)
-        var other = Probing(probing.purpose, replaces: probing.replaces, source: next, retryAt: retryAt)
+        var other = Probing(probing.purpose, source: next, retryAt: retryAt)
         other.setsAside = probing.setsAside
         self.state = .probing(other)
         return [.report(.retrying(failure, attempt: failures, delay: max(retryAt - now, .zero)))]
@@ -206,7 +206,7 @@ extension DownloadStateMachine {
         return [
             .prepare(
                 Preparation(
-                    resource: resource, mode: mode, replaces: probing.replaces, suggestedName: suggestedName,
+                    resource: resource, mode: mode, suggestedName: suggestedName,
                     source: probing.source, keepsRecord: probing.isElsewhere, setsAside: probing.setsAside))
         ]
     }

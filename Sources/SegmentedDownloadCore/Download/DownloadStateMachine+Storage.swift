@@ -3,7 +3,7 @@ extension DownloadStateMachine {
     package mutating func surveyed(_ survey: Survey, now: Duration) -> [DownloadAction] {
         guard case .surveying = self.state else { return [] }
         self.isSurveyed = true
-        if let stop = self.takePendingStop() { return self.settled(stop, hasPart: false) }
+        if let stop = self.takePendingStop() { return self.settled(stop) }
         defer { self.isHealing = false }
         return self.begin(with: survey, now: now)
     }
@@ -15,11 +15,11 @@ extension DownloadStateMachine {
                 return self.rest(
                     .failed(Failure(.state, "there is no partial download to resume", remedy: .allowStartingOver)))
             }
-            self.state = .probing(Probing(.fresh, replaces: false, source: self.sources.firstAsked))
+            self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return []
         case .partial(let saved):
             guard self.settings.continuation != .no || self.hasBegun, !self.mustBeginAnew else {
-                self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
+                self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
                 return []
             }
             self.isPinned = saved.isPinned
@@ -32,17 +32,17 @@ extension DownloadStateMachine {
                                 remedy: .giveDigestOrStartOver)))
                 }
                 return self.settled(
-                    .beginAnew("it did not match its digest, and no digest is given now"), hasPart: false)
+                    .beginAnew("it did not match its digest, and no digest is given now"))
             }
             guard !saved.missing.isEmpty else {
                 self.state = .probing(
                     Probing(
-                        self.confirmation(of: saved), replaces: false,
+                        self.confirmation(of: saved),
                         source: saved.reference ?? self.sources.firstAsked))
                 return []
             }
             let source = saved.reference.flatMap { self.sources[$0].isGone ? nil : $0 } ?? self.sources.firstAsked
-            self.state = .probing(Probing(.resume(saved), replaces: false, source: source))
+            self.state = .probing(Probing(.resume(saved), source: source))
             return []
         case .existing(let file):
             return self.begin(with: file)
@@ -75,7 +75,7 @@ extension DownloadStateMachine {
         case .skip: return self.rest(.alreadyComplete)
         case .fail: return self.rest(exists(""))
         case .overwrite, .rename:
-            self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
+            self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return []
         case .verify:
             if let expected = self.settings.lengthExpected, file.length != expected {
@@ -85,7 +85,7 @@ extension DownloadStateMachine {
             case (true?, _): return self.rest(.alreadyComplete)
             case (false?, _): return self.rest(exists(" and does not match the given digest"))
             case (nil, let record?) where record.completeLength == file.length:
-                self.state = .probing(Probing(.compare(file, record), replaces: false))
+                self.state = .probing(Probing(.compare(file, record)))
                 return []
             case (nil, _): return self.rest(exists(" and nothing proves that it is the requested file"))
             }
@@ -165,7 +165,7 @@ extension DownloadStateMachine {
         guard case .settling(let settling) = self.state, settling.leases.isEmpty, self.checkpointsPending == 0 else {
             return self.advanceFetching()
         }
-        return self.settled(settling.stop, hasPart: true)
+        return self.settled(settling.stop)
     }
 
     package mutating func placed() -> [DownloadAction] {
@@ -247,6 +247,6 @@ extension DownloadStateMachine {
     /// from the failure.
     mutating func fail(_ failure: Failure) -> [DownloadAction] {
         guard let stop = self.takePendingStop(), case .cancel = stop else { return self.rest(.failed(failure)) }
-        return self.settled(stop, hasPart: true)
+        return self.settled(stop)
     }
 }

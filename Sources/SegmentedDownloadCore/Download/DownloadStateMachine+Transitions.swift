@@ -69,14 +69,14 @@ extension DownloadStateMachine {
     mutating func checkSettled() -> [DownloadAction] {
         guard case .settling(let settling) = self.state, settling.leases.isEmpty else { return [] }
         guard settling.hasPart, settling.stop != .cancel(keepingPartial: false) else {
-            return self.checkpointsPending > 0 ? [] : self.settled(settling.stop, hasPart: settling.hasPart)
+            return self.checkpointsPending > 0 ? [] : self.settled(settling.stop)
         }
         self.checkpointsPending += 1
         return [.checkpoint(isPause: true)]
     }
 
     /// Carries out a stop once no fetch and no checkpoint is in progress.
-    mutating func settled(_ stop: Stop, hasPart: Bool) -> [DownloadAction] {
+    mutating func settled(_ stop: Stop) -> [DownloadAction] {
         switch stop {
         case .cancel(keepingPartial: false):
             self.state = .discarding
@@ -84,11 +84,11 @@ extension DownloadStateMachine {
         case .restart(let difference):
             self.mustBeginAnew = true
             self.sources.reinstate()
-            self.state = .probing(Probing(.fresh, replaces: true, source: self.sources.firstAsked))
+            self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return [.report(.restarted(difference))]
         case .beginAnew(let difference):
             self.sources.reinstate()
-            var probing = Probing(.fresh, replaces: true, source: self.sources.firstAsked)
+            var probing = Probing(.fresh, source: self.sources.firstAsked)
             probing.setsAside = true
             self.state = .probing(probing)
             return [.report(.setAside(difference))]

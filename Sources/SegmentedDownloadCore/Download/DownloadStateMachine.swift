@@ -202,7 +202,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
         self.resumesWhenSettled = false
         switch self.state {
         case .queued:
-            return self.settled(stop, hasPart: false)
+            return self.settled(stop)
         case .surveying, .preparing:
             self.pendingStop = Self.stronger(self.pendingStop, stop)
             return []
@@ -212,7 +212,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
             self.pendingStop = Self.stronger(self.pendingStop, stop)
             return [.interruptPlacing]
         case .probing(var probing):
-            guard let lease = probing.lease else { return self.settled(stop, hasPart: false) }
+            guard let lease = probing.lease else { return self.settled(stop) }
             probing.lease = nil
             self.state = .settling(Settling(leases: [lease.id], stop: stop, hasPart: false))
             return [.revoke(lease.id)]
@@ -223,7 +223,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
             self.state = .settling(settling)
             return []
         case .resting(.paused), .resting(.failed):
-            return stop == .pause ? [] : self.settled(stop, hasPart: false)
+            return stop == .pause ? [] : self.settled(stop)
         case .resting:
             return []
         }

@@ -31,7 +31,7 @@ struct Fetching: Hashable, Sendable {
     private let overlap: Int64
     var generator: SplitMix64
 
-    // The connections, and what they have shown.
+    // The connections, and the measurements taken from them.
     var leases: [Lease] = []
     var leaseNext: Int
     var controller: ConcurrencyController

@@ -34,8 +34,6 @@ struct Probing: Hashable, Sendable {
     static let overlap: Int64 = 16 << 10
 
     let purpose: Purpose
-    /// Whether an older part is replaced instead of resumed.
-    let replaces: Bool
     /// Whether an older part, which belongs to another file, is kept until this download is complete.
     var setsAside = false
     /// The source that is asked.
@@ -52,9 +50,8 @@ struct Probing: Hashable, Sendable {
     /// When the first request was made.
     private var beganAt: Duration?
 
-    init(_ purpose: Purpose, replaces: Bool, source: SourceID = .first, retryAt: Duration = .zero) {
+    init(_ purpose: Purpose, source: SourceID = .first, retryAt: Duration = .zero) {
         self.purpose = purpose
-        self.replaces = replaces
         self.source = source
         self.retryAt = retryAt
     }

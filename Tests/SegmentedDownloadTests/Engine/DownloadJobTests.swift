@@ -58,8 +58,7 @@ struct DownloadJobTests {
             _ = try await job.survey()
             var resource = WatchedPart.resource(100)
             resource.endsWithConnection = true
-            _ = try await job.prepare(
-                Preparation(resource: resource, mode: .fresh, replaces: false, suggestedName: nil), id: 7)
+            _ = try await job.prepare(WatchedJob.preparation(of: resource), id: 7)
             try WatchedJob.fill(job, 0..<100)
             try await job.place(length: 100, isCompared: false)
             #expect(job.result(duration: .zero, wasAlreadyComplete: false).verifiedBy == .none)

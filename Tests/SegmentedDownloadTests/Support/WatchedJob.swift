@@ -36,10 +36,15 @@ enum WatchedJob {
         _ mode: Preparation.Mode = .fresh, length: Int64 = 100, tag: String = "\"a\"", name: String? = nil,
         setsAside: Bool = false
     ) -> Preparation {
-        var preparation = Preparation(
-            resource: WatchedPart.resource(length, tag: tag), mode: mode, replaces: false, suggestedName: name)
-        preparation.setsAside = setsAside
-        return preparation
+        Self.preparation(of: WatchedPart.resource(length, tag: tag), mode, name: name, setsAside: setsAside)
+    }
+
+    static func preparation(
+        of resource: RemoteResource, _ mode: Preparation.Mode = .fresh, name: String? = nil, setsAside: Bool = false
+    ) -> Preparation {
+        Preparation(
+            resource: resource, mode: mode, suggestedName: name, source: .first, keepsRecord: false,
+            setsAside: setsAside)
     }
 
     /// Writes and claims ranges of a job's part.
