@@ -17,8 +17,11 @@ struct Command {
     }
 
     func run(output path: String) throws -> Ending {
-        FileManager.default.createFile(atPath: path, contents: nil)
-        guard let output = FileHandle(forWritingAtPath: path) else { throw CocoaError(.fileWriteUnknown) }
+        guard FileManager.default.createFile(atPath: path, contents: nil),
+            let output = FileHandle(forWritingAtPath: path)
+        else {
+            throw CocoaError(.fileWriteUnknown)
+        }
         defer { try? output.close() }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -54,7 +54,7 @@ struct Finding {
             String(self.number), self.verdict.rawValue, self.judge, String(format: "%.1f", self.seconds), self.how,
         ]
         if !FileManager.default.fileExists(atPath: workspace.results) {
-            try? write("# number, verdict, judge, seconds, how\n", to: workspace.results)
+            _ = try? write("# number, verdict, judge, seconds, how\n", to: workspace.results)
         }
         guard let file = FileHandle(forWritingAtPath: workspace.results) else { return }
         defer { try? file.close() }
