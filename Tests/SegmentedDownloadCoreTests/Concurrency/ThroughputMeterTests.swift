@@ -50,4 +50,16 @@ struct ThroughputMeterTests {
         meter.record(1000, at: .seconds(1))
         #expect(meter.rate == 0)
     }
+
+    @Test("Counts between two samples are interpolated, and there are none before the first and after the last")
+    func interpolates() {
+        var meter = ThroughputMeter(start: .seconds(1), count: 100)
+        meter.record(1100, at: .seconds(2))
+        meter.record(5100, at: .seconds(3))
+        for (time, count) in [
+            (0.5, nil), (1, 100), (1.5, 600), (2, 1100), (2.5, 3100), (3, 5100), (3.5, nil),
+        ] as [(Double, Double?)] {
+            #expect(meter.count(at: .seconds(time)) == count, "at \(time) s")
+        }
+    }
 }

@@ -199,4 +199,57 @@ struct FetchingFaultTests {
         script.tell(.checkpointed(bytes: 0))
         #expect(script.failure?.retryAfter == .seconds(999_999))
     }
+
+    @Test("Segments whose bodies are empty every time end the download as a network failure, not as a change")
+    func emptyBodies() {
+        var fetching = Fetching.sample(length: 1001, missing: [1000..<1001], connections: 1)
+        var now: Duration = .zero
+        for _ in 0..<100 where fetching.outcome == nil {
+            if let order = fetching.ask(at: now) {
+                fetching.accept(order.lease, at: now)
+                _ = fetching.ended(order.lease, .finished, now: now)
+            }
+            now += .seconds(60)
+        }
+        guard case .failed(let failure) = fetching.outcome else {
+            Issue.record("\(String(describing: fetching.outcome))")
+            return
+        }
+        #expect(failure.code == .network)
+    }
+
+    @Test("A refused connection lowers an automatic number to that of the connections that are open")
+    func refusalLowersTarget() throws {
+        var fetching = Fetching.sample(pieces: 3, connections: 3)
+        fetching.controller.update(.automatic)
+        let orders = try (0..<3).map { _ in try fetching.asked() }
+        for order in orders.prefix(2) {
+            fetching.accept(order.lease, at: .zero)
+            fetching.bring(order.lease, to: order.writesFrom + 1000, at: .seconds(1))
+        }
+        #expect(fetching.target == 3)
+        _ = fetching.responded(orders[2].lease, Script.refused, now: .seconds(1))
+        #expect(fetching.target == 2)
+    }
+
+    @Test("A request for the whole file that is not answered with it fails the download")
+    func streamRefused() throws {
+        var fetching = Fetching.sample(isSegmented: false)
+        let order = try fetching.asked()
+        _ = fetching.responded(order.lease, .ignoresRanges("no Content-Range"), now: .zero)
+        #expect(fetching.outcome == .failed(Failure(.protocol, "one: no Content-Range")))
+    }
+
+    @Test("A checkpoint is due once enough bytes are new")
+    func checkpointLength() {
+        for (bytes, isDue) in [
+            (DownloadStateMachine.checkpointLength - 1, false), (DownloadStateMachine.checkpointLength, true),
+        ] {
+            var script = Script.fetching(1, length: 4 * DownloadStateMachine.checkpointLength)
+            _ = script.take()
+            script.progress(0, to: bytes)
+            script.wait(.milliseconds(1))
+            #expect(script.take().contains(.checkpoint(isPause: false)) == isDue)
+        }
+    }
 }

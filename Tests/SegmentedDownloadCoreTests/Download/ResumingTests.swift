@@ -165,9 +165,7 @@ struct ResumingTests {
         let lease = script.leases.last ?? 0
         #expect(script.order(lease)?.request.rangeFieldValue == "bytes=0-")
         script.accept(lease, .tagged("\"b\"", length: 100))
-        let preparation = script.takePreparation()
-        #expect(preparation?.mode == .fresh)
-        #expect(preparation?.replaces == true)
+        #expect(script.takePreparation()?.mode == .fresh)
     }
 
     @Test("Bytes fetched after a restart survive a pause")
@@ -243,5 +241,45 @@ struct ResumingTests {
         #expect(script.order(0)?.request.rangeFieldValue == "bytes=0-")
         script.accept(0, Self.strong)
         #expect(script.takePreparation()?.mode == .fresh)
+    }
+
+    @Test("A part that once did not match its digest is not resumed without a digest")
+    func rejected() {
+        for (continuation, code) in [(.auto, nil), (.must, .integrity)]
+            as [(DownloadOptions.Continuation, Failure.Code?)]
+        {
+            var script = Script(.exactly(4)) { $0.continuation = continuation }
+            var saved = SavedPartial(resource: Self.strong, completeLength: Self.length, missing: [5..<Self.length])
+            saved.isRejected = true
+            script.tell(.surveyed(.partial(saved)))
+            #expect(script.failure?.code == code)
+            #expect(script.order(0)?.request.rangeFieldValue == (code == nil ? "bytes=0-" : nil))
+        }
+    }
+
+    @Test("A part of another file is set aside, but if a digest identifies the file it has changed")
+    func pinned() throws {
+        for isPinned in [false, true] {
+            var script = Script(.exactly(1))
+            var saved = SavedPartial(
+                resource: Self.strong, completeLength: Self.length, missing: [3_000_000..<Self.length])
+            saved.isPinned = isPinned
+            script.tell(.surveyed(.partial(saved)))
+            script.respond(0, .moved(nil))
+            script.end(0, .stopped)
+            let comparison = try #require(script.orders.last)
+            script.accept(comparison.lease.rawValue, Self.strong)
+            script.tell(.prepared())
+            script.end(comparison.lease.rawValue, .differs(at: comparison.request.lowerBound, byte: 1))
+            script.answerCheckpoints()
+            #expect(script.failure?.code == (isPinned ? .changed : nil))
+            #expect(script.orders.last?.request.rangeFieldValue == (isPinned ? nil : "bytes=0-"))
+        }
+    }
+
+    @Test("The bytes kept of a part are those that are not missing")
+    func bytesKept() {
+        let saved = SavedPartial(resource: Self.strong, completeLength: 100, missing: [10..<20, 50..<100])
+        #expect(saved.bytesKept == 40)
     }
 }

@@ -142,4 +142,19 @@ struct WorkStealingTests {
         #expect(Self.laggard { $0 = [$0[0], $0[1]] } == LeaseID(1))
         #expect(Self.laggard { $0 = [$0[1]] } == nil)
     }
+
+    @Test("Only the rates of connections that have settled decide the length of a piece")
+    func settled() throws {
+        var fetching = Fetching.sample(pieces: 2, connections: 2)
+        let orders = try (0..<2).map { _ in try fetching.asked() }
+        for order in orders { fetching.accept(order.lease, at: .zero) }
+        fetching.path.noteHead(cost: 1)
+        // The rate is known after 0.25 s, but connections on this path need seconds to reach their speed.
+        fetching.bring(orders[0].lease, to: 30_000, at: .milliseconds(300))
+        let young = fetching.planner(now: .milliseconds(300)).splitLengthMinimum
+        let none = WorkStealing.planner(fetching.settings, rates: [], requestCost: fetching.path.requestCost)
+        #expect(young == none.splitLengthMinimum)
+        fetching.bring(orders[0].lease, to: 6_000_000, at: .seconds(60))
+        #expect(fetching.planner(now: .seconds(60)).splitLengthMinimum != young)
+    }
 }

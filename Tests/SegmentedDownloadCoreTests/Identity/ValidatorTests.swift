@@ -90,6 +90,10 @@ struct ValidatorTests {
             (dated, "Last-Modified Tue, 14 Nov 2023 22:13:20 GMT"),
             (weakDated, "ETag W/\"abc\", Last-Modified Tue, 14 Nov 2023 22:13:20 GMT"), (.none, "no validator"),
             (validator("\"a\u{202E}b\"", nil), "ETag \"a\\u{202E}b\""),
+            (
+                Validator(tagFields: ["v1"], dateFields: ["yesterday"]),
+                "malformed ETag v1, malformed Last-Modified yesterday"
+            ),
         ]
     )
     func messages(validator: Validator, description: String) {

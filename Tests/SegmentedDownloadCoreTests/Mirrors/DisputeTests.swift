@@ -358,4 +358,15 @@ struct DisputeTests {
         #expect(script.reports(" is compared again").map { $0.prefix(1) } == ["b"])
         #expect(script.conclusion == nil)
     }
+
+    @Test("A byte that is not on disk contradicts no source")
+    func notOnDisk() throws {
+        for (offset, isDispute) in [(999, true), (1000, false)] as [(Int64, Bool)] {
+            var fetching = Fetching.sample(hosts: ["one", "two", "three"])
+            fetching.bring(try fetching.asked().lease, to: 1000, at: .seconds(1))
+            _ = fetching.differs(offset, 1, at: SourceID(1))
+            #expect(fetching.disputes.contains(differingSource: SourceID(1)) == isDispute)
+            #expect(fetching.outcome == nil)
+        }
+    }
 }

@@ -281,4 +281,32 @@ struct SourceTests {
         script.answerCheckpoints()
         #expect(script.failure?.code == .integrity)
     }
+
+    @Test("If no source is usable, a mirror is compared even with a few bytes")
+    func fewBytes() throws {
+        for trust in [SourceTable.Trust.proven, .failed] {
+            var fetching = Fetching.sample(connections: 2, hosts: ["one", "two"])
+            let order = try fetching.asked()
+            fetching.accept(order.lease, at: .zero)
+            fetching.bring(order.lease, to: 1000, at: .seconds(1))
+            _ = fetching.ended(order.lease, .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(1))
+            fetching.sources[.first].trust = trust
+            let next = try fetching.asked(at: .seconds(2))
+            #expect(next.isSample == (trust == .failed) && (!next.isSample || next.spot == 0..<1000))
+        }
+    }
+
+    @Test("A new reference is compared with anew, and failures from before it do not count")
+    func redefined() {
+        var table = SourceTable(hosts: ["one", "two"])
+        let (resource, two) = (RemoteResource.tagged("\"a\"", length: Self.length), SourceID(1))
+        table.define(resource, by: .first, .init())
+        table[two].trust = .sampled
+        table[two].samples = [1]
+        table[two].failures = 3
+        table.contribute(0..<10, by: two)
+        table.define(resource, by: .first, .init())
+        #expect(table[two].trust == .unproven && table[two].failures == 0)
+        #expect(table[two].samples.isEmpty && table[two].contributed.isEmpty && table[.first].trust == .proven)
+    }
 }

@@ -81,4 +81,16 @@ struct DownloadEngineTests {
         }
         #expect(name?.hasPrefix("TP-#") == true, "\(name ?? "no thread")")
     }
+
+    @Test("A snapshot that is requested after the engine has ended is empty")
+    func endedSnapshot() async throws {
+        let kept = Mutex<Download?>(nil)
+        _ = try await Self.closer { download, _, _ in
+            #expect(await download.engine.segments(of: download.job).isEmpty == false)
+            await download.pause()
+            kept.withLock { $0 = download }
+        }
+        let download = try #require(kept.withLock { $0 })
+        #expect(await download.engine.segments(of: download.job).isEmpty)
+    }
 }

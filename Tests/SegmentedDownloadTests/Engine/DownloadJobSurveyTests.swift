@@ -69,4 +69,15 @@ struct DownloadJobSurveyTests {
             #expect(FileManager.default.fileExists(atPath: path + ".segdl-part"))
         }
     }
+
+    @Test("A part that is skipped for the next free name is not kept open, nor its lock")
+    func skipsPart() async throws {
+        try await WatchedJob.run { disk, directory in
+            try await WatchedJob.interrupt(disk, directory)
+            let job = try WatchedJob.job(disk, directory) { $0.ifExists = .rename }
+            let (paths, finding) = try await job.surveyChosen(from: job.firstPaths, passesPartials: true)
+            #expect(paths.name == "file.1.bin" && finding.part == nil)
+            #expect(disk.openNames.isEmpty)
+        }
+    }
 }

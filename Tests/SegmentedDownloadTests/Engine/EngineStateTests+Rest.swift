@@ -59,8 +59,7 @@ extension EngineStateTests {
             var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)
             _ = desk.take(.add(job), now: .zero)
             _ = try await job.survey()
-            let preparation = Preparation(
-                resource: RemoteResource(completeLength: nil), mode: .fresh, replaces: false, suggestedName: nil)
+            let preparation = WatchedJob.preparation(of: RemoteResource(completeLength: nil))
             _ = try await job.prepare(preparation, id: 7)
             let part = try #require(job.part)
             try WatchedPart(disk: disk, paths: part.paths, part: part).fill(0..<100)
@@ -69,5 +68,16 @@ extension EngineStateTests {
             desk.conclude(job, .completed, now: .zero)
             #expect(job.progress.bytesDone == 100 && job.progress.bytesTotal == 100)
         }
+    }
+
+    @Test("A resumed download that sends its first request again is probing, not running")
+    func probesAgain() throws {
+        var office = try EngineOffice(segments: 1)
+        office.start()
+        #expect(office.job.state == .running)
+        office.desk.conclude(office.job, .failed(Failure(.file, "enough")), now: .zero)
+        office.job.update(state: .retrying)
+        _ = office.desk.open(office.orders[0], of: office.job.id)
+        #expect(office.job.state == .probing)
     }
 }

@@ -238,7 +238,7 @@ import Testing
 
     @Test(
         "A download's events end with it, and a removed or unlisted download is released",
-        .timeLimit(.minutes(10)))
+        .timeLimit(.minutes(30)))
     func nothingLeaks() async throws {
         try await Harness.run { harness in
             var configuration = DownloadConfiguration()

@@ -91,6 +91,18 @@ import Testing
         #expect(await Self.take(buffer, upTo: 800) == (true, 200))
     }
 
+    @Test("Withdrawn bytes are not read before they are claimed again")
+    func withdrawn() async {
+        let buffer = InOrderBuffer(length: 1024, from: 0, claimed: [], alignment: 1)
+        Self.put(buffer, 0..<100)
+        buffer.claim(0..<100)
+        #expect(!buffer.withdraw([0..<100]))
+        buffer.claim(0..<30)
+        let run = await buffer.next()
+        // They are read from the file: what is in memory was withdrawn, too.
+        #expect(run?.range == 0..<30 && run?.bytes == nil)
+    }
+
     @Test("Closing releases the reader and the writers")
     func closing() async {
         let buffer = InOrderBuffer(length: 16, from: 0, claimed: [], alignment: 1)

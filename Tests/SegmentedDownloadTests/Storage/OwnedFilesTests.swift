@@ -184,6 +184,30 @@ struct OwnedFilesTests {
         }
     }
 
+    @Test("A download that another process began under the same name before the part was locked is not deleted")
+    func replacedWhole() async throws {
+        try await Self.run { subject, belongings in
+            let item = try Self.item(subject)
+            let other = DestinationPaths(directory: subject.paths.directory, name: "other.bin")
+            let part = PartialFile(
+                other, file: try subject.disk.open(other.part, .create), storage: subject.disk)
+            let next = WatchedPart(disk: subject.disk, paths: other, part: part)
+            try await next.begin(100)
+            try next.fill(0..<50)
+            _ = try await part.checkpoint(isPause: true)
+            part.close()
+            _ = subject.disk.take()
+            let paths = subject.paths
+            subject.disk.before("lock " + WatchedPart.partName) {
+                _ = rename(other.part, paths.part)
+                _ = rename(other.manifest, paths.manifest)
+            }
+            let isDeleted = try belongings.delete(item)
+            #expect(!isDeleted && subject.disk.take().isEmpty)
+            #expect(subject.exists(paths.part) && subject.exists(paths.manifest))
+        }
+    }
+
     @Test("A manifest that another process writes once the part is gone stays")
     func newManifest() async throws {
         try await Self.run { subject, belongings in

@@ -135,7 +135,7 @@ struct PartialFileBeginningTests {
             try subject.fill(50..<80)
             subject.part.close()
             #expect(subject.disk.openNames.isEmpty)
-            let found = try #require(try subject.survey().part)
+            let found = try #require(try subject.survey(.fail).part)
             defer { found.close() }
             _ = subject.disk.take()
             try await body(subject, found)

@@ -3,7 +3,7 @@ import SegmentedDownloadCore
 @testable import SegmentedDownload
 
 extension WatchedPart {
-    /// Surveys the destination on the watched disk.
+    /// Surveys the destination on the watched disk as the next run does, with the part's lock free.
     func survey(
         _ policy: DownloadOptions.ExistingFilePolicy = .verify, digests: [ExpectedDigest] = []
     ) throws -> Surveyor.Finding {

@@ -83,11 +83,6 @@ struct WatchedPart {
     func put(_ text: String, at path: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
 
     func contents(of path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
-
-    /// Looks at the directory as the next run does, with the part's lock free.
-    func survey(digests: [ExpectedDigest] = []) throws -> Surveyor.Finding {
-        try Surveyor(storage: self.disk, digests: digests).survey(self.paths, policy: .fail)
-    }
 }
 
 /// The condition of the storage error that something throws.
