@@ -15,7 +15,7 @@ package enum TestPlaces {
     }
 
     @TaskLocal private static var hasPlace = false
-    private static let gate = Gate(places: 8)
+    private static let gate = Gate(places: 12)
 
     /// Runs `body` when a place is free and no test of the other kind runs.
     ///

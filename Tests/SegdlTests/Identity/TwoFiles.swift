@@ -9,9 +9,6 @@ enum TwoFiles {
     static let other = OriginContent(seed: 22).bytes(0..<Int64(length))
     static let date = Date(timeIntervalSince1970: 1_700_000_000)
 
-    /// The bytes that may be fetched twice for a comparison.
-    static let overlapMax = 2 << 20
-
     /// Whether the second file has the same bytes.
     enum Bytes: String, CaseIterable, Sendable {
         case same, different
@@ -93,6 +90,9 @@ extension Nginx {
 extension Segdl.Outcome {
     /// Bytes of bodies fetched for the file in this run.
     var bytesFetched: Int? { self.event("completed")?["bytes_fetched"] as? Int }
+
+    /// The bytes of an earlier run with which this run began.
+    var resumedFrom: Int? { self.event("started")?["resumed_from"] as? Int }
 
     var verifiedBy: String? { self.event("completed")?["verified_by"] as? String }
 }
