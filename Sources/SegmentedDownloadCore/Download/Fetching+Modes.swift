@@ -99,9 +99,13 @@ extension Fetching {
     }
 
     /// Requests everything after the first hole in one stream, which is compared with the bytes on disk.
+    ///
+    /// If the file is complete but not all comparisons were made, their last byte becomes the hole.
     mutating func fallBack() {
-        self.plan.truncate(to: self.plan.frontier)
-        self.mode = .fallback(forgetsFrom: self.plan.frontier)
+        var frontier = self.plan.frontier
+        if self.plan.isComplete, let last = self.audits.open.map(\.spot.upperBound).max() { frontier = last - 1 }
+        self.plan.truncate(to: frontier)
+        self.mode = .fallback(forgetsFrom: frontier)
         self.disputes.removeAll()
         self.audits.removeAll()
     }

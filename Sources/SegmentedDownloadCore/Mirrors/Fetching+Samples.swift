@@ -27,7 +27,7 @@ extension Fetching {
         if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
         let reference = self.sources[self.sources.reference]
         // While a contradiction is undecided, further audits would only find it again.
-        if self.disputes.isEmpty, let audit = self.audits.next, reference.isUsable {
+        if self.disputes.isEmpty, let audit = self.audits.next, reference.isUsable, !self.mode.hasLostRanges {
             guard reference.retryAt <= now, isOpen(reference.host) else { return nil }
             let order = self.sample(audit.spot, from: self.sources.reference, now: now)
             self.audits.ask(order.lease)
@@ -89,6 +89,7 @@ extension Fetching {
         switch response {
         case .partial(let range, _):
             self.sources[lease.order.source].noteAccepted()
+            if self.audits.contains(lease.id) { self.mode.noteServed() }
             self.leases[index].phase = .receiving
             self.leases[index].wasAccepted = true
             self.leases[index].progressAt = now
@@ -100,14 +101,7 @@ extension Fetching {
             return self.moved(difference, lease, now: now) + self.end(index)
         case .whole, .ignoresRanges:
             guard self.audits.contains(lease.id) else { fallthrough }
-            // A reference without ranges cannot be compared. One stream fetches the bytes of other sources again, and
-            // everything before them is compared.
-            self.mode.loseRanges()
-            let contributors = self.audits.contributors.filter { $0 != .source(self.sources.reference) }
-            self.audits.removeAll()
-            let host = self.sources[lease.order.source].host
-            let reason = "\(host) does not support ranges to compare with; bytes of other sources are fetched again"
-            return contributors.flatMap { self.discard($0, reason) } + self.end(index)
+            return self.refuseAudit(lease, now: now) + self.end(index)
         case .unsatisfiable, .notModified:
             let host = self.sources[lease.order.source].host
             let failure = Failure(.protocol, "\(host) does not support ranges")
@@ -116,6 +110,23 @@ extension Fetching {
             let failure = response.failure(host: self.sources[lease.order.source].host)
             return self.sampleFailed(failure, lease, now: now) + self.end(index)
         }
+    }
+
+    /// Handles a reference that did not answer a comparison with a range. It is asked again, and after several such
+    /// answers one stream is compared with everything before its first new byte.
+    private mutating func refuseAudit(_ lease: Lease, now: Duration) -> [DownloadAction] {
+        let source = lease.order.source
+        _ = self.mode.noteRefusal()
+        guard self.mode.hasLostRanges else {
+            self.sources[source].retryAt = now + self.settings.retry.delayBase
+            return []
+        }
+        // The stream might contradict bytes of other sources, which would look like a change of the file.
+        let own = SourceTable.Contributor.source(self.sources.reference)
+        let host = self.sources[source].host
+        let reason = "\(host) does not support ranges to compare with; bytes of other sources are fetched again"
+        return self.audits.contributors.filter { $0 != own }.flatMap { self.discard($0, reason) } + self.endSamples()
+            + self.reviseIfSettled()
     }
 
     private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {

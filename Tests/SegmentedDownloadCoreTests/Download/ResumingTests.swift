@@ -75,6 +75,55 @@ struct ResumingTests {
         #expect(Self.resuming(missing: [0..<4_000_000]).order(0)?.request.ifRangeFieldValue == "\"a\"")
     }
 
+    /// A part whose only gap has been filled, and whose comparisons are not answered yet.
+    private static var comparing: Script {
+        var script = Self.resuming(Self.unproven, missing: [3_000_000..<3_100_000])
+        script.accept(0, Self.unproven)
+        script.tell(.prepared())
+        script.wait(.milliseconds(100))
+        script.progress(0, to: 3_100_000)
+        script.end(0, .finished)
+        return script
+    }
+
+    @Test(
+        "If a server stops serving ranges before all comparisons, one stream is compared with the whole part",
+        arguments: [1, 2])
+    func losesRangesWhileComparing(atOnce: Int) {
+        var script = Self.comparing
+        var refusals = 0
+        while script.orders.contains(where: \.isSample) {
+            let answered = script.orders.filter(\.isSample).prefix(atOnce).map(\.lease.rawValue)
+            for lease in answered { script.respond(lease, .whole(Self.unproven)) }
+            for lease in answered { script.end(lease, .stopped) }
+            refusals += answered.count
+            for lease in script.take().compactMap(\.revoked) { script.end(lease.rawValue, .revoked) }
+            script.wait(.seconds(1))
+        }
+        #expect(script.conclusion == nil && refusals == (atOnce == 1 ? 3 : 4))
+        // The stream delivers the last compared byte again, so it is compared with all that come before.
+        #expect(script.orders.map(\.request.isRanged) == [false])
+        #expect(script.orders.first?.writesFrom == Self.length - 1)
+        #expect(script.orders.first?.forgetsFrom == Self.length - 1)
+    }
+
+    @Test("An answer to a comparison that is not a range does not end the comparisons if the next ones are")
+    func refusesOneComparison() {
+        var script = Self.comparing
+        for number in 0... {
+            guard let sample = script.orders.first(where: \.isSample)?.lease.rawValue else { break }
+            if number % 3 < 2 {
+                script.respond(sample, .whole(Self.unproven))
+                script.end(sample, .stopped)
+                script.wait(.seconds(1))
+            } else {
+                script.agree(sample, Self.unproven)
+            }
+        }
+        script.answerCheckpoints()
+        #expect(script.orders.isEmpty && script.take().contains(where: \.isPlace))
+    }
+
     @Test("A 206 continues the part as surveyed")
     func resumes() {
         var script = Self.resuming()

@@ -178,4 +178,5 @@ extension DownloadAction {
     var isPlace: Bool { if case .place = self { true } else { false } }
     var isPrepare: Bool { if case .prepare = self { true } else { false } }
     var isRevoke: Bool { if case .revoke = self { true } else { false } }
+    var revoked: LeaseID? { if case .revoke(let lease) = self { lease } else { nil } }
 }
