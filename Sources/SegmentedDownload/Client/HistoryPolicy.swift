@@ -126,7 +126,9 @@ extension HistoryLog {
 
 extension HistoryEntry {
     /// Returns `nil` if the event does not end the download.
-    fileprivate init?(_ event: DownloadEvent, of download: Download, at time: Int64) {
+    ///
+    /// - Parameter time: In seconds since 1970.
+    package init?(_ event: DownloadEvent, of download: Download, at time: Int64) {
         var (bytes, path) = (download.snapshot.bytesDone, download.path)
         var error: DownloadError?
         let outcome: Outcome

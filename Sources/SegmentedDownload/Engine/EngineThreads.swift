@@ -52,7 +52,7 @@ package struct EngineThreads: Sendable {
 
     /// Runs blocking work of a call that belongs to no download, such as reading a whole file. It waits for no work of
     /// a client, and no client has to exist.
-    static func aside<Answer: Sendable, BodyError: Error>(
+    package static func aside<Answer: Sendable, BodyError: Error>(
         _ body: @escaping @Sendable () async throws(BodyError) -> Answer
     ) async throws(BodyError) -> Answer {
         let threads = EngineThreads(fetching: nil, stepping: Self.ofProcess, reading: nil)

@@ -1,8 +1,8 @@
-import SystemPackage
+package import SystemPackage
 
 extension DownloadRequest.Destination {
     /// The path of the file or directory; `nil` for a descriptor.
-    var path: FilePath? {
+    package var path: FilePath? {
         switch self {
         case .file(let path), .directory(let path, _): path
         case .descriptor: nil
@@ -10,7 +10,7 @@ extension DownloadRequest.Destination {
     }
 
     /// The destination with a relative path resolved against a directory.
-    func resolved(in base: FilePath) -> Self {
+    package func resolved(in base: FilePath) -> Self {
         guard base != "." else { return self }
         switch self {
         case .file(let path): return .file(Self.join(base, path))

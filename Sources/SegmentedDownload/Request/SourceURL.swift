@@ -33,7 +33,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     /// The percent-encoded path, from which the file's name is derived.
     package let path: String
     /// The URL's user name and password, percent-decoded; `nil` if there is no user name.
-    package let credentials: Credentials?
+    package private(set) var credentials: Credentials?
     private let query: String?
 
     /// Parses a URL.
@@ -99,6 +99,13 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         let isNumber = last.allSatisfy { ("0"..."9").contains($0) } || last.hasPrefix("0x")
         guard isNumber else { return true }
         return labels.count == 4 && labels.allSatisfy { label in UInt8(label).map { "\($0)" == label } ?? false }
+    }
+
+    /// The same URL with this user name and password.
+    package func with(_ credentials: Credentials) -> SourceURL {
+        var source = self
+        source.credentials = credentials
+        return source
     }
 
     /// Resolves a `Location` field against this URL (RFC 9110, section 10.2.2).

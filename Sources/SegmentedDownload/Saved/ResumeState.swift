@@ -12,102 +12,64 @@ public struct ResumeState: Codable, Hashable, Sendable {
     public let id: String
     /// Whether the caller chose the name.
     private let isNamed: Bool
-    /// The URL, without credentials. Its query may be secret: do not print it.
-    public let source: String
-    private let mirrors: [String]
-    /// Nil in states of earlier versions.
-    private let foreignSources: [String]?
-    /// The destination, as far as it was known. If it is relative, which it is only if the group's directory is, it begins in
-    /// the process's working directory.
-    public let path: FilePath
-    /// Set while the response had not yet named the file.
-    private let directory: FilePath?
-    private let nameTemplate: String?
-    /// ``DownloadRequest/userInfo``.
-    public let userInfo: [String: String]
-    /// The request's options. Changes that ``Download/update(priority:)`` and the like made are not included.
-    public let options: DownloadOptions
+    private let recorded: RecordedRequest
     /// Bytes of the file on disk.
     public let bytesDone: Int64
     /// The complete length in bytes; nil if unknown.
     public let bytesTotal: Int64?
 
     init(_ download: Download) {
-        let request = download.request
         self.id = download.id.rawValue
-        self.isNamed = request.id != nil
-        self.source = request.source.string
-        self.mirrors = request.mirrors.map(\.string)
-        self.foreignSources = request.foreignSources.map(\.string).sorted()
-        self.path = download.path
-        switch request.destination {
-        case .file, .descriptor: (self.directory, self.nameTemplate) = (nil, nil)
-        case .directory(let directory, let template):
-            (self.directory, self.nameTemplate) = download.job.hasName ? (nil, nil) : (directory, template?.text)
-        }
-        self.userInfo = request.userInfo
-        self.options = request.options
+        self.isNamed = download.request.id != nil
+        self.recorded = RecordedRequest(download)
         self.bytesDone = download.snapshot.bytesDone
         self.bytesTotal = download.snapshot.bytesTotal
     }
+
+    /// The URL, without credentials. Its query may be secret: do not print it.
+    public var source: String { self.recorded.source }
+
+    /// The destination, as far as it was known. If it is relative, which it is only if the group's directory is, it begins in
+    /// the process's working directory.
+    public var path: FilePath { FilePath(self.recorded.path) }
+
+    /// ``DownloadRequest/userInfo``.
+    public var userInfo: [String: String] { self.recorded.userInfo }
+
+    /// The request's options. Changes that ``Download/update(priority:)`` and the like made are not included.
+    public var options: DownloadOptions { self.recorded.options }
 
     /// The request that resumes it. Its destination is resolved already: another group must not resolve it again.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if the state was altered so that it cannot be fetched.
     package func request() throws(DownloadError) -> DownloadRequest {
-        let destination: DownloadRequest.Destination
-        if let directory {
-            var template: NameTemplate?
-            if let text = self.nameTemplate { template = try NameTemplate(text) }
-            destination = .directory(directory, name: template)
-        } else {
-            destination = .file(self.path)
-        }
-        var request = DownloadRequest(try SourceURL(self.source), to: destination)
-        for mirror in self.mirrors { request.mirrors.append(try SourceURL(mirror)) }
-        for source in self.foreignSources ?? [] { request.foreignSources.insert(try SourceURL(source)) }
+        var request = try self.recorded.request()
         request.id = self.isNamed ? Download.ID(rawValue: self.id) : nil
-        request.userInfo = self.userInfo
-        request.options = self.options.resuming
+        request.options = request.options.resuming
         return request
     }
 
     private enum CodingKeys: CodingKey {
-        case id, isNamed, source, mirrors, foreignSources, path, directory, nameTemplate, userInfo, bytesDone,
-            bytesTotal
+        case id, isNamed, bytesDone, bytesTotal
     }
 
-    /// The options stand beside the state's own keys, and paths are strings, as in earlier versions.
+    /// The request's properties stand beside the state's own keys, as in earlier versions.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.id = try values.decode(String.self, forKey: .id)
         self.isNamed = try values.decode(Bool.self, forKey: .isNamed)
-        self.source = try values.decode(String.self, forKey: .source)
-        self.mirrors = try values.decode([String].self, forKey: .mirrors)
-        self.foreignSources = try values.decodeIfPresent([String].self, forKey: .foreignSources)
-        self.path = FilePath(try values.decode(String.self, forKey: .path))
-        self.directory = try values.decodeIfPresent(String.self, forKey: .directory).map { FilePath($0) }
-        self.nameTemplate = try values.decodeIfPresent(String.self, forKey: .nameTemplate)
-        self.userInfo = try values.decode([String: String].self, forKey: .userInfo)
         self.bytesDone = try values.decode(Int64.self, forKey: .bytesDone)
         self.bytesTotal = try values.decodeIfPresent(Int64.self, forKey: .bytesTotal)
-        self.options = try DownloadOptions(from: decoder)
+        self.recorded = try RecordedRequest(from: decoder)
     }
 
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(self.id, forKey: .id)
         try values.encode(self.isNamed, forKey: .isNamed)
-        try values.encode(self.source, forKey: .source)
-        try values.encode(self.mirrors, forKey: .mirrors)
-        try values.encodeIfPresent(self.foreignSources, forKey: .foreignSources)
-        try values.encode(self.path.string, forKey: .path)
-        try values.encodeIfPresent(self.directory?.string, forKey: .directory)
-        try values.encodeIfPresent(self.nameTemplate, forKey: .nameTemplate)
-        try values.encode(self.userInfo, forKey: .userInfo)
         try values.encode(self.bytesDone, forKey: .bytesDone)
         try values.encodeIfPresent(self.bytesTotal, forKey: .bytesTotal)
-        try self.options.encode(to: encoder)
+        try self.recorded.encode(to: encoder)
     }
 }
 

@@ -60,7 +60,7 @@ struct ReadAlongTests {
         try await Harness.run { harness in
             try await harness.interrupt(Self.stuck, after: 9.mebibytes, Self.read)
             let states = try Self.states(harness)
-            try #require(states.contains { $0.offset > 1 << 20 })
+            try #require(states.contains { $0.offset > 1.mebibytes })
             try harness.overwrite(harness.part, at: 700_000, with: [1, 2, 3, 4, 5, 6, 7])
             #expect(try Self.found(harness) == [])
             // After the resume the digest is that of the bytes on disk.

@@ -53,6 +53,18 @@ func restore(_ states: [ResumeState], in downloads: DownloadService) async throw
 // end
 
 // begin
+/// A queue whose downloads continue when the next process runs it.
+func queue(in directory: FilePath) -> DownloadQueue {
+    DownloadQueue(database: directory.appending("state/queue.sqlite"), directory: directory.appending("files"))
+}
+
+/// Adds a download that survives a crash from then on.
+func add(_ url: String, to queue: DownloadQueue) async throws -> QueueEntry.ID {
+    try await queue.add([DownloadRequest(SourceURL(url))])[0]
+}
+// end
+
+// begin
 /// Sends a download's progress and then its events, as server-sent events, until it rests or the server shuts down.
 func sendEvents(of download: Download, to write: (String) async throws -> Void) async throws {
     let encoder = JSONEncoder()

@@ -32,6 +32,24 @@ struct ServersTutorialTests {
         }
     }
 
+    @Test("What was added to a queue is fetched by the next process that runs it")
+    func queued() async throws {
+        try await Harness.run { harness in
+            let first = queue(in: FilePath(harness.directory))
+            let running = Task { try await first.run() }
+            let id = try await add(harness.origin.plainURL("/1M/a?stall-after=300000:1"), to: first)
+            first.shutdown()
+            try await running.value
+            let second = queue(in: FilePath(harness.directory))
+            let again = Task { try await second.run() }
+            for await _ in second.changes where try await second.entries().isEmpty { break }
+            #expect(try await second.history(limit: 9).map(\.id) == [id.rawValue])
+            second.shutdown()
+            try await again.value
+            #expect(try harness.names() == ["files", "state"])
+        }
+    }
+
     @Test("A shutdown pauses downloads, and the next server resumes them, also one that waited in the queue")
     func restart() async throws {
         try await Harness.run { harness in

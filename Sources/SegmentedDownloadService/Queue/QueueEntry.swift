@@ -1,0 +1,67 @@
+public import SegmentedDownload
+
+/// A download in a ``DownloadQueue``, at one moment.
+public struct QueueEntry: Hashable, Sendable, Identifiable {
+    /// Sixteen lowercase hexadecimal digits, unique in all queues: an aria2 GID.
+    public struct ID: RawRepresentable, Codable, Hashable, Sendable, CustomStringConvertible {
+        let number: UInt64
+
+        init(_ number: UInt64) { self.number = number }
+
+        /// Nil unless the text has sixteen hexadecimal digits.
+        public init?(rawValue: String) {
+            guard rawValue.utf8.count == 16, rawValue.utf8.first != UInt8(ascii: "+"),
+                let number = UInt64(rawValue, radix: 16)
+            else { return nil }
+            self.number = number
+        }
+
+        public var rawValue: String {
+            let digits = String(self.number, radix: 16)
+            return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+        }
+
+        public var description: String { self.rawValue }
+
+        /// The name of its download in the group, and in the manifest.
+        var download: Download.ID { Download.ID(rawValue: self.rawValue) }
+    }
+
+    /// What becomes of an entry.
+    public enum State: String, Codable, Hashable, Sendable, CaseIterable {
+        /// It waits for its turn.
+        case waiting
+        /// It is in the download group: see ``QueueEntry/download``.
+        case active
+        /// It is paused.
+        case paused
+        /// It failed: see ``QueueEntry/error``.
+        case failed
+        /// It is being cancelled.
+        case cancelling
+    }
+
+    public let id: ID
+    public let state: State
+    /// What to fetch and where to put it, without fields and credentials. The query of a URL may be secret.
+    public let request: DownloadRequest
+    /// The number of runs that failed.
+    public let attempts: Int
+    /// When it was added, in seconds since 1970.
+    public let added: Int64
+    /// Why it failed; nil in other states.
+    public let error: DownloadError?
+    /// The download while it is active, for its progress and events; else nil.
+    public let download: Download?
+
+    public static func == (left: Self, right: Self) -> Bool {
+        left.id == right.id && left.state == right.state && left.request == right.request
+            && left.attempts == right.attempts && left.added == right.added && left.error == right.error
+            && left.download?.id == right.download?.id
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(self.id)
+        hasher.combine(self.state)
+    }
+}

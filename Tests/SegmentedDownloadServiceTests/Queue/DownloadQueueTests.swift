@@ -1,0 +1,251 @@
+import Foundation
+import Origin
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+@testable import SegmentedDownloadService
+
+/// The queue with real sockets and a real disk.
+@Suite struct DownloadQueueTests {
+    private struct Scene: Sendable {
+        let origin: Origin
+        let directory: String
+
+        var database: FilePath { FilePath(self.directory + "/state/queue.sqlite") }
+
+        /// Runs a queue while `body` does, like one process after another. Ends it by a shutdown, or by cancelling it as a
+        /// killed process ends.
+        func run<Answer: Sendable>(
+            limit: Int = 5, killing: Bool = false, database: FilePath? = nil,
+            _ body: @escaping @Sendable (DownloadQueue) async throws -> Answer
+        ) async throws -> Answer {
+            var configuration = DownloadConfiguration()
+            configuration.limits.downloads = limit
+            let queue = DownloadQueue(
+                configuration, database: database ?? self.database, directory: FilePath(self.directory + "/files"))
+            let running = Task { try await queue.run() }
+            do {
+                let answer = try await body(queue)
+                if killing { running.cancel() } else { queue.shutdown() }
+                _ = await running.result
+                return answer
+            } catch {
+                queue.shutdown()
+                _ = await running.result
+                throw error
+            }
+        }
+
+        func request(_ resource: String) throws -> DownloadRequest {
+            DownloadRequest(try SourceURL(self.origin.url(resource)))
+        }
+
+        func file(_ name: String) -> FilePath { FilePath(self.directory + "/files/" + name) }
+
+        func holds(_ name: String, _ length: Int64) -> Bool {
+            OriginContent(seed: 1).firstMismatch(inFileAt: self.file(name).string, length: length) == nil
+        }
+
+        var names: Set<String> {
+            Set((try? FileManager.default.contentsOfDirectory(atPath: self.directory + "/files")) ?? [])
+        }
+
+        static func run(_ body: (Scene) async throws -> Void) async throws {
+            try await withTemporaryDirectory { directory in
+                try await withOrigin { origin in try await body(Scene(origin: origin, directory: directory)) }
+            }
+        }
+    }
+
+    @Test("Downloads complete, leave the queue and have a row in the history", arguments: [1, 5])
+    func completes(limit: Int) async throws {
+        try await Scene.run { scene in
+            let requests = try (0..<12).map { try scene.request("/1M/\($0).bin") }
+            try await scene.run(limit: limit) { queue in
+                let ids = try await queue.add(requests)
+                #expect(Set(ids).count == 12)
+                try await queue.waitUntil { $0.isEmpty }
+                let rows = try await queue.history(limit: 100)
+                #expect(Set(rows.map(\.id)) == Set(ids.map(\.rawValue)) && rows.count == 12)
+                #expect(rows.allSatisfy { $0.outcome == .completed && $0.bytes == 1 << 20 })
+                if limit == 1 { #expect(rows.reversed().map(\.id) == ids.map(\.rawValue)) }
+            }
+            for number in 0..<12 { #expect(scene.holds("\(number).bin", 1 << 20)) }
+        }
+    }
+
+    @Test("After a kill every entry is there again, once, and the files continue", arguments: [true, false])
+    func restarts(killing: Bool) async throws {
+        try await Scene.run { scene in
+            // Four bodies stall after 1 MiB, until they are asked for again.
+            let requests = try (0..<2).map { try scene.request("/8M/\($0).bin?stall-after=1M:4") }
+            let ids = try await scene.run(killing: killing) { queue in
+                let ids = try await queue.add(requests) + queue.add([try scene.request("/1M/p.bin")], paused: true)
+                try await queue.waitUntil { entries in
+                    entries.prefix(2).allSatisfy { $0.download.map { $0.snapshot.bytesDone > 1 << 20 } ?? false }
+                }
+                return ids
+            }
+            #expect(scene.names.contains("0.bin.segdl-part") && scene.names.contains("1.bin.segdl-part"))
+            try await scene.run { queue in
+                #expect(try await queue.entries().map(\.id) == ids)
+                try await queue.waitUntil { $0.count == 1 }
+                let entry = try #require(try await queue.entry(ids[2]))
+                #expect(entry.state == .paused && entry.download == nil)
+                try await queue.resume([ids[2]])
+                try await queue.waitUntil { $0.isEmpty }
+                #expect(try await queue.history(limit: 9).count == 3)
+            }
+            #expect(scene.names == ["0.bin", "1.bin", "p.bin"])
+            for number in 0..<2 { #expect(scene.holds("\(number).bin", 8 << 20)) }
+        }
+    }
+
+    @Test("A paused download stops, others go on, and it completes once it is resumed")
+    func pauses() async throws {
+        try await Scene.run { scene in
+            try await scene.run(limit: 1) { queue in
+                let slow = try await queue.add([try scene.request("/4M/slow.bin?stall-after=500K:4")])
+                let other = try await queue.add([try scene.request("/1M/other.bin")])
+                try await queue.waitUntil { $0.first?.download?.snapshot.bytesDone ?? 0 > 0 }
+                #expect(try await queue.entry(other[0])?.state == .waiting)
+                try await queue.pause(slow)
+                try await queue.waitUntil { $0.map(\.id) == slow }
+                #expect(try await queue.entry(slow[0])?.state == .paused)
+                try await queue.resume(slow)
+                try await queue.waitUntil { $0.isEmpty }
+            }
+            #expect(scene.names == ["slow.bin", "other.bin"] && scene.holds("slow.bin", 4 << 20))
+        }
+    }
+
+    @Test("A cancelled download leaves the queue and, if that is wanted, nothing on disk", arguments: [true, false])
+    func cancels(keepingPartial: Bool) async throws {
+        try await Scene.run { scene in
+            try await scene.run(limit: 1) { queue in
+                let ids = try await queue.add([
+                    try scene.request("/4M/a.bin?stall-after=500K:all"), try scene.request("/4M/b.bin"),
+                ])
+                try await queue.waitUntil { $0.first?.download?.snapshot.bytesDone ?? 0 > 0 }
+                try await queue.cancel(ids, keepingPartial: keepingPartial)
+                try await queue.waitUntil { $0.isEmpty }
+                #expect(try await queue.history(limit: 9).map(\.outcome) == [.cancelled, .cancelled])
+            }
+            #expect(scene.names == (keepingPartial ? ["a.bin.segdl", "a.bin.segdl-part"] : []))
+        }
+    }
+
+    @Test("A failed download keeps its error in the queue, also across a restart, and can be tried again")
+    func fails() async throws {
+        try await Scene.run { scene in
+            let id = try await scene.run { queue in
+                let id = try await queue.add([try scene.request("/1M/f.bin?fail=404:1")])[0]
+                try await queue.waitUntil { $0.first?.state == .failed }
+                return id
+            }
+            try await scene.run { queue in
+                let entry = try #require(try await queue.entry(id))
+                #expect(entry.state == .failed && entry.error?.status == 404 && entry.attempts == 1)
+                try await queue.resume([id])
+                try await queue.waitUntil { $0.isEmpty }
+            }
+            #expect(scene.holds("f.bin", 1 << 20))
+        }
+    }
+
+    @Test("The order is kept across a restart, and an entry that is moved to the front runs next")
+    func moves() async throws {
+        try await Scene.run { scene in
+            let ids = try await scene.run { queue in
+                let ids = try await queue.add((0..<4).map { try scene.request("/1M/\($0).bin") }, paused: true)
+                try await queue.move(ids[3], to: 0)
+                let first = try await queue.add([try scene.request("/1M/4.bin")], paused: true, first: true)
+                return first + [ids[3], ids[0], ids[1], ids[2]]
+            }
+            try await scene.run(limit: 1) { queue in
+                #expect(try await queue.entries().map(\.id) == ids)
+                try await queue.resume(ids)
+                try await queue.waitUntil { $0.isEmpty }
+                #expect(try await queue.history(limit: 9).reversed().map(\.id) == ids.map(\.rawValue))
+            }
+        }
+    }
+
+    @Test("Two entries for the same file end with that file, once", arguments: [true, false])
+    func twice(named: Bool) async throws {
+        try await Scene.run { scene in
+            var request = try scene.request("/4M/a.bin")
+            if named { request.destination = .file("a.bin") }
+            let both = [request, request]
+            try await scene.run { queue in
+                let ids = try await queue.add(both)
+                try await queue.waitUntil { $0.allSatisfy { $0.state == .failed } }
+                let failed = try await queue.entries()
+                #expect(failed.allSatisfy { $0.error?.code == .exists }, "\(failed.map(\.error))")
+                #expect(
+                    Set(try await queue.history(limit: 9).map(\.id) + failed.map(\.id.rawValue))
+                        == Set(ids.map(\.rawValue)))
+            }
+            #expect(scene.names == ["a.bin"] && scene.holds("a.bin", 4 << 20))
+        }
+    }
+
+    @Test(
+        "An entry that was killed after its file was placed recognises the file as its own",
+        arguments: DownloadOptions.ExistingFilePolicy.allCases)
+    func recognises(policy: DownloadOptions.ExistingFilePolicy) async throws {
+        try await Scene.run { scene in
+            var request = try scene.request("/4M/a.bin?stall-after=500K:4")
+            request.ifExists = policy
+            let added = request
+            let record = try await scene.run { queue in
+                let id = try await queue.add([added])[0]
+                try await queue.waitUntil { $0.first?.download?.snapshot.bytesDone ?? 0 > 0 }
+                try await queue.waitUntil { $0.first?.request.destination == .file(scene.file("a.bin")) }
+                return try #require(try await queue.stored().machine.entries[id]?.record)
+            }
+            try await scene.run { queue in try await queue.waitUntil { $0.isEmpty } }
+            // As a kill between the two leaves it: the file is placed, and the entry is still in the queue.
+            let database = FilePath(scene.directory + "/killed/queue.sqlite")
+            let killed = try QueueDatabase(at: database)
+            try await killed.apply([.insert(record)])
+            try killed.close()
+            try await scene.run(database: database) { queue in
+                try await queue.waitUntil { $0.isEmpty }
+                #expect(try await queue.history(limit: 2).map(\.outcome) == [.completed])
+            }
+            #expect(scene.names == ["a.bin"] && scene.holds("a.bin", 4 << 20))
+        }
+    }
+
+    @Test("An invalid request is refused and nothing of its batch is added; a queue that has ended accepts nothing")
+    func refuses() async throws {
+        try await Scene.run { scene in
+            let queue = try await scene.run { queue in
+                var invalid = try scene.request("/1M/b.bin")
+                invalid.fields = [.range: "bytes=0-1"]
+                await #expect(throws: DownloadError.self) {
+                    try await queue.add([try scene.request("/1M/a.bin"), invalid], paused: true)
+                }
+                let output = DownloadRequest(try SourceURL("http://host/a"), to: .descriptor(1))
+                await #expect(throws: DownloadError.self) { try await queue.add([output]) }
+                #expect(try await queue.entries().isEmpty)
+                return queue
+            }
+            let error = await #expect(throws: DownloadError.self) {
+                try await queue.add([try scene.request("/1M/a.bin")])
+            }
+            #expect(error?.code == .cancelled)
+        }
+    }
+}
+
+extension DownloadQueue {
+    /// Waits until the entries satisfy a condition.
+    func waitUntil(_ condition: ([QueueEntry]) -> Bool) async throws {
+        for await _ in self.changes where condition(try await self.entries()) { return }
+        Issue.record("the queue has ended before the condition held")
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import GRDB
+import HTTPTypes
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+@testable import SegmentedDownloadService
+
+@Suite struct QueueDatabaseTests {
+    private static func path(_ directory: String) -> FilePath { FilePath(directory + "/state/segdl/queue.sqlite") }
+
+    /// An entry with every kind of secret.
+    private static func record() throws -> QueueRecord {
+        var request = DownloadRequest(
+            try SourceURL("https://name:word1@host/a?key=1"), to: .directory("/d", name: try NameTemplate("{name}")))
+        request.mirrors = [try SourceURL("https://other:word2@mirror/a")]
+        request.fields = [.authorization: "word3"]
+        request.credentials = .bearer(token: "word4")
+        request.userInfo = ["title": "A film"]
+        request.segments = .exactly(3)
+        return QueueRecord(
+            id: QueueEntry.ID(5), position: 7, wish: .retryLater(DownloadError(.server, "503", status: 503)),
+            attempts: 2, added: 1_700_000_000, request: RecordedRequest(request, path: "/d", hasName: false),
+            secrets: RequestSecrets(request))
+    }
+
+    @Test("An entry is read as it was stored, with its secrets")
+    func stores() async throws {
+        try await withTemporaryDirectory { directory in
+            let record = try Self.record()
+            let first = try QueueDatabase(at: Self.path(directory))
+            try await first.apply([.insert(record)])
+            try first.close()
+            let second = try QueueDatabase(at: Self.path(directory))
+            #expect(try second.records() == [record])
+            let request = try record.downloadRequest()
+            #expect(request.credentials == .bearer(token: "word4") && request.fields[.authorization] == "word3")
+            #expect(request.source.credentials == .basic(user: "name", password: "word1"))
+            #expect(request.mirrors.first?.credentials == .basic(user: "other", password: "word2"))
+            #expect(request.options.segments == .exactly(3) && request.userInfo == ["title": "A film"])
+            try second.close()
+        }
+    }
+
+    @Test("Every change is applied, and an entry that ends leaves a row of history and no secret on disk")
+    func changes() async throws {
+        try await withTemporaryDirectory { directory in
+            var record = try Self.record()
+            let database = try QueueDatabase(at: Self.path(directory))
+            try await database.apply([.insert(record)])
+            let named = DownloadRequest(try SourceURL("https://host/a"), to: .file("/d/a"))
+            record.request = RecordedRequest(named, path: "/d/a", hasName: true)
+            (record.wish, record.attempts, record.position) = (.cancel(keepingPartial: false), 3, -9)
+            try await database.apply([
+                .request(record.id, record.request), .wish(record.id, record.wish, attempts: 3),
+                .position(record.id, -9),
+            ])
+            #expect(try database.records() == [record])
+            let row = QueueStateMachineTests.row(5)
+            try await database.apply([.finish(record.id, row)])
+            #expect(try database.records().isEmpty)
+            #expect(try await database.history(limit: 10) == [row])
+            for suffix in ["", "-wal"] {
+                let bytes = try Data(contentsOf: URL(fileURLWithPath: Self.path(directory).string + suffix))
+                for secret in ["word1", "word2", "word3", "word4"] {
+                    #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(secret) is still in the file\(suffix)")
+                }
+            }
+            try database.close()
+        }
+    }
+
+    @Test("All changes of a transaction are applied, or none")
+    func atomic() async throws {
+        try await withTemporaryDirectory { directory in
+            let database = try QueueDatabase(at: Self.path(directory))
+            let record = try Self.record()
+            await #expect(throws: DownloadError.self) { try await database.apply([.insert(record), .insert(record)]) }
+            #expect(try database.records().isEmpty)
+            try database.close()
+        }
+    }
+
+    @Test("Only the owner can read the database and its directory, and a directory of others is refused")
+    func modes() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = Self.path(directory)
+            let database = try QueueDatabase(at: path)
+            try await database.apply([.insert(try Self.record())])
+            let manager = FileManager.default
+            for (path, mode) in [
+                (path.string, 0o600), (path.string + "-wal", 0o600), (path.removingLastComponent().string, 0o700),
+            ] {
+                #expect(try manager.attributesOfItem(atPath: path)[.posixPermissions] as? Int == mode, "\(path)")
+            }
+            try database.close()
+            try manager.setAttributes([.posixPermissions: 0o777], ofItemAtPath: path.removingLastComponent().string)
+            let error = #expect(throws: DownloadError.self) { try QueueDatabase(at: path) }
+            #expect(error?.code == .file && error?.hint?.contains("chmod") == true)
+        }
+    }
+
+    @Test("A database of a later version is refused and not changed")
+    func later() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = Self.path(directory)
+            let database = try QueueDatabase(at: path)
+            try await database.apply([.insert(try Self.record())])
+            try database.close()
+            let later = try DatabaseQueue(path: path.string)
+            try await later.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99')") }
+            try later.close()
+            let error = #expect(throws: DownloadError.self) { try QueueDatabase(at: path) }
+            #expect(error?.code == .state && error?.message.contains("later version") == true)
+            let rows = try await DatabaseQueue(path: path.string).read { database in
+                try Row.fetchAll(database, sql: "SELECT id FROM entry UNION SELECT identifier FROM grdb_migrations")
+                    .map { $0[0] as String }
+            }
+            #expect(Set(rows) == ["0000000000000005", "1", "99"])
+        }
+    }
+
+    @Test("A damaged database is refused with code state", arguments: [0, 100, 4096])
+    func damaged(at offset: Int) async throws {
+        try await withTemporaryDirectory { directory in
+            let path = Self.path(directory)
+            let database = try QueueDatabase(at: path)
+            let records = try (1...100).map { try QueueStateMachineTests.record($0) }
+            try await database.apply(records.map { .insert($0) })
+            try database.close()
+            let file = try #require(FileHandle(forUpdatingAtPath: path.string))
+            try file.seek(toOffset: UInt64(offset))
+            try file.write(contentsOf: Data(repeating: 0xA5, count: 4096))
+            try file.close()
+            let error = #expect(throws: DownloadError.self) {
+                let database = try QueueDatabase(at: path)
+                _ = try database.records()
+            }
+            #expect(error?.code == .state, "\(String(describing: error))")
+        }
+    }
+}
