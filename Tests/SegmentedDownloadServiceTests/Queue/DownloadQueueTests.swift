@@ -42,6 +42,15 @@ import Testing
             DownloadRequest(try SourceURL(self.origin.url(resource)))
         }
 
+        /// A file of 64 MiB whose bodies stall until ``release(_:)``. Connections that are opened in their place would
+        /// complete a short file.
+        func stuckRequest(_ name: String) throws -> DownloadRequest {
+            DownloadRequest(try SourceURL(self.origin.plainURL("/64M/\(name)?stall-after=100K:all")))
+        }
+
+        /// Answers the requests for a file completely from now on.
+        func release(_ name: String) { _ = self.origin.plainURL("/64M/\(name)") }
+
         func file(_ name: String) -> FilePath { FilePath(self.directory + "/files/" + name) }
 
         func holds(_ name: String, _ length: Int64) -> Bool {
@@ -79,16 +88,16 @@ import Testing
     @Test("After a kill every entry is there again, once, and the files continue", arguments: [true, false])
     func restarts(killing: Bool) async throws {
         try await Scene.run { scene in
-            // Four bodies stall after 1 MiB, until they are asked for again.
-            let requests = try (0..<2).map { try scene.request("/8M/\($0).bin?stall-after=1M:4") }
+            let requests = try (0..<2).map { try scene.stuckRequest("\($0).bin") }
             let ids = try await scene.run(killing: killing) { queue in
                 let ids = try await queue.add(requests) + queue.add([try scene.request("/1M/p.bin")], paused: true)
                 try await queue.waitUntil { entries in
-                    entries.prefix(2).allSatisfy { $0.download.map { $0.snapshot.bytesDone > 1 << 20 } ?? false }
+                    entries.prefix(2).allSatisfy { $0.download?.snapshot.bytesDone ?? 0 > 0 }
                 }
                 return ids
             }
             #expect(scene.names.contains("0.bin.segdl-part") && scene.names.contains("1.bin.segdl-part"))
+            for number in 0..<2 { scene.release("\(number).bin") }
             try await scene.run { queue in
                 #expect(try await queue.entries().map(\.id) == ids)
                 try await queue.waitUntil { $0.count == 1 }
@@ -99,7 +108,7 @@ import Testing
                 #expect(try await queue.history(limit: 9).count == 3)
             }
             #expect(scene.names == ["0.bin", "1.bin", "p.bin"])
-            for number in 0..<2 { #expect(scene.holds("\(number).bin", 8 << 20)) }
+            for number in 0..<2 { #expect(scene.holds("\(number).bin", 64 << 20)) }
         }
     }
 
@@ -107,17 +116,18 @@ import Testing
     func pauses() async throws {
         try await Scene.run { scene in
             try await scene.run(limit: 1) { queue in
-                let slow = try await queue.add([try scene.request("/4M/slow.bin?stall-after=500K:4")])
+                let slow = try await queue.add([try scene.stuckRequest("slow.bin")])
                 let other = try await queue.add([try scene.request("/1M/other.bin")])
                 try await queue.waitUntil { $0.first?.download?.snapshot.bytesDone ?? 0 > 0 }
                 #expect(try await queue.entry(other[0])?.state == .waiting)
                 try await queue.pause(slow)
                 try await queue.waitUntil { $0.map(\.id) == slow }
                 #expect(try await queue.entry(slow[0])?.state == .paused)
+                scene.release("slow.bin")
                 try await queue.resume(slow)
                 try await queue.waitUntil { $0.isEmpty }
             }
-            #expect(scene.names == ["slow.bin", "other.bin"] && scene.holds("slow.bin", 4 << 20))
+            #expect(scene.names == ["slow.bin", "other.bin"] && scene.holds("slow.bin", 64 << 20))
         }
     }
 
@@ -126,7 +136,7 @@ import Testing
         try await Scene.run { scene in
             try await scene.run(limit: 1) { queue in
                 let ids = try await queue.add([
-                    try scene.request("/4M/a.bin?stall-after=500K:all"), try scene.request("/4M/b.bin"),
+                    try scene.stuckRequest("a.bin"), try scene.request("/4M/b.bin"),
                 ])
                 try await queue.waitUntil { $0.first?.download?.snapshot.bytesDone ?? 0 > 0 }
                 try await queue.cancel(ids, keepingPartial: keepingPartial)
@@ -197,7 +207,7 @@ import Testing
         arguments: DownloadOptions.ExistingFilePolicy.allCases)
     func recognises(policy: DownloadOptions.ExistingFilePolicy) async throws {
         try await Scene.run { scene in
-            var request = try scene.request("/4M/a.bin?stall-after=500K:4")
+            var request = try scene.stuckRequest("a.bin")
             request.ifExists = policy
             let added = request
             let record = try await scene.run { queue in
@@ -206,6 +216,7 @@ import Testing
                 try await queue.waitUntil { $0.first?.request.destination == .file(scene.file("a.bin")) }
                 return try #require(try await queue.stored().machine.entries[id]?.record)
             }
+            scene.release("a.bin")
             try await scene.run { queue in try await queue.waitUntil { $0.isEmpty } }
             // As a kill between the two leaves it: the file is placed, and the entry is still in the queue.
             let database = FilePath(scene.directory + "/killed/queue.sqlite")
@@ -216,7 +227,7 @@ import Testing
                 try await queue.waitUntil { $0.isEmpty }
                 #expect(try await queue.history(limit: 2).map(\.outcome) == [.completed])
             }
-            #expect(scene.names == ["a.bin"] && scene.holds("a.bin", 4 << 20))
+            #expect(scene.names == ["a.bin"] && scene.holds("a.bin", 64 << 20))
         }
     }
 
