@@ -100,10 +100,13 @@ extension Fetching {
 
     /// Requests everything after the first hole in one stream, which is compared with the bytes on disk.
     ///
-    /// If the file is complete but not all comparisons were made, their last byte becomes the hole.
+    /// If the file is complete but not all comparisons were made, the block with their last byte becomes the hole: no
+    /// claim extends from one block into the next.
     mutating func fallBack() {
         var frontier = self.plan.frontier
-        if self.plan.isComplete, let last = self.audits.open.map(\.spot.upperBound).max() { frontier = last - 1 }
+        if self.plan.isComplete, let end = self.audits.open.map(\.spot.upperBound).max() {
+            frontier = BlockLayout.blockEnd(after: end - 1) - BlockLayout.blockLength
+        }
         self.plan.truncate(to: frontier)
         self.mode = .fallback(forgetsFrom: frontier)
         self.disputes.removeAll()

@@ -122,10 +122,12 @@ struct ModelDisk {
         self.generation += 1
     }
 
-    /// Withdraws all claims at and after the offset.
+    /// Withdraws all claims that extend beyond the offset. A claim may begin as early as its block.
     mutating func forget(from offset: Int64) {
-        self.runs = Self.clipped(self.runs, to: offset)
-        self.durable = Self.clipped(self.durable, to: offset)
+        let block = BlockLayout.blockEnd(after: offset) - BlockLayout.blockLength
+        let isSplit = { (run: Run) in run.range.lowerBound < offset && run.range.upperBound > offset }
+        self.runs = Self.clipped(self.runs, to: self.runs.contains(where: isSplit) ? block : offset)
+        self.durable = Self.clipped(self.durable, to: self.durable.contains(where: isSplit) ? block : offset)
         self.generation += 1
     }
 
