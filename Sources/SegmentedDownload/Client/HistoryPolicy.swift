@@ -49,6 +49,21 @@ public struct HistoryEntry: Hashable, Sendable {
     public var message: String?
     /// The request's ``DownloadRequest/userInfo``.
     public var userInfo: [String: String]
+
+    package init(
+        time: Int64, id: String, url: String, path: FilePath, bytes: Int64, outcome: Outcome, code: String?,
+        message: String?, userInfo: [String: String]
+    ) {
+        self.time = time
+        self.id = id
+        self.url = url
+        self.path = path
+        self.bytes = bytes
+        self.outcome = outcome
+        self.code = code
+        self.message = message
+        self.userInfo = userInfo
+    }
 }
 
 /// The fields of a line of the history file.

@@ -1,4 +1,5 @@
 public import SegmentedDownload
+public import ServiceLifecycle
 import Synchronization
 public import SystemPackage
 
@@ -18,30 +19,53 @@ public import SystemPackage
 /// async let running: Void = queue.run()
 /// let ids = try await queue.add([DownloadRequest(SourceURL("https://example.org/file.iso"))])
 /// ```
-public final class DownloadQueue: Sendable {
-    /// A command of a user, and its answer.
-    struct Command: Sendable {
+///
+/// In a service group of swift-service-lifecycle, list it before the services that use it. A graceful shutdown pauses its
+/// downloads.
+public final class DownloadQueue: Service {
+    typealias Answer = Result<[QueueEntry.ID], DownloadError>
+
+    /// A command of a user, and who waits for its answer.
+    private struct Command: Sendable {
         let event: QueueStateMachine.Event
-        let answer: CheckedContinuation<DownloadError?, Never>
+        let answer: CheckedContinuation<Answer, Never>
+    }
+
+    /// What there is while the queue runs.
+    struct Running: Sendable {
+        /// As it is stored.
+        var machine: QueueStateMachine
+        let group: DownloadGroup
+        let database: QueueDatabase
+    }
+
+    private enum Phase {
+        /// Not run yet. Becomes `starting` or `over`.
+        case created
+        /// The database and the download group are being opened. Becomes `running` or `over`.
+        case starting
+        /// Becomes `over`.
+        case running(Running)
+        /// No command is accepted any more, for this reason.
+        case over(DownloadError)
     }
 
     private struct State {
-        var commands: [Command] = []
-        /// Reports of the group that are not stored yet, in the order they came.
-        var reports: [QueueStateMachine.Event] = []
-        /// The machine as it is stored; nil before the queue runs.
-        var machine: QueueStateMachine?
-        var group: DownloadGroup?
-        var database: QueueDatabase?
+        var phase = Phase.created
         var isEnding = false
-        /// Why no command is accepted any more; nil before the queue is over.
-        var over: DownloadError?
+        var commands: [Command] = []
+        /// Reports on the group that are not stored yet, in the order they came.
+        var reports: [QueueStateMachine.Event] = []
         /// Callers that wait until the queue runs or is over.
         var waiters: [AsyncStream<Never>.Continuation] = []
         /// Sequences of ``DownloadQueue/changes``, by number.
         var observers: [Int: AsyncStream<Void>.Continuation] = [:]
         var observerNext = 0
     }
+
+    /// 1 s: how long after a failed write the next one follows; each further one takes twice as long.
+    private static let writeDelay: Duration = .seconds(1)
+    private static let writeDelayMax: Duration = .seconds(30)
 
     private let service: DownloadService
     private let database: FilePath
@@ -53,40 +77,76 @@ public final class DownloadQueue: Sendable {
     /// Creates a queue, which does nothing until it runs.
     ///
     /// - Parameters:
-    ///   - database: The SQLite database. It is created if it is missing, and only its owner can read it.
+    ///   - database: The SQLite database. It is created if it is missing. No other user may be able to write to its
+    ///     directory.
     ///   - directory: Relative destinations are resolved against it when they are added. It is created if it is missing.
     public init(
         _ configuration: DownloadConfiguration = DownloadConfiguration(), database: FilePath, directory: FilePath = "."
     ) {
         var configuration = configuration
         configuration.history.listsFinished = false
+        // Absolute, so that a process in another working directory continues the same files.
+        let workingDirectory = FilePath(FileManager.default.currentDirectoryPath)
+        self.database = workingDirectory.pushing(database)
+        self.directory = workingDirectory.pushing(directory).lexicallyNormalized()
         self.limit = configuration.limits.downloads
-        self.service = DownloadService(configuration, directory: directory)
-        self.database = database
-        self.directory = directory
+        self.service = DownloadService(configuration, directory: self.directory)
     }
 
     // MARK: Running
 
     /// Runs the queue until ``shutdown()``, then pauses its downloads, so that everything fetched is durable. They continue
-    /// when a queue with this database runs again. May be called once.
+    /// when a queue with this database runs again. If the task is cancelled, it ends at once, as if the process had been
+    /// killed.
     ///
-    /// - Throws: ``DownloadError`` as ``DownloadService/run()``, and with code `state` or `file` if the database is
-    ///   damaged, was written by a later version, or cannot be opened.
+    /// - Throws: ``DownloadError`` as ``DownloadService/run()``; with code `exists` if another process runs the queue,
+    ///   `state` if the database is damaged or was written by a later version, `file` if it cannot be opened.
     public func run() async throws(DownloadError) {
-        do throws(DownloadError) {
-            try await self.serve()
+        let isFirst = self.state.withLock { state in
+            guard case .created = state.phase else { return false }
+            state.phase = .starting
+            return true
+        }
+        guard isFirst else {
+            // A queue that was shut down before it ran does not run.
+            if case .over(let error) = self.state.withLock({ $0.phase }), error.code == .cancelled { return }
+            throw DownloadError(.usage, "a queue runs only once")
+        }
+        let result = await withTaskCancellationHandler {
+            await withGracefulShutdownHandler {
+                await self.serve()
+            } onGracefulShutdown: {
+                self.shutdown()
+            }
+        } onCancel: {
+            self.shutdown()
+        }
+        do {
+            try result.get()
         } catch {
             self.end(with: error)
             throw error
         }
-        self.end(with: DownloadError(.cancelled, "the queue has ended"))
+        self.end(with: Self.isOver)
     }
 
-    private func serve() async throws(DownloadError) {
-        let database = try await EngineThreads.aside { () throws(DownloadError) in try QueueDatabase(at: self.database)
+    private static let isOver = DownloadError(.cancelled, "the queue has ended")
+
+    private func serve() async -> Result<Void, DownloadError> {
+        let (database, records): (QueueDatabase, [QueueRecord])
+        do throws(DownloadError) {
+            (database, records) = try await EngineThreads.aside { () throws(DownloadError) in
+                let database = try QueueDatabase(at: self.database)
+                do throws(DownloadError) {
+                    return (database, try database.records())
+                } catch {
+                    try? database.close()
+                    throw error
+                }
+            }
+        } catch {
+            return .failure(error)
         }
-        let records = try await EngineThreads.aside { () throws(DownloadError) in try database.records() }
         let result = await withTaskGroup(of: Result<Void, DownloadError>.self) { tasks in
             tasks.addTask {
                 do throws(DownloadError) {
@@ -101,51 +161,68 @@ public final class DownloadQueue: Sendable {
                 for await event in events { self.handle(event) }
                 return .success(())
             }
-            await self.work(QueueStateMachine(records, limit: self.limit), database, group)
+            await self.work(
+                Running(machine: QueueStateMachine(records, limit: self.limit), group: group, database: database))
             self.service.shutdown()
             var result = Result<Void, DownloadError>.success(())
             for await one in tasks { if case .failure = one { result = one } }
             // What completed while the downloads were being paused.
-            await self.store(database)
+            _ = await self.store(database)
             return result
         }
-        do throws(DownloadError) {
-            try await EngineThreads.aside { () throws(DownloadError) in try database.close() }
-            try result.get()
-        } catch {
-            try result.get()
-            throw error
+        // Before the database is closed, so that nobody reads it any more.
+        self.end(with: Self.isOver)
+        let closed = await EngineThreads.aside { () -> Result<Void, DownloadError> in
+            do throws(DownloadError) {
+                return .success(try database.close())
+            } catch {
+                return .failure(error)
+            }
         }
+        return result.flatMap { closed }
     }
 
-    /// Ends the queue: its downloads are paused, and ``run()`` returns. May be called at any time from any task.
+    /// Ends the queue: its downloads are paused, and ``run()`` returns. May be called at any time from any task. A queue that
+    /// has not begun to run never does.
+    ///
+    /// Commands that come before ``run()`` returns are stored and answered last.
     public func shutdown() {
-        self.state.withLock { state in
+        let isUnused = self.state.withLock { state in
             state.isEnding = true
             state.reports.append(.end)
+            if case .created = state.phase { return true }
+            return false
         }
+        if isUnused { self.end(with: Self.isOver) }
         self.wake.yield()
-        // If it has not begun to run, it never does.
-        if self.state.withLock({ $0.group == nil }) { self.service.shutdown() }
+        // Before the queue runs, nothing else ends the service.
+        if self.state.withLock({ if case .running = $0.phase { false } else { true } }) { self.service.shutdown() }
     }
 
     /// Handles commands and reports until the queue is shut down.
-    private func work(_ first: QueueStateMachine, _ database: QueueDatabase, _ group: DownloadGroup) async {
-        var machine = first
-        let begin = machine.begin()
+    private func work(_ running: Running) async {
         let waiters = self.state.withLock { state in
-            state.machine = machine
-            state.group = group
-            state.database = database
+            state.phase = .running(running)
+            if !state.isEnding { state.reports.insert(.begin, at: 0) }
             defer { state.waiters = [] }
             return state.waiters
         }
         for waiter in waiters { waiter.finish() }
+        self.wake.yield()
         await withDiscardingTaskGroup { tasks in
-            self.perform(begin, in: group, &tasks)
+            var delay = Self.writeDelay
             for await _ in self.wakes {
-                let actions = await self.store(database)
-                self.perform(actions, in: group, &tasks)
+                if let actions = await self.store(running.database) {
+                    delay = Self.writeDelay
+                    self.perform(actions, in: running.group, &tasks)
+                } else {
+                    let pause = delay
+                    delay = min(delay * 2, Self.writeDelayMax)
+                    tasks.addTask {
+                        try? await Task.sleep(for: pause)
+                        self.wake.yield()
+                    }
+                }
                 if self.state.withLock({ $0.isEnding }) { break }
             }
             tasks.cancelAll()
@@ -154,28 +231,34 @@ public final class DownloadQueue: Sendable {
 
     /// Applies what has come since the last time, once it is durable.
     ///
-    /// - Returns: What to do with the group.
-    @discardableResult
-    private func store(_ database: QueueDatabase) async -> [QueueStateMachine.Action] {
-        let (commands, reports, old) = self.state.withLock { state in
+    /// - Returns: What to do with the group; nil if it could not be stored. Then commands have failed, and reports are
+    ///   handled with the next call.
+    private func store(_ database: QueueDatabase) async -> [QueueStateMachine.Action]? {
+        let (commands, reports, phase) = self.state.withLock { state in
             defer { (state.commands, state.reports) = ([], []) }
-            return (state.commands, state.reports, state.machine)
+            return (state.commands, state.reports, state.phase)
         }
-        guard var machine = old, !commands.isEmpty || !reports.isEmpty else { return [] }
-        let actions = (reports + commands.map(\.event)).flatMap { machine.handle($0) }
-        let changes = actions.compactMap { action in
-            if case .store(let change) = action { change } else { nil }
+        guard case .running(var running) = phase, !commands.isEmpty || !reports.isEmpty else { return [] }
+        let time = Self.now
+        var actions = reports.flatMap { running.machine.handle($0, at: time) }
+        let answers = commands.map { command in
+            let own = running.machine.handle(command.event, at: time)
+            actions += own
+            let changed = Set(own.compactMap { $0.change?.id })
+            return command.event.subjects.filter { changed.contains($0) }
         }
-        do throws(DownloadError) {
-            if !changes.isEmpty { try await database.apply(changes) }
+        let changes = actions.compactMap(\.change)
+        do {
+            if !changes.isEmpty {
+                try await EngineThreads.aside { () throws(DownloadError) in try database.apply(changes) }
+            }
         } catch {
-            // The commands fail. The reports are handled again with the next wake-up.
             self.state.withLock { $0.reports.insert(contentsOf: reports, at: 0) }
-            for command in commands { command.answer.resume(returning: error) }
-            return []
+            for command in commands { command.answer.resume(returning: .failure(error)) }
+            return nil
         }
-        self.state.withLock { $0.machine = machine }
-        for command in commands { command.answer.resume(returning: nil) }
+        self.state.withLock { $0.phase = .running(running) }
+        for (command, ids) in zip(commands, answers) { command.answer.resume(returning: .success(ids)) }
         self.announce()
         return actions
     }
@@ -188,13 +271,27 @@ public final class DownloadQueue: Sendable {
         for action in actions {
             switch action {
             case .store: continue
-            case .start(let id): self.start(id, in: group) { request throws(DownloadError) in try group.add(request) }
+            case .start(let id):
+                self.add(id) { (request) throws(DownloadError) in
+                    try group.add(request)
+                } failed: { error in
+                    // The group ended first.
+                    .ended(id, error.code == .cancelled ? .paused : .failed(error))
+                }
             case .load(let id):
-                self.start(id, in: group) { request throws(DownloadError) in try group.add(paused: request) }
+                self.add(id) { (request) throws(DownloadError) in
+                    try group.add(paused: request)
+                } failed: { error in
+                    error.code == .cancelled ? .ended(id, .paused) : .cancelFailed(id, error)
+                }
             case .pause(let id):
                 tasks.addTask { await group.download(id: id.download)?.pause() }
             case .cancel(let id, let keepingPartial):
-                tasks.addTask { await group.download(id: id.download)?.cancel(keepingPartial: keepingPartial) }
+                tasks.addTask {
+                    guard let download = group.download(id: id.download) else { return }
+                    await download.cancel(keepingPartial: keepingPartial)
+                    if case .failed(let error, _)? = download.outcome { self.report(.cancelFailed(id, error)) }
+                }
             case .remove(let id):
                 guard let download = group.download(id: id.download) else {
                     self.report(.removed(id))
@@ -205,18 +302,22 @@ public final class DownloadQueue: Sendable {
         }
     }
 
-    private func start(
-        _ id: QueueEntry.ID, in group: DownloadGroup,
-        _ add: (DownloadRequest) throws(DownloadError) -> Download
+    /// Adds an entry to the group, or reports why it is not in it.
+    private func add(
+        _ id: QueueEntry.ID, _ add: (DownloadRequest) throws(DownloadError) -> Download,
+        failed: (DownloadError) -> QueueStateMachine.Event
     ) {
+        guard case .running(let running) = self.state.withLock({ $0.phase }), let entry = running.machine.entries[id]
+        else { return }
         do throws(DownloadError) {
-            guard let record = self.state.withLock({ $0.machine?.entries[id]?.record }) else { return }
-            let download = try add(record.downloadRequest())
-            guard download.id == id.download else {
-                throw DownloadError(.exists, "entry \(download.id) of the queue fetches the same file")
+            let download = try add(entry.record.request.complete(id: id))
+            guard download.id != id.download else { return }
+            guard let other = QueueEntry.ID(rawValue: download.id.rawValue) else {
+                throw DownloadError(.exists, "the download \(download.id) fetches the same file")
             }
+            self.report(.blocked(id, by: other))
         } catch {
-            self.report(.rested(id, .failed(error)))
+            self.report(failed(error))
         }
     }
 
@@ -231,14 +332,22 @@ public final class DownloadQueue: Sendable {
             guard let id = QueueEntry.ID(rawValue: download.id.rawValue) else { return }
             switch event {
             case .progress, .segment, .retrying, .checkpoint, .note, .state: return
-            case .started: self.report(.named(id, RecordedRequest(started: download)))
-            case .paused: self.report(.rested(id, .paused))
-            case .failed(let error, _): self.report(.rested(id, .failed(error)))
+            case .started: self.begun(id, at: download.path)
+            case .paused: self.report(.ended(id, .paused))
+            case .failed(let error, _): self.report(.ended(id, .failed(error)))
             case .completed, .cancelled:
                 guard let row = HistoryEntry(event, of: download, at: Self.now) else { return }
-                self.report(.rested(id, event == .cancelled ? .cancelled(row) : .completed(row)))
+                self.report(.ended(id, event == .cancelled ? .cancelled(row) : .completed(row)))
             }
         }
+    }
+
+    private func begun(_ id: QueueEntry.ID, at path: FilePath) {
+        guard case .running(let running) = self.state.withLock({ $0.phase }),
+            let request = running.machine.entries[id]?.record.request
+        else { return }
+        // A request that could be stored can be stored with another path.
+        if let begun = try? request.begun(at: path) { self.report(.begun(id, begun)) }
     }
 
     private func report(_ event: QueueStateMachine.Event) {
@@ -255,7 +364,7 @@ public final class DownloadQueue: Sendable {
         let (changes, observer) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         observer.yield()
         let number = self.state.withLock { state -> Int? in
-            guard state.over == nil else { return nil }
+            if case .over = state.phase { return nil }
             state.observerNext += 1
             state.observers[state.observerNext] = observer
             return state.observerNext
@@ -277,48 +386,46 @@ public final class DownloadQueue: Sendable {
     // MARK: Commands
 
     /// Sends a command, and waits until its effect is durable.
-    func command(_ event: QueueStateMachine.Event) async throws(DownloadError) {
-        try await self.waitUntilRunning()
-        let error = await withCheckedContinuation { answer in
-            let over = self.state.withLock { state in
-                if state.over == nil { state.commands.append(Command(event: event, answer: answer)) }
-                return state.over
+    ///
+    /// - Returns: The entries that it changed.
+    func command(_ event: QueueStateMachine.Event) async throws(DownloadError) -> [QueueEntry.ID] {
+        _ = try await self.running()
+        let answer = await withCheckedContinuation { (answer: CheckedContinuation<Answer, Never>) in
+            let over = self.state.withLock { state -> DownloadError? in
+                if case .over(let error) = state.phase { return error }
+                state.commands.append(Command(event: event, answer: answer))
+                return nil
             }
-            if let over { answer.resume(returning: over) } else { self.wake.yield() }
+            if let over { answer.resume(returning: .failure(over)) } else { self.wake.yield() }
         }
-        if let error { throw error }
+        return try answer.get()
     }
 
-    /// The machine as it is stored, the group and the database. Waits until the queue runs.
-    func stored() async throws(DownloadError) -> (
-        machine: QueueStateMachine, group: DownloadGroup, database: QueueDatabase
-    ) {
-        try await self.waitUntilRunning()
-        let state = self.state.withLock { ($0.machine, $0.group, $0.database, $0.over) }
-        if let over = state.3 { throw over }
-        guard let machine = state.0, let group = state.1, let database = state.2 else {
-            throw DownloadError(.internal, "the queue runs without a group")
-        }
-        return (machine, group, database)
-    }
-
-    private func waitUntilRunning() async throws(DownloadError) {
+    /// What there is while the queue runs. Waits until it does.
+    func running() async throws(DownloadError) -> Running {
         let (begun, waiter) = AsyncStream.makeStream(of: Never.self)
         self.state.withLock { state in
-            if state.group == nil, state.over == nil { state.waiters.append(waiter) } else { waiter.finish() }
+            switch state.phase {
+            case .created, .starting: state.waiters.append(waiter)
+            case .running, .over: waiter.finish()
+            }
         }
         for await _ in begun {}
-        guard !Task.isCancelled else { throw DownloadError(.cancelled, "the wait for the queue was cancelled") }
+        switch self.state.withLock({ $0.phase }) {
+        case .running(let running): return running
+        case .over(let error): throw error
+        case .created, .starting: throw DownloadError(.cancelled, "the wait for the queue was cancelled")
+        }
     }
 
     private func end(with error: DownloadError) {
         let (commands, waiters, observers) = self.state.withLock { state in
-            state.over = error
+            state.phase = .over(error)
             defer { (state.commands, state.waiters, state.observers) = ([], [], [:]) }
-            return (state.commands, state.waiters, state.observers.values)
+            return (state.commands, state.waiters, state.observers.values.map(\.self))
         }
         for observer in observers { observer.finish() }
-        for command in commands { command.answer.resume(returning: error) }
+        for command in commands { command.answer.resume(returning: .failure(error)) }
         for waiter in waiters { waiter.finish() }
     }
 
@@ -326,14 +433,7 @@ public final class DownloadQueue: Sendable {
     static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 }
 
-extension RecordedRequest {
-    /// The request of a download that has begun: its file has a name, and it is not begun anew after a restart.
-    ///
-    /// If a kill comes between placing the file and recording its end, the download must recognise the file as its own.
-    init(started download: Download) {
-        var request = download.request
-        request.options = request.options.resuming
-        if [.rename, .fail].contains(request.options.ifExists) { request.options.ifExists = .verify }
-        self.init(request, path: download.path.string, hasName: true)
-    }
+extension QueueStateMachine.Action {
+    /// What is to be stored; nil for other actions.
+    fileprivate var change: QueueChange? { if case .store(let change) = self { change } else { nil } }
 }

@@ -2,48 +2,79 @@ import GRDB
 import SegmentedDownload
 import SystemPackage
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
-/// The entries of a queue and its history, in a SQLite database.
+/// The entries of a queue and its history, in a SQLite database that only one process opens at a time. Its functions block
+/// the thread.
 ///
 /// `synchronous=FULL`: a transaction is durable once it has been committed, also after a power cut
 /// (https://sqlite.org/pragma.html#pragma_synchronous). Only its owner can read the file, because it may hold secrets.
 /// Deleted rows are overwritten, and the write-ahead log is emptied once a secret has been deleted.
 struct QueueDatabase: Sendable {
-    private let pool: DatabasePool
+    let queue: DatabaseQueue
 
-    /// Opens the database, and creates it with its directory if it is missing. Blocks the thread.
+    /// Marks the file as a queue of segdl: `sgdl` in ASCII (https://sqlite.org/pragma.html#pragma_application_id).
+    private static let applicationID: Int32 = 0x7367_646C
+    /// 1,000,000 rows, about 400 MB.
+    private static let historyMax: Int64 = 1_000_000
+
+    /// Opens the database, and creates it with its directory if it is missing.
     ///
-    /// - Throws: ``DownloadError`` with code `state` if the database is damaged or was written by a later version, `file`
-    ///   if it cannot be opened, or other users can write to it.
+    /// - Throws: ``DownloadError`` with code `exists` if another process has it, `state` if it is damaged or was written
+    ///   by a later version, `file` if it cannot be opened, or other users can write to it.
     init(at path: FilePath) throws(DownloadError) {
-        try GuardedDirectory.prepare(for: path)
+        try QueueFile.prepare(path)
         var configuration = Configuration()
         configuration.label = "segdl queue"
-        // One process has the queue. A second one fails at once instead of waiting.
-        configuration.busyMode = .immediateError
-        configuration.maximumReaderCount = 2
         configuration.prepareDatabase { database in
+            // In this mode the first access locks the database until it is closed.
             try database.execute(
-                sql: "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF")
+                sql: """
+                    PRAGMA locking_mode = EXCLUSIVE;
+                    PRAGMA secure_delete = ON;
+                    PRAGMA trusted_schema = OFF;
+                    """)
         }
         do {
-            self.pool = try DatabasePool(path: path.string, configuration: configuration)
-            let migrator = Self.migrator
-            let isLater = try self.pool.read { try migrator.hasBeenSuperseded($0) }
-            guard !isLater else {
+            self.queue = try DatabaseQueue(path: path.string, configuration: configuration)
+        } catch {
+            throw Self.error(error, "open", path.string)
+        }
+        do {
+            try Self.check(self.queue, path)
+            try QueueFile.guardMode(path)
+            try self.queue.writeWithoutTransaction { database in
+                try database.execute(sql: "PRAGMA application_id = \(Self.applicationID)")
+                let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
+                guard mode == "wal" else { throw DownloadError(.file, "\(path.string) cannot have a write-ahead log") }
+                try database.execute(sql: "PRAGMA synchronous = FULL")
+            }
+            try Self.migrator.migrate(self.queue)
+            // It may still hold a secret that was deleted before a crash.
+            try self.emptyLog()
+        } catch {
+            try? self.queue.close()
+            throw Self.error(error, "open", path.string)
+        }
+    }
+
+    /// Refuses a database of another program and of a later version, and changes neither.
+    private static func check(_ queue: DatabaseQueue, _ path: FilePath) throws {
+        let migrator = self.migrator
+        try queue.read { database in
+            let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+            let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
+            guard application == Self.applicationID || application == 0 && isEmpty else {
+                throw DownloadError(.file, "\(path.string) is a database of another program")
+            }
+            guard try !migrator.hasBeenSuperseded(database) else {
                 throw DownloadError(
                     .state, "the queue \(path.string) was written by a later version of segdl",
                     hint: "Use that version, or another queue")
             }
-            try migrator.migrate(self.pool)
-        } catch {
-            throw Self.error(error, "open", path.string)
         }
+    }
+
+    private func emptyLog() throws {
+        try self.queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
     }
 
     private static var migrator: DatabaseMigrator {
@@ -54,10 +85,11 @@ struct QueueDatabase: Sendable {
                     CREATE TABLE entry (
                         id TEXT NOT NULL PRIMARY KEY,
                         position INTEGER NOT NULL,
-                        wish TEXT NOT NULL,
+                        state TEXT NOT NULL,
                         error TEXT,
                         attempts INTEGER NOT NULL,
                         added INTEGER NOT NULL,
+                        begun INTEGER NOT NULL,
                         request TEXT NOT NULL
                     ) STRICT, WITHOUT ROWID;
                     CREATE TABLE secrets (
@@ -66,10 +98,8 @@ struct QueueDatabase: Sendable {
                     ) STRICT, WITHOUT ROWID;
                     CREATE TABLE history (
                         number INTEGER PRIMARY KEY,
-                        id TEXT NOT NULL,
                         record TEXT NOT NULL
                     ) STRICT;
-                    CREATE INDEX history_id ON history(id);
                     """)
         }
         return migrator
@@ -82,11 +112,11 @@ struct QueueDatabase: Sendable {
     /// - Throws: ``DownloadError`` with code `state` if a row cannot be decoded, `file` if the database cannot be read.
     func records() throws(DownloadError) -> [QueueRecord] {
         do {
-            return try self.pool.read { database in
+            return try self.queue.read { database in
                 let rows = try Row.fetchCursor(
                     database,
                     sql: """
-                        SELECT id, position, wish, error, attempts, added, request, secrets
+                        SELECT id, position, state, error, attempts, added, begun, request, secrets
                         FROM entry LEFT JOIN secrets ON secrets.entry = entry.id ORDER BY position, id
                         """)
                 var records: [QueueRecord] = []
@@ -94,67 +124,71 @@ struct QueueDatabase: Sendable {
                 return records
             }
         } catch {
-            throw Self.error(error, "read", self.pool.path)
+            throw Self.error(error, "read", self.queue.path)
         }
     }
 
     private static func record(_ row: Row) throws -> QueueRecord {
-        guard let id = QueueEntry.ID(rawValue: row["id"]) else { throw damaged("an entry has no valid ID") }
-        let error: DownloadError? = try (row["error"] as String?).map { try Self.decoded($0) }
-        let secrets: RequestSecrets? = try (row["secrets"] as String?).map { try Self.decoded($0) }
+        guard let id = QueueEntry.ID(rawValue: try row.decode(forColumn: "id")) else {
+            throw Self.damaged("an entry has no valid ID")
+        }
+        let error = try row.decode(String?.self, forColumn: "error").map { try DownloadError(jsonText: $0) }
+        let secrets = try row.decode(String?.self, forColumn: "secrets").map { try RequestSecrets(jsonText: $0) }
         return QueueRecord(
-            id: id, position: row["position"], wish: try QueueRecord.Wish(text: row["wish"], error: error),
-            attempts: row["attempts"], added: row["added"], request: try Self.decoded(row["request"]),
-            secrets: secrets ?? RequestSecrets())
+            id: id, position: try row.decode(forColumn: "position"),
+            state: try QueueRecord.State(text: try row.decode(forColumn: "state"), error: error),
+            attempts: try row.decode(forColumn: "attempts"), added: try row.decode(forColumn: "added"),
+            hasBegun: try row.decode(forColumn: "begun"),
+            request: try QueuedRequest(
+                text: try row.decode(forColumn: "request"), secrets: secrets ?? RequestSecrets()))
     }
 
     /// Applies the changes in one transaction. They are durable when the call returns.
     ///
-    /// - Throws: ``DownloadError`` with code `file`. Then none of them is applied.
-    func apply(_ changes: [QueueChange]) async throws(DownloadError) {
-        let deletesSecrets: Bool
+    /// - Throws: ``DownloadError`` with code `space` or `file`. Then none of them is applied.
+    func apply(_ changes: [QueueChange]) throws(DownloadError) {
         do {
-            deletesSecrets = try await self.pool.write { database in
+            let deletesSecrets = try self.queue.write { database in
                 try changes.reduce(false) { try Self.apply($1, to: database) || $0 }
             }
+            // If this fails, the log is emptied when the database is opened again.
+            if deletesSecrets { try? self.emptyLog() }
         } catch {
-            throw Self.error(error, "write", self.pool.path)
+            throw Self.error(error, "write", self.queue.path)
         }
-        // While another connection reads, this fails. Then the log is emptied later, at the latest when the queue closes.
-        if deletesSecrets { try? await self.pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) } }
     }
 
     /// Returns whether secrets were deleted.
     private static func apply(_ change: QueueChange, to database: Database) throws -> Bool {
+        func execute(_ sql: String, _ arguments: StatementArguments) throws {
+            try database.cachedStatement(sql: sql).execute(arguments: arguments)
+        }
         switch change {
         case .insert(let record):
-            try database.cachedStatement(sql: "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)").execute(arguments: [
-                record.id.rawValue, record.position, record.wish.text, try record.wish.error.map { try encoded($0) },
-                record.attempts, record.added, try encoded(record.request),
-            ])
-            guard !record.secrets.isEmpty else { break }
-            try database.cachedStatement(sql: "INSERT INTO secrets VALUES (?, ?)").execute(arguments: [
-                record.id.rawValue, try encoded(record.secrets),
-            ])
+            try execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    record.id.rawValue, record.position, record.state.text, try record.state.error?.jsonText,
+                    record.attempts, record.added, record.hasBegun, record.request.text,
+                ])
+            if !record.request.secrets.isEmpty {
+                try execute(
+                    "INSERT INTO secrets VALUES (?, ?)", [record.id.rawValue, try record.request.secrets.jsonText])
+            }
         case .position(let id, let position):
-            try database.cachedStatement(sql: "UPDATE entry SET position = ? WHERE id = ?").execute(arguments: [
-                position, id.rawValue,
-            ])
-        case .wish(let id, let wish, let attempts):
-            try database.cachedStatement(sql: "UPDATE entry SET wish = ?, error = ?, attempts = ? WHERE id = ?")
-                .execute(
-                    arguments: [wish.text, try wish.error.map { try encoded($0) }, attempts, id.rawValue])
-        case .request(let id, let request):
-            try database.cachedStatement(sql: "UPDATE entry SET request = ? WHERE id = ?").execute(arguments: [
-                try encoded(request), id.rawValue,
-            ])
+            try execute("UPDATE entry SET position = ? WHERE id = ?", [position, id.rawValue])
+        case .state(let id, let state, let attempts):
+            try execute(
+                "UPDATE entry SET state = ?, error = ?, attempts = ? WHERE id = ?",
+                [state.text, try state.error?.jsonText, attempts, id.rawValue])
+        case .begun(let id, let request):
+            try execute("UPDATE entry SET begun = 1, request = ? WHERE id = ?", [request.text, id.rawValue])
         case .finish(let id, let row):
-            try database.cachedStatement(sql: "DELETE FROM secrets WHERE entry = ?").execute(arguments: [id.rawValue])
+            try execute("DELETE FROM secrets WHERE entry = ?", [id.rawValue])
             let hadSecrets = database.changesCount > 0
-            try database.cachedStatement(sql: "DELETE FROM entry WHERE id = ?").execute(arguments: [id.rawValue])
-            try database.cachedStatement(sql: "INSERT INTO history (id, record) VALUES (?, ?)").execute(arguments: [
-                id.rawValue, try encoded(row),
-            ])
+            try execute("DELETE FROM entry WHERE id = ?", [id.rawValue])
+            try execute("INSERT INTO history (record) VALUES (?)", [try row.jsonText])
+            try execute("DELETE FROM history WHERE number <= ?", [database.lastInsertedRowID - self.historyMax])
             return hadSecrets
         }
         return false
@@ -165,82 +199,80 @@ struct QueueDatabase: Sendable {
     /// The latest rows of the history, the newest first.
     ///
     /// - Throws: ``DownloadError`` with code `file` or `state`.
-    func history(limit: Int) async throws(DownloadError) -> [HistoryEntry] {
+    func history(limit: Int) throws(DownloadError) -> [HistoryEntry] {
         do {
-            return try await self.pool.read { database in
+            return try self.queue.read { database in
                 try String.fetchAll(
-                    database, sql: "SELECT record FROM history ORDER BY number DESC LIMIT ?", arguments: [limit]
-                ).map { try Self.decoded($0) }
+                    database, sql: "SELECT record FROM history ORDER BY number DESC LIMIT ?", arguments: [max(limit, 0)]
+                ).map { try HistoryEntry(jsonText: $0) }
             }
         } catch {
-            throw Self.error(error, "read", self.pool.path)
+            throw Self.error(error, "read", self.queue.path)
         }
     }
 
-    /// Closes the database. Blocks the thread.
+    /// Closes the database.
     func close() throws(DownloadError) {
         do {
-            // The connection that closes last cannot do this, because it only reads.
-            try self.pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
-            try self.pool.close()
+            try self.queue.close()
         } catch {
-            throw Self.error(error, "close", self.pool.path)
+            throw Self.error(error, "close", self.queue.path)
         }
     }
 
-    // MARK: Text
-
-    private static func encoded(_ value: some Encodable) throws -> String {
-        String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
-    }
-
-    private static func decoded<Value: Decodable>(_ text: String) throws -> Value {
-        try JSONDecoder().decode(Value.self, from: Data(text.utf8))
-    }
+    // MARK: Errors
 
     static func damaged(_ what: String) -> DownloadError {
-        DownloadError(.state, "the queue is damaged: \(what)", hint: "Move the database away; parts can be restored")
+        DownloadError(
+            .state, "the queue is damaged: \(what)",
+            hint: "Move the database away; partial files remain, and the same URLs continue them")
     }
 
     private static func error(_ error: any Error, _ verb: String, _ path: String) -> DownloadError {
         switch error {
-        case let error as DownloadError: error
-        case let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode):
-            damaged("\(error.message ?? "SQLite cannot read it") (\(path))")
+        case let error as DownloadError: return error
         case let error as DatabaseError:
-            DownloadError(
-                .file, "cannot \(verb) the queue \(path): \(error.message ?? error.resultCode.description)",
-                isTransient: error.resultCode == .SQLITE_BUSY)
-        case is DecodingError: damaged("an entry cannot be decoded (\(path))")
-        default: DownloadError(.file, "cannot \(verb) the queue \(path): \(error)")
+            let what = error.message ?? error.resultCode.description
+            switch error.resultCode {
+            case .SQLITE_CORRUPT, .SQLITE_NOTADB: return self.damaged("\(what) (\(path))")
+            case .SQLITE_BUSY, .SQLITE_LOCKED:
+                return DownloadError(
+                    .exists, "another process has the queue \(path)", hint: "Stop it, or use another queue",
+                    isTransient: true)
+            case .SQLITE_FULL:
+                return DownloadError(
+                    .space, "cannot \(verb) the queue \(path): no space is left", hint: "Free space, and try again",
+                    isTransient: true)
+            default: return DownloadError(.file, "cannot \(verb) the queue \(path): \(what)")
+            }
+        case is DecodingError, is RowDecodingError: return self.damaged("an entry cannot be decoded (\(path))")
+        default: return DownloadError(.file, "cannot \(verb) the queue \(path): \(error)")
         }
     }
 }
 
-extension QueueRecord.Wish {
+extension QueueRecord.State {
     /// The word that the database stores.
-    var text: String {
+    fileprivate var text: String {
         switch self {
-        case .run: "run"
-        case .pause: "pause"
-        case .retryLater: "failed"
-        case .cancel(keepingPartial: true): "cancel"
-        case .cancel(keepingPartial: false): "delete"
+        case .queued: "queued"
+        case .paused: "paused"
+        case .failed: "failed"
+        case .cancelling(keepingPartial: true): "cancelling"
+        case .cancelling(keepingPartial: false): "deleting"
         }
     }
 
-    var error: DownloadError? {
-        if case .retryLater(let error) = self { error } else { nil }
-    }
+    var error: DownloadError? { if case .failed(let error) = self { error } else { nil } }
 
     fileprivate init(text: String, error: DownloadError?) throws(DownloadError) {
         switch (text, error) {
-        case ("run", _): self = .run
-        case ("pause", _): self = .pause
-        case ("failed", let error?): self = .retryLater(error)
-        case ("cancel", _): self = .cancel(keepingPartial: true)
-        case ("delete", _): self = .cancel(keepingPartial: false)
-        default: throw QueueDatabase.damaged("an entry is neither running, paused, failed nor cancelled")
+        case ("queued", _): self = .queued
+        case ("paused", _): self = .paused
+        case ("failed", let error?): self = .failed(error)
+        case ("cancelling", _): self = .cancelling(keepingPartial: true)
+        case ("deleting", _): self = .cancelling(keepingPartial: false)
+        default: throw QueueDatabase.damaged("an entry has no valid state")
         }
     }
 }

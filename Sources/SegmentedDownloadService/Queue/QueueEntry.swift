@@ -31,7 +31,7 @@ public struct QueueEntry: Hashable, Sendable, Identifiable {
     public enum State: String, Codable, Hashable, Sendable, CaseIterable {
         /// It waits for its turn.
         case waiting
-        /// It is in the download group: see ``QueueEntry/download``.
+        /// It runs: see ``QueueEntry/progress``.
         case active
         /// It is paused.
         case paused
@@ -51,17 +51,6 @@ public struct QueueEntry: Hashable, Sendable, Identifiable {
     public let added: Int64
     /// Why it failed; nil in other states.
     public let error: DownloadError?
-    /// The download while it is active, for its progress and events; else nil.
-    public let download: Download?
-
-    public static func == (left: Self, right: Self) -> Bool {
-        left.id == right.id && left.state == right.state && left.request == right.request
-            && left.attempts == right.attempts && left.added == right.added && left.error == right.error
-            && left.download?.id == right.download?.id
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(self.id)
-        hasher.combine(self.state)
-    }
+    /// The progress while it is active; nil in other states.
+    public let progress: DownloadProgress?
 }

@@ -2,36 +2,45 @@ import SegmentedDownload
 
 /// What the database stores of an entry: what is wanted, never what is on disk.
 struct QueueRecord: Hashable, Sendable {
-    /// What the user wants of an entry.
-    enum Wish: Hashable, Sendable {
-        /// Run when its turn comes.
-        case run
-        /// Wait until it is resumed.
-        case pause
-        /// It failed with this error. Wait until it is tried again.
-        case retryLater(DownloadError)
-        /// Leave the queue.
-        case cancel(keepingPartial: Bool)
+    /// What becomes of an entry.
+    enum State: Hashable, Sendable {
+        /// It runs when its turn comes. Becomes any other.
+        case queued
+        /// It waits until it is resumed. Becomes `queued` or `cancelling`.
+        case paused
+        /// It failed with this error, and waits until it is resumed. Becomes `queued` or `cancelling`.
+        case failed(DownloadError)
+        /// It leaves the queue. Becomes `failed` if its partial file cannot be deleted.
+        case cancelling(keepingPartial: Bool)
     }
 
     let id: QueueEntry.ID
     /// The place in the queue. Entries with a lower one come first; no two are equal.
     var position: Int64
-    var wish: Wish
+    var state: State
     /// The number of runs that failed.
     var attempts = 0
     /// When it was added, in seconds since 1970.
     let added: Int64
-    var request: RecordedRequest
-    let secrets: RequestSecrets
+    /// Whether its origin has answered, so that it may have files on disk.
+    var hasBegun = false
+    var request: QueuedRequest
 }
 
 /// A change of the database. All changes of one transaction are durable, or none.
 enum QueueChange: Hashable, Sendable {
     case insert(QueueRecord)
     case position(QueueEntry.ID, Int64)
-    case wish(QueueEntry.ID, QueueRecord.Wish, attempts: Int)
-    case request(QueueEntry.ID, RecordedRequest)
+    case state(QueueEntry.ID, QueueRecord.State, attempts: Int)
+    /// Its origin has answered, and its file has a name.
+    case begun(QueueEntry.ID, QueuedRequest)
     /// The entry and its secrets leave the queue, and the history gets a row.
     case finish(QueueEntry.ID, HistoryEntry)
+
+    var id: QueueEntry.ID {
+        switch self {
+        case .insert(let record): record.id
+        case .position(let id, _), .state(let id, _, _), .begun(let id, _), .finish(let id, _): id
+        }
+    }
 }

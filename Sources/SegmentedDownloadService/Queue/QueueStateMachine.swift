@@ -5,7 +5,7 @@ import SegmentedDownload
 /// Only as many entries are in the group as may run at once, so that an entry's place can change until its turn comes, and
 /// ten thousand entries cost no more than their records.
 struct QueueStateMachine: Sendable {
-    /// What happened, or what a user wants.
+    /// A command of a user, or a report on the group.
     enum Event: Hashable, Sendable {
         /// Add entries at the end of the queue, or before all others. Their positions are assigned.
         case add([QueueRecord], first: Bool)
@@ -16,31 +16,47 @@ struct QueueStateMachine: Sendable {
         case move(QueueEntry.ID, to: Int)
         /// How many entries may be in the group.
         case limit(Int)
+        /// The queue runs: start its entries.
+        case begin
         /// The queue ends: start nothing more.
         case end
-        /// The group reports that the file's name is known.
-        case named(QueueEntry.ID, RecordedRequest)
-        /// The group reports that a download came to rest.
-        case rested(QueueEntry.ID, Outcome)
+        /// The origin has answered, and the file has a name.
+        case begun(QueueEntry.ID, QueuedRequest)
+        /// A download came to rest.
+        case ended(QueueEntry.ID, Ending)
+        /// An entry's partial file cannot be deleted.
+        case cancelFailed(QueueEntry.ID, DownloadError)
+        /// The group has another entry that fetches the same file, so this one is not in it.
+        case blocked(QueueEntry.ID, by: QueueEntry.ID)
         /// The group no longer has the download.
         case removed(QueueEntry.ID)
+
+        /// The entries that a command is about.
+        var subjects: [QueueEntry.ID] {
+            switch self {
+            case .add(let records, _): records.map(\.id)
+            case .pause(let ids), .resume(let ids), .cancel(let ids, _): ids
+            case .move(let id, _): [id]
+            case .limit, .begin, .end, .begun, .ended, .cancelFailed, .blocked, .removed: []
+            }
+        }
     }
 
     /// How a download came to rest.
-    enum Outcome: Hashable, Sendable {
+    enum Ending: Hashable, Sendable {
         case completed(HistoryEntry)
         case failed(DownloadError)
         case paused
         case cancelled(HistoryEntry)
     }
 
-    /// What to do with the group, once the changes are durable.
+    /// What to do, in this order.
     enum Action: Hashable, Sendable {
-        /// Store this first.
+        /// Store this before anything is done with the group.
         case store(QueueChange)
         /// Add the download to the group.
         case start(QueueEntry.ID)
-        /// Add the download to the group at rest, so that it can be cancelled.
+        /// Add the download to the group in state `paused`, so that it can be cancelled.
         case load(QueueEntry.ID)
         case pause(QueueEntry.ID)
         case cancel(QueueEntry.ID, keepingPartial: Bool)
@@ -48,71 +64,94 @@ struct QueueStateMachine: Sendable {
         case remove(QueueEntry.ID)
     }
 
-    /// Where an entry is.
+    /// Whether an entry is in the download group.
     enum Phase: Hashable, Sendable {
-        /// Not in the group. Becomes `active`.
+        /// It is not. Becomes `active`.
         case idle
-        /// In the group. Becomes `leaving`, or the entry ends.
+        /// It is. Becomes `leaving` or `blocked`, or the entry ends.
         case active
-        /// At rest, and about to leave the group. Becomes `idle`.
+        /// Its download is at rest and about to leave the group. Becomes `idle`.
         case leaving
+        /// It is not, until this entry has left the group. Becomes `idle`.
+        case blocked(by: QueueEntry.ID)
     }
 
     struct Entry: Hashable, Sendable {
         var record: QueueRecord
-        var phase: Phase
+        var phase = Phase.idle
+
+        /// Its place among the entries that may start; nil if it may not.
+        fileprivate var turn: Turn? {
+            self.phase == .idle && self.record.state == .queued
+                ? Turn(position: self.record.position, id: self.record.id) : nil
+        }
+    }
+
+    /// The place of an entry among those that may start.
+    fileprivate struct Turn: Hashable, Comparable, Sendable {
+        let position: Int64
+        let id: QueueEntry.ID
+
+        static func < (left: Self, right: Self) -> Bool {
+            (left.position, left.id.number) < (right.position, right.id.number)
+        }
     }
 
     /// In the order of their positions.
     private(set) var order: [QueueEntry.ID] = []
     private(set) var entries: [QueueEntry.ID: Entry] = [:]
+    /// The entries that may start, in their order.
+    private var turns: [Turn] = []
+    /// The blocked entries, by the entry that blocks them.
+    private var blocked: [QueueEntry.ID: [QueueEntry.ID]] = [:]
     private var limit: Int
-    private var activeCount = 0
+    private(set) var activeCount = 0
     private var isEnding = false
 
     /// Room between two positions, so that a move rarely has to change others.
     private static let gap: Int64 = 1 << 20
 
-    /// - Parameter records: The stored entries, in the order of their positions.
+    /// - Parameters:
+    ///   - records: The stored entries, in the order of their positions.
+    ///   - limit: How many may be in the group, at least 1.
     init(_ records: [QueueRecord], limit: Int) {
-        self.limit = limit
-        for record in records {
-            self.order.append(record.id)
-            self.entries[record.id] = Entry(record: record, phase: .idle)
-        }
+        self.limit = max(limit, 1)
+        for record in records { self.insert(record) }
+        self.order = records.map(\.id)
     }
 
-    /// What to do at first.
-    mutating func begin() -> [Action] { self.order.flatMap { self.finishCancelling($0) } + self.fill() }
-
-    mutating func handle(_ event: Event) -> [Action] {
+    /// - Parameter time: In seconds since 1970.
+    mutating func handle(_ event: Event, at time: Int64) -> [Action] {
         switch event {
         case .add(let records, let first): return self.add(records, first: first) + self.fill()
         case .pause(let ids): return ids.flatMap { self.pause($0) } + self.fill()
         case .resume(let ids): return ids.flatMap { self.resume($0) } + self.fill()
         case .cancel(let ids, let keepingPartial):
-            return ids.flatMap { self.cancel($0, keepingPartial: keepingPartial) } + self.fill()
+            return ids.flatMap { self.cancel($0, keepingPartial: keepingPartial, at: time) } + self.fill()
         case .move(let id, let place): return self.move(id, to: place)
         case .limit(let limit):
-            self.limit = limit
+            self.limit = max(limit, 1)
             return self.fill()
+        case .begin: return self.order.flatMap { self.finishCancelling($0, at: time) } + self.fill()
         case .end:
             self.isEnding = true
             return []
-        case .named(let id, let request):
-            guard let record = self.entries[id]?.record, record.request != request else { return [] }
-            self.entries[id]?.record.request = request
-            return [.store(.request(id, request))]
-        case .rested(let id, let outcome): return self.rested(id, outcome)
+        case .begun(let id, let request): return self.begun(id, request)
+        case .ended(let id, let ending): return self.ended(id, ending) + self.fill()
+        case .cancelFailed(let id, let error):
+            guard let entry = self.entries[id], entry.phase == .active, entry.record.state.isCancelling else {
+                return []
+            }
+            return self.set(id, .failed(error)) + self.leave(id)
+        case .blocked(let id, let other): return self.block(id, by: other, at: time) + self.fill()
         case .removed(let id):
             guard self.entries[id]?.phase == .leaving else { return [] }
-            self.entries[id]?.phase = .idle
-            self.activeCount -= 1
-            return self.finishCancelling(id) + self.fill()
+            self.deactivate(id, to: .idle)
+            return self.finishCancelling(id, at: time) + self.fill()
         }
     }
 
-    // MARK: Wishes
+    // MARK: Commands
 
     private mutating func add(_ records: [QueueRecord], first: Bool) -> [Action] {
         var position =
@@ -123,7 +162,7 @@ struct QueueStateMachine: Sendable {
         for var record in records {
             position += Self.gap
             record.position = position
-            self.entries[record.id] = Entry(record: record, phase: .idle)
+            self.insert(record)
             actions.append(.store(.insert(record)))
         }
         self.order.insert(contentsOf: records.map(\.id), at: first ? 0 : self.order.count)
@@ -135,42 +174,37 @@ struct QueueStateMachine: Sendable {
     }
 
     private mutating func pause(_ id: QueueEntry.ID) -> [Action] {
-        guard let entry = self.entries[id], entry.record.wish == .run else { return [] }
-        return self.wish(id, .pause) + (entry.phase == .active ? [.pause(id)] : [])
+        guard let entry = self.entries[id], entry.record.state == .queued else { return [] }
+        return self.set(id, .paused) + (entry.phase == .active ? [.pause(id)] : [])
     }
 
-    /// Resumes a paused entry, or tries a failed one again.
+    /// Resumes a paused entry, or runs a failed one again. One that is still in the group starts when it has left it.
     private mutating func resume(_ id: QueueEntry.ID) -> [Action] {
-        guard let entry = self.entries[id] else { return [] }
-        switch entry.record.wish {
-        // An active one that is being paused starts again when it has left the group.
-        case .pause, .retryLater: return self.wish(id, .run)
-        case .run, .cancel: return []
+        switch self.entries[id]?.record.state {
+        case .paused, .failed: self.set(id, .queued)
+        case .queued, .cancelling, nil: []
         }
     }
 
-    private mutating func cancel(_ id: QueueEntry.ID, keepingPartial: Bool) -> [Action] {
-        guard let entry = self.entries[id] else { return [] }
-        if case .cancel = entry.record.wish { return [] }
+    private mutating func cancel(_ id: QueueEntry.ID, keepingPartial: Bool, at time: Int64) -> [Action] {
+        guard let entry = self.entries[id], !entry.record.state.isCancelling else { return [] }
+        // The files of a blocked entry are those of the entry that blocks it.
+        if case .blocked = entry.phase { return self.finish(id, .cancelled(entry.record, at: time)) }
         // Stored, so that a crash does not bring the entry back.
-        let actions = self.wish(id, .cancel(keepingPartial: keepingPartial))
+        let actions = self.set(id, .cancelling(keepingPartial: keepingPartial))
         return entry.phase == .active
-            ? actions + [.cancel(id, keepingPartial: keepingPartial)] : actions + self.finishCancelling(id)
+            ? actions + [.cancel(id, keepingPartial: keepingPartial)] : actions + self.finishCancelling(id, at: time)
     }
 
-    /// Brings an entry that is to be cancelled into the group, which has its files deleted there.
-    private mutating func finishCancelling(_ id: QueueEntry.ID) -> [Action] {
+    /// Ends an entry that is to be cancelled. If it may have files that are to be deleted, it is brought into the group
+    /// for that.
+    private mutating func finishCancelling(_ id: QueueEntry.ID, at time: Int64) -> [Action] {
         guard let entry = self.entries[id], entry.phase == .idle, !self.isEnding,
-            case .cancel(let keepingPartial) = entry.record.wish
+            case .cancelling(let keepingPartial) = entry.record.state
         else { return [] }
+        guard entry.record.hasBegun, !keepingPartial else { return self.finish(id, .cancelled(entry.record, at: time)) }
         self.activate(id)
         return [.load(id), .cancel(id, keepingPartial: keepingPartial)]
-    }
-
-    private mutating func wish(_ id: QueueEntry.ID, _ wish: QueueRecord.Wish) -> [Action] {
-        self.entries[id]?.record.wish = wish
-        guard let record = self.entries[id]?.record else { return [] }
-        return [.store(.wish(id, wish, attempts: record.attempts))]
     }
 
     private mutating func move(_ id: QueueEntry.ID, to place: Int) -> [Action] {
@@ -178,6 +212,7 @@ struct QueueStateMachine: Sendable {
         self.order.remove(at: from)
         let place = min(max(place, 0), self.order.count)
         self.order.insert(id, at: place)
+        guard place != from else { return [] }
         let before = place > 0 ? self.entries[self.order[place - 1]]?.record.position : nil
         let after = place + 1 < self.order.count ? self.entries[self.order[place + 1]]?.record.position : nil
         let position: Int64
@@ -189,60 +224,153 @@ struct QueueStateMachine: Sendable {
             position = before + (after - before) / 2
             guard position > before else { return self.renumber() }
         }
-        self.entries[id]?.record.position = position
-        return [.store(.position(id, position))]
+        return self.set(id, position)
     }
 
     private mutating func renumber() -> [Action] {
-        self.order.enumerated().map { index, id in
-            let position = Int64(index) * Self.gap
-            self.entries[id]?.record.position = position
-            return .store(.position(id, position))
+        self.order.enumerated().flatMap { index, id in self.set(id, Int64(index) * Self.gap) }
+    }
+
+    // MARK: Reports on the group
+
+    private mutating func begun(_ id: QueueEntry.ID, _ request: QueuedRequest) -> [Action] {
+        guard let record = self.entries[id]?.record, !record.hasBegun || record.request != request else { return [] }
+        self.change(id) { entry in
+            entry.record.request = request
+            entry.record.hasBegun = true
         }
+        return [.store(.begun(id, request))]
     }
 
-    // MARK: The group
-
-    /// Brings entries into the group, in their order, while there is room.
-    private mutating func fill() -> [Action] {
-        var actions: [Action] = []
-        for id in self.order where !self.isEnding {
-            guard self.activeCount < self.limit else { break }
-            guard let entry = self.entries[id], entry.phase == .idle, entry.record.wish == .run else { continue }
-            self.activate(id)
-            actions.append(.start(id))
-        }
-        return actions
-    }
-
-    private mutating func activate(_ id: QueueEntry.ID) {
-        self.entries[id]?.phase = .active
-        self.activeCount += 1
-    }
-
-    private mutating func rested(_ id: QueueEntry.ID, _ outcome: Outcome) -> [Action] {
+    private mutating func ended(_ id: QueueEntry.ID, _ ending: Ending) -> [Action] {
         guard let entry = self.entries[id], entry.phase == .active else { return [] }
-        switch (outcome, entry.record.wish) {
-        case (.completed(let row), _): return self.finish(id, row) + self.fill()
-        case (.cancelled(let row), .cancel): return self.finish(id, row) + self.fill()
-        case (.failed, .cancel), (.paused, .cancel): return []  // The cancellation is still on its way.
-        case (.failed(let error), .run):
-            self.entries[id]?.record.attempts += 1
-            return self.wish(id, .retryLater(error)) + self.leave(id)
-        // The group has ended, or the download left it before it was known to the machine that it was at rest.
+        switch (ending, entry.record.state) {
+        case (.completed(let row), _): return self.finish(id, row)
+        // When the queue ends, downloads are cancelled too.
+        case (.cancelled(let row), .cancelling) where !self.isEnding: return self.finish(id, row)
+        // What becomes of the cancellation is still to be reported.
+        case (.failed, .cancelling), (.paused, .cancelling): return []
+        case (.failed(let error), .queued):
+            self.change(id) { $0.record.attempts += 1 }
+            return self.set(id, .failed(error)) + self.leave(id)
         case (.cancelled, _), (.paused, _), (.failed, _): return self.leave(id)
         }
     }
 
+    private mutating func block(_ id: QueueEntry.ID, by other: QueueEntry.ID, at time: Int64) -> [Action] {
+        guard let entry = self.entries[id], entry.phase == .active else { return [] }
+        let isThere = self.entries[other].map { $0.phase == .active || $0.phase == .leaving } ?? false
+        self.deactivate(id, to: isThere ? .blocked(by: other) : .idle)
+        if isThere { self.blocked[other, default: []].append(id) }
+        guard isThere, entry.record.state.isCancelling else { return [] }
+        return self.finish(id, .cancelled(entry.record, at: time))
+    }
+
     private mutating func leave(_ id: QueueEntry.ID) -> [Action] {
-        self.entries[id]?.phase = .leaving
+        self.change(id) { $0.phase = .leaving }
         return [.remove(id)]
     }
 
-    private mutating func finish(_ id: QueueEntry.ID, _ row: HistoryEntry) -> [Action] {
-        self.entries[id] = nil
+    /// Brings entries into the group, in their order, while there is room.
+    private mutating func fill() -> [Action] {
+        var actions: [Action] = []
+        while !self.isEnding, self.activeCount < self.limit, let turn = self.turns.first {
+            self.activate(turn.id)
+            actions.append(.start(turn.id))
+        }
+        return actions
+    }
+
+    // MARK: Entries
+
+    private mutating func insert(_ record: QueueRecord) {
+        self.entries[record.id] = Entry(record: record)
+        self.change(record.id) { _ in }
+    }
+
+    private mutating func set(_ id: QueueEntry.ID, _ state: QueueRecord.State) -> [Action] {
+        self.change(id) { $0.record.state = state }
+        guard let record = self.entries[id]?.record else { return [] }
+        return [.store(.state(id, state, attempts: record.attempts))]
+    }
+
+    private mutating func set(_ id: QueueEntry.ID, _ position: Int64) -> [Action] {
+        self.change(id) { $0.record.position = position }
+        return [.store(.position(id, position))]
+    }
+
+    private mutating func activate(_ id: QueueEntry.ID) {
+        self.change(id) { $0.phase = .active }
+        self.activeCount += 1
+    }
+
+    /// Records that an entry is no longer in the group.
+    private mutating func deactivate(_ id: QueueEntry.ID, to phase: Phase) {
         self.activeCount -= 1
+        self.change(id) { $0.phase = phase }
+        self.unblock(by: id)
+    }
+
+    private mutating func finish(_ id: QueueEntry.ID, _ row: HistoryEntry) -> [Action] {
+        if let phase = self.entries[id]?.phase, phase == .active || phase == .leaving {
+            self.deactivate(id, to: .leaving)
+        }
+        self.change(id) { $0.phase = .leaving }
+        self.entries[id] = nil
         if let index = self.order.firstIndex(of: id) { self.order.remove(at: index) }
         return [.store(.finish(id, row))]
+    }
+
+    private mutating func unblock(by id: QueueEntry.ID) {
+        for other in self.blocked.removeValue(forKey: id) ?? [] where self.entries[other]?.phase == .blocked(by: id) {
+            self.change(other) { $0.phase = .idle }
+        }
+    }
+
+    /// Changes an entry, and its turn with it.
+    private mutating func change(_ id: QueueEntry.ID, _ body: (inout Entry) -> Void) {
+        guard var entry = self.entries[id] else { return }
+        let before = entry.turn
+        body(&entry)
+        self.entries[id] = entry
+        if let before, before != entry.turn { self.turns.remove(before) }
+        if let after = entry.turn { self.turns.insert(after) }
+    }
+}
+
+extension QueueRecord.State {
+    var isCancelling: Bool { if case .cancelling = self { true } else { false } }
+}
+
+extension [QueueStateMachine.Turn] {
+    /// The index of the first turn that is not before this one.
+    private func index(of turn: Element) -> Int {
+        var (low, high) = (0, self.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < turn { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// Inserts a turn in its place, unless it is there.
+    fileprivate mutating func insert(_ turn: Element) {
+        let index = self.index(of: turn)
+        if index == self.count || self[index] != turn { self.insert(turn, at: index) }
+    }
+
+    fileprivate mutating func remove(_ turn: Element) {
+        let index = self.index(of: turn)
+        if index < self.count, self[index] == turn { self.remove(at: index) }
+    }
+}
+
+extension HistoryEntry {
+    /// The row of an entry that is cancelled while it is not in the download group.
+    fileprivate static func cancelled(_ record: QueueRecord, at time: Int64) -> HistoryEntry {
+        let request = record.request.request
+        return HistoryEntry(
+            time: time, id: record.id.rawValue, url: request.source.description, path: request.destination.path ?? ".",
+            bytes: 0, outcome: .cancelled, code: nil, message: nil, userInfo: request.userInfo)
     }
 }

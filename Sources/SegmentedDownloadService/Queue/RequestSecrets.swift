@@ -49,6 +49,7 @@ struct RequestSecrets: Codable, Hashable, Sendable {
             self.user.map { .basic(user: $0.name, password: $0.password) } ?? self.token.map { .bearer(token: $0) }
         request.source = self.completed(request.source)
         request.mirrors = request.mirrors.map { self.completed($0) }
+        request.foreignSources = Set(request.foreignSources.map { self.completed($0) })
     }
 
     private func completed(_ source: SourceURL) -> SourceURL {

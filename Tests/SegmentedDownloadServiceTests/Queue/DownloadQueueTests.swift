@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Origin
 import SystemPackage
 import TestSupport
@@ -92,7 +93,7 @@ import Testing
             let ids = try await scene.run(killing: killing) { queue in
                 let ids = try await queue.add(requests) + queue.add([try scene.request("/1M/p.bin")], paused: true)
                 try await queue.waitUntil { entries in
-                    entries.prefix(2).allSatisfy { $0.download?.snapshot.bytesDone ?? 0 > 0 }
+                    entries.prefix(2).allSatisfy { $0.progress?.bytesDone ?? 0 > 0 }
                 }
                 return ids
             }
@@ -102,7 +103,7 @@ import Testing
                 #expect(try await queue.entries().map(\.id) == ids)
                 try await queue.waitUntil { $0.count == 1 }
                 let entry = try #require(try await queue.entry(ids[2]))
-                #expect(entry.state == .paused && entry.download == nil)
+                #expect(entry.state == .paused && entry.progress == nil)
                 try await queue.resume([ids[2]])
                 try await queue.waitUntil { $0.isEmpty }
                 #expect(try await queue.history(limit: 9).count == 3)
@@ -118,7 +119,7 @@ import Testing
             try await scene.run(limit: 1) { queue in
                 let slow = try await queue.add([try scene.stuckRequest("slow.bin")])
                 let other = try await queue.add([try scene.request("/1M/other.bin")])
-                try await queue.waitUntil { $0.first?.download?.snapshot.bytesDone ?? 0 > 0 }
+                try await queue.waitUntil { $0.first?.progress?.bytesDone ?? 0 > 0 }
                 #expect(try await queue.entry(other[0])?.state == .waiting)
                 try await queue.pause(slow)
                 try await queue.waitUntil { $0.map(\.id) == slow }
@@ -138,7 +139,7 @@ import Testing
                 let ids = try await queue.add([
                     try scene.stuckRequest("a.bin"), try scene.request("/4M/b.bin"),
                 ])
-                try await queue.waitUntil { $0.first?.download?.snapshot.bytesDone ?? 0 > 0 }
+                try await queue.waitUntil { $0.first?.progress?.bytesDone ?? 0 > 0 }
                 try await queue.cancel(ids, keepingPartial: keepingPartial)
                 try await queue.waitUntil { $0.isEmpty }
                 #expect(try await queue.history(limit: 9).map(\.outcome) == [.cancelled, .cancelled])
@@ -212,22 +213,121 @@ import Testing
             let added = request
             let record = try await scene.run { queue in
                 let id = try await queue.add([added])[0]
-                try await queue.waitUntil { $0.first?.download?.snapshot.bytesDone ?? 0 > 0 }
+                try await queue.waitUntil { $0.first?.progress?.bytesDone ?? 0 > 0 }
                 try await queue.waitUntil { $0.first?.request.destination == .file(scene.file("a.bin")) }
-                return try #require(try await queue.stored().machine.entries[id]?.record)
+                return try #require(try await queue.running().machine.entries[id]?.record)
             }
             scene.release("a.bin")
             try await scene.run { queue in try await queue.waitUntil { $0.isEmpty } }
             // As a kill between the two leaves it: the file is placed, and the entry is still in the queue.
             let database = FilePath(scene.directory + "/killed/queue.sqlite")
             let killed = try QueueDatabase(at: database)
-            try await killed.apply([.insert(record)])
+            try killed.apply([.insert(record)])
             try killed.close()
             try await scene.run(database: database) { queue in
                 try await queue.waitUntil { $0.isEmpty }
                 #expect(try await queue.history(limit: 2).map(\.outcome) == [.completed])
             }
             #expect(scene.names == ["a.bin"] && scene.holds("a.bin", 64 << 20))
+        }
+    }
+
+    @Test("When the disk is full a command fails, and adds nothing")
+    func fullDisk() async throws {
+        try await Scene.run { scene in
+            try await scene.run { queue in
+                let first = try await queue.add([try scene.request("/1M/a.bin")], paused: true)
+                try await queue.running().database.queue.writeWithoutTransaction { connection in
+                    let count = try Int.fetchOne(connection, sql: "PRAGMA page_count") ?? 0
+                    _ = try Int.fetchOne(connection, sql: "PRAGMA max_page_count = \(count)")
+                }
+                let many = try (0..<100).map { try scene.request("/1M/\($0).bin") }
+                let error = await #expect(throws: DownloadError.self) { try await queue.add(many, paused: true) }
+                #expect(error?.code == .space, "\(String(describing: error))")
+                #expect(try await queue.entries().map(\.id) == first)
+            }
+        }
+    }
+
+    @Test("While the database cannot be written commands fail, and what downloads report is stored afterwards")
+    func unwritable() async throws {
+        try await Scene.run { scene in
+            try await scene.run(limit: 1) { queue in
+                var request = try scene.stuckRequest("a.bin")
+                request.stallTimeout = .milliseconds(500)
+                let ids = try await queue.add([request, try scene.request("/1M/b.bin")])
+                try await queue.waitUntil { $0.first?.progress?.bytesDone ?? 0 > 0 }
+                let database = try await queue.running().database.queue
+                try await database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = ON") }
+                scene.release("a.bin")
+                try await queue.waitUntil { _ in scene.names == ["a.bin"] }
+                await #expect(throws: DownloadError.self) { try await queue.pause(ids) }
+                #expect(try await queue.entries().map(\.id) == ids)
+                try await database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = OFF") }
+                try await queue.waitUntil { $0.isEmpty }
+                #expect(try await queue.history(limit: 9).map(\.outcome) == [.completed, .completed])
+            }
+            #expect(scene.names == ["a.bin", "b.bin"] && scene.holds("a.bin", 64 << 20))
+        }
+    }
+
+    @Test("An entry that never began deletes nothing when it is cancelled, whatever is at its destination")
+    func cancelsUnbegun() async throws {
+        try await Scene.run { scene in
+            try await scene.run(limit: 1) { queue in
+                var request = try scene.stuckRequest("a.bin")
+                request.destination = .file("a.bin")
+                let first = try await queue.add([request])
+                try await queue.waitUntil { $0.first?.progress?.bytesDone ?? 0 > 0 }
+                request.source = try SourceURL(scene.origin.url("/1M/other"))
+                let second = try await queue.add([request])
+                request.destination = .file("missing/directory/a.bin")
+                let third = try await queue.add([request], paused: true)
+                #expect(try await queue.cancel(second + third, keepingPartial: false) == second + third)
+                try await queue.pause(first)
+                try await queue.waitUntil { $0.map(\.state) == [.paused] }
+            }
+            #expect(scene.names == ["a.bin.segdl", "a.bin.segdl-part"])
+        }
+    }
+
+    @Test("A relative directory is the same for a process in any working directory")
+    func relative() async throws {
+        try await withTemporaryDirectory { directory in
+            let up = String(
+                repeating: "../", count: FileManager.default.currentDirectoryPath.filter { $0 == "/" }.count)
+            let relative = FilePath(up + directory.dropFirst())
+            let queue = DownloadQueue(database: relative.appending("state/q"), directory: relative.appending("files"))
+            async let running: Void = queue.run()
+            let request = DownloadRequest(try SourceURL("http://host/a"), to: .file("a"))
+            let id = try await queue.add([request], paused: true)[0]
+            #expect(try await queue.entry(id)?.request.destination == .file(FilePath(directory + "/files/a")))
+            queue.shutdown()
+            try await running
+            #expect(FileManager.default.fileExists(atPath: directory + "/state/q"))
+        }
+    }
+
+    @Test("A queue that is shut down before it runs never does, and nobody waits for it; a queue runs once")
+    func unused() async throws {
+        try await withTemporaryDirectory { directory in
+            let queue = DownloadQueue(database: FilePath(directory + "/q"), directory: FilePath(directory))
+            let entries = Task { try await queue.entries() }
+            queue.shutdown()
+            await #expect(throws: DownloadError.self) { try await entries.value }
+            try await queue.run()
+            #expect(!FileManager.default.fileExists(atPath: directory + "/q"))
+
+            let other = DownloadQueue(database: FilePath(directory + "/q"), directory: FilePath(directory))
+            async let running: Void = other.run()
+            _ = try await other.entries()
+            let again = await #expect(throws: DownloadError.self) { try await other.run() }
+            #expect(again?.code == .usage)
+            let second = DownloadQueue(database: FilePath(directory + "/q"), directory: FilePath(directory))
+            let taken = await #expect(throws: DownloadError.self) { try await second.run() }
+            #expect(taken?.code == .exists)
+            other.shutdown()
+            try await running
         }
     }
 

@@ -21,9 +21,8 @@ import Testing
         request.userInfo = ["title": "A film"]
         request.segments = .exactly(3)
         return QueueRecord(
-            id: QueueEntry.ID(5), position: 7, wish: .retryLater(DownloadError(.server, "503", status: 503)),
-            attempts: 2, added: 1_700_000_000, request: RecordedRequest(request, path: "/d", hasName: false),
-            secrets: RequestSecrets(request))
+            id: QueueEntry.ID(5), position: 7, state: .failed(DownloadError(.server, "503", status: 503)), attempts: 2,
+            added: 1_700_000_000, request: try QueuedRequest(request, path: "/d", hasName: false))
     }
 
     @Test("An entry is read as it was stored, with its secrets")
@@ -31,11 +30,11 @@ import Testing
         try await withTemporaryDirectory { directory in
             let record = try Self.record()
             let first = try QueueDatabase(at: Self.path(directory))
-            try await first.apply([.insert(record)])
+            try first.apply([.insert(record)])
             try first.close()
             let second = try QueueDatabase(at: Self.path(directory))
             #expect(try second.records() == [record])
-            let request = try record.downloadRequest()
+            let request = record.request.complete(id: record.id)
             #expect(request.credentials == .bearer(token: "word4") && request.fields[.authorization] == "word3")
             #expect(request.source.credentials == .basic(user: "name", password: "word1"))
             #expect(request.mirrors.first?.credentials == .basic(user: "other", password: "word2"))
@@ -49,19 +48,19 @@ import Testing
         try await withTemporaryDirectory { directory in
             var record = try Self.record()
             let database = try QueueDatabase(at: Self.path(directory))
-            try await database.apply([.insert(record)])
-            let named = DownloadRequest(try SourceURL("https://host/a"), to: .file("/d/a"))
-            record.request = RecordedRequest(named, path: "/d/a", hasName: true)
-            (record.wish, record.attempts, record.position) = (.cancel(keepingPartial: false), 3, -9)
-            try await database.apply([
-                .request(record.id, record.request), .wish(record.id, record.wish, attempts: 3),
+            try database.apply([.insert(record)])
+            record.request = try record.request.begun(at: "/d/a")
+            (record.state, record.attempts, record.position) = (.cancelling(keepingPartial: false), 3, -9)
+            record.hasBegun = true
+            try database.apply([
+                .begun(record.id, record.request), .state(record.id, record.state, attempts: 3),
                 .position(record.id, -9),
             ])
             #expect(try database.records() == [record])
             let row = QueueStateMachineTests.row(5)
-            try await database.apply([.finish(record.id, row)])
+            try database.apply([.finish(record.id, row)])
             #expect(try database.records().isEmpty)
-            #expect(try await database.history(limit: 10) == [row])
+            #expect(try database.history(limit: 10) == [row])
             for suffix in ["", "-wal"] {
                 let bytes = try Data(contentsOf: URL(fileURLWithPath: Self.path(directory).string + suffix))
                 for secret in ["word1", "word2", "word3", "word4"] {
@@ -77,9 +76,40 @@ import Testing
         try await withTemporaryDirectory { directory in
             let database = try QueueDatabase(at: Self.path(directory))
             let record = try Self.record()
-            await #expect(throws: DownloadError.self) { try await database.apply([.insert(record), .insert(record)]) }
+            #expect(throws: DownloadError.self) { try database.apply([.insert(record), .insert(record)]) }
             #expect(try database.records().isEmpty)
             try database.close()
+        }
+    }
+
+    @Test("A transaction is durable when it is committed, and no other process can open the database meanwhile")
+    func durable() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = Self.path(directory)
+            let database = try QueueDatabase(at: path)
+            #expect(try database.pragma("synchronous") == 2 && database.pragma("secure_delete") == 1)
+            let error = #expect(throws: DownloadError.self) { try QueueDatabase(at: path) }
+            #expect(error?.code == .exists, "\(String(describing: error))")
+            #expect(throws: DatabaseError.self) {
+                try DatabaseQueue(path: path.string).read { try Int.fetchOne($0, sql: "SELECT count(*) FROM entry") }
+            }
+            try database.apply([.insert(try Self.record())])
+            try database.close()
+            try QueueDatabase(at: path).close()
+        }
+    }
+
+    @Test("A database of another program is refused and not changed")
+    func foreign() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = FilePath(directory + "/other.sqlite")
+            let other = try DatabaseQueue(path: path.string)
+            try await other.write { try $0.execute(sql: "CREATE TABLE entry (id INTEGER)") }
+            try other.close()
+            let before = try Data(contentsOf: URL(fileURLWithPath: path.string))
+            let error = #expect(throws: DownloadError.self) { try QueueDatabase(at: path) }
+            #expect(error?.code == .file && error?.message.contains("another program") == true)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path.string)) == before)
         }
     }
 
@@ -88,7 +118,7 @@ import Testing
         try await withTemporaryDirectory { directory in
             let path = Self.path(directory)
             let database = try QueueDatabase(at: path)
-            try await database.apply([.insert(try Self.record())])
+            try database.apply([.insert(try Self.record())])
             let manager = FileManager.default
             for (path, mode) in [
                 (path.string, 0o600), (path.string + "-wal", 0o600), (path.removingLastComponent().string, 0o700),
@@ -96,9 +126,22 @@ import Testing
                 #expect(try manager.attributesOfItem(atPath: path)[.posixPermissions] as? Int == mode, "\(path)")
             }
             try database.close()
-            try manager.setAttributes([.posixPermissions: 0o777], ofItemAtPath: path.removingLastComponent().string)
-            let error = #expect(throws: DownloadError.self) { try QueueDatabase(at: path) }
-            #expect(error?.code == .file && error?.hint?.contains("chmod") == true)
+            let parent = path.removingLastComponent().string
+            // A sticky directory as well: another user could put SQLite's other files into it.
+            for mode in [0o777, 0o1777, 0o770] {
+                try manager.setAttributes([.posixPermissions: mode], ofItemAtPath: parent)
+                let error = #expect(throws: DownloadError.self) { try QueueDatabase(at: path) }
+                #expect(error?.code == .file && error?.hint?.contains("chmod") == true)
+            }
+            try manager.setAttributes([.posixPermissions: 0o700], ofItemAtPath: parent)
+            for suffix in ["", "-wal", "-journal"] {
+                _ = manager.createFile(
+                    atPath: path.string + suffix, contents: nil, attributes: [.posixPermissions: 0o666])
+                try manager.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path.string + suffix)
+                let error = #expect(throws: DownloadError.self) { try QueueDatabase(at: path) }
+                #expect(error?.code == .file && error?.message.contains("only this user") == true)
+                try manager.removeItem(atPath: path.string + suffix)
+            }
         }
     }
 
@@ -107,7 +150,7 @@ import Testing
         try await withTemporaryDirectory { directory in
             let path = Self.path(directory)
             let database = try QueueDatabase(at: path)
-            try await database.apply([.insert(try Self.record())])
+            try database.apply([.insert(try Self.record())])
             try database.close()
             let later = try DatabaseQueue(path: path.string)
             try await later.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99')") }
@@ -128,7 +171,7 @@ import Testing
             let path = Self.path(directory)
             let database = try QueueDatabase(at: path)
             let records = try (1...100).map { try QueueStateMachineTests.record($0) }
-            try await database.apply(records.map { .insert($0) })
+            try database.apply(records.map { .insert($0) })
             try database.close()
             let file = try #require(FileHandle(forUpdatingAtPath: path.string))
             try file.seek(toOffset: UInt64(offset))
@@ -140,5 +183,11 @@ import Testing
             }
             #expect(error?.code == .state, "\(String(describing: error))")
         }
+    }
+}
+
+extension QueueDatabase {
+    fileprivate func pragma(_ name: String) throws -> Int? {
+        try self.queue.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA \(name)") }
     }
 }

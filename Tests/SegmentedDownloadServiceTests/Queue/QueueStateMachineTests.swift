@@ -11,11 +11,13 @@ import Testing
 
     static func id(_ number: UInt64) -> QueueEntry.ID { QueueEntry.ID(number) }
 
-    static func record(_ number: UInt64, _ wish: QueueRecord.Wish = .run) throws -> QueueRecord {
+    static func record(
+        _ number: UInt64, _ state: QueueRecord.State = .queued, hasBegun: Bool = false
+    ) throws -> QueueRecord {
         let request = DownloadRequest(try SourceURL("http://host/\(number)"), to: .file("/d/\(number)"))
         return QueueRecord(
-            id: Self.id(number), position: 0, wish: wish, added: 0,
-            request: RecordedRequest(request, path: "/d/\(number)", hasName: false), secrets: RequestSecrets())
+            id: Self.id(number), position: 0, state: state, added: 0, hasBegun: hasBegun,
+            request: try QueuedRequest(request, path: FilePath("/d/\(number)"), hasName: false))
     }
 
     static func row(_ number: UInt64, _ outcome: HistoryEntry.Outcome = .completed) -> HistoryEntry {
@@ -25,22 +27,25 @@ import Testing
     }
 
     /// A queue of this many entries that wait or run.
-    private static func machine(_ count: UInt64, limit: Int) throws -> Machine {
+    private static func machine(_ count: UInt64, limit: Int, hasBegun: Bool = false) throws -> Machine {
         var machine = Machine([], limit: limit)
-        _ = machine.handle(.add(try (1...count).map { try Self.record($0) }, first: false))
+        let records = try (1...count).map { try Self.record($0, hasBegun: hasBegun) }
+        _ = machine.handle(.add(records, first: false))
         return machine
     }
 
-    @Test("Entries start in their order, as many as may run")
+    @Test("Entries start in their order, as many as may run, and at least one")
     func order() throws {
-        var machine = Machine([], limit: 2)
-        let actions = machine.handle(.add(try (1...3).map { try Self.record($0) }, first: false))
-        #expect(actions.starts == [1, 2])
-        #expect(machine.handle(.rested(Self.id(1), .completed(Self.row(1)))).starts == [3])
-        #expect(machine.order == [Self.id(2), Self.id(3)])
+        for limit in [0, 2] {
+            var machine = Machine([], limit: limit)
+            let actions = machine.handle(.add(try (1...3).map { try Self.record($0) }, first: false))
+            #expect(actions.starts == (limit == 0 ? [1] : [1, 2]))
+            #expect(machine.handle(.ended(Self.id(1), .completed(Self.row(1)))).starts == (limit == 0 ? [2] : [3]))
+            #expect(machine.order == [Self.id(2), Self.id(3)])
+        }
     }
 
-    @Test("A change is stored before the group is told")
+    @Test("A change is stored before anything is done with the group")
     func storesFirst() throws {
         var machine = try Self.machine(1, limit: 1)
         for event in [.pause([Self.id(1)]), .cancel([Self.id(1)], keepingPartial: true)] as [Machine.Event] {
@@ -57,10 +62,10 @@ import Testing
     func pauses() throws {
         var machine = try Self.machine(2, limit: 1)
         #expect(machine.handle(.pause([Self.id(1)])).contains(.pause(Self.id(1))))
-        #expect(machine.handle(.rested(Self.id(1), .paused)) == [.remove(Self.id(1))])
+        #expect(machine.handle(.ended(Self.id(1), .paused)) == [.remove(Self.id(1))])
         #expect(machine.handle(.removed(Self.id(1))).starts == [2])
         #expect(machine.handle(.resume([Self.id(1)])).starts.isEmpty)
-        #expect(machine.handle(.rested(Self.id(2), .completed(Self.row(2)))).starts == [1])
+        #expect(machine.handle(.ended(Self.id(2), .completed(Self.row(2)))).starts == [1])
     }
 
     @Test("An entry that is resumed while it is being paused starts again")
@@ -68,104 +73,239 @@ import Testing
         var machine = try Self.machine(1, limit: 1)
         _ = machine.handle(.pause([Self.id(1)]))
         #expect(machine.handle(.resume([Self.id(1)])).starts.isEmpty)
-        _ = machine.handle(.rested(Self.id(1), .paused))
+        _ = machine.handle(.ended(Self.id(1), .paused))
         #expect(machine.handle(.removed(Self.id(1))).starts == [1])
     }
 
-    @Test("A failed entry stays with its error until it is tried again")
+    @Test("A failed entry stays with its error until it is resumed")
     func fails() throws {
         var machine = try Self.machine(1, limit: 1)
         let error = DownloadError(.server, "503")
-        let actions = machine.handle(.rested(Self.id(1), .failed(error)))
-        #expect(actions == [.store(.wish(Self.id(1), .retryLater(error), attempts: 1)), .remove(Self.id(1))])
+        let actions = machine.handle(.ended(Self.id(1), .failed(error)))
+        #expect(actions == [.store(.state(Self.id(1), .failed(error), attempts: 1)), .remove(Self.id(1))])
         #expect(machine.handle(.removed(Self.id(1))).isEmpty)
         #expect(machine.handle(.resume([Self.id(1)])).starts == [1])
     }
 
-    @Test("A cancelled entry leaves the queue when its download has ended, running or not", arguments: [1, 2])
-    func cancels(_ number: UInt64) throws {
-        var machine = try Self.machine(2, limit: 1)
+    // MARK: Cancelling
+
+    @Test("An entry whose files are to be deleted ends after that, whether it runs or waits", arguments: [1, 2])
+    func deletes(_ number: UInt64) throws {
+        var machine = try Self.machine(2, limit: 1, hasBegun: true)
         let actions = machine.handle(.cancel([Self.id(number)], keepingPartial: false))
         #expect(actions.contains(.load(Self.id(number))) == (number == 2))
-        #expect(actions.last == .cancel(Self.id(number), keepingPartial: false))
+        #expect(actions.contains(.cancel(Self.id(number), keepingPartial: false)))
         #expect(machine.order.count == 2)
         let row = Self.row(number, .cancelled)
         #expect(
-            machine.handle(.rested(Self.id(number), .cancelled(row))).contains(.store(.finish(Self.id(number), row))))
+            machine.handle(.ended(Self.id(number), .cancelled(row))).contains(.store(.finish(Self.id(number), row))))
         #expect(machine.order == [Self.id(3 - number)])
     }
 
-    @Test("A cancellation that a crash interrupted is carried out")
-    func cancelsAgain() throws {
-        var machine = Machine([try Self.record(1, .cancel(keepingPartial: false))], limit: 1)
-        #expect(machine.begin() == [.load(Self.id(1)), .cancel(Self.id(1), keepingPartial: false)])
+    @Test("An entry that waits ends at once if it has no files or keeps them", arguments: [true, false])
+    func cancelsAtOnce(hasBegun: Bool) throws {
+        var machine = try Self.machine(2, limit: 1, hasBegun: hasBegun)
+        let actions = machine.handle(.cancel([Self.id(2)], keepingPartial: hasBegun))
+        #expect(actions.count == 2 && actions.finished == [2] && machine.order == [Self.id(1)])
     }
 
-    @Test("The end of the group is no wish of the user")
-    func ends() throws {
-        var machine = try Self.machine(2, limit: 1)
-        _ = machine.handle(.end)
-        for outcome in [.paused, .cancelled(Self.row(1, .cancelled))] as [Machine.Outcome] {
-            var ending = machine
-            let actions = ending.handle(.rested(Self.id(1), outcome)) + ending.handle(.removed(Self.id(1)))
-            #expect(actions == [.remove(Self.id(1))])
-            #expect(ending.entries[Self.id(1)]?.record.wish == .run)
+    @Test("A cancellation that a crash interrupted is carried out before the others start")
+    func cancelsAgain() throws {
+        let records = [
+            try Self.record(1, .cancelling(keepingPartial: false), hasBegun: true),
+            try Self.record(2, .cancelling(keepingPartial: false)), try Self.record(3),
+        ]
+        var machine = Machine(records, limit: 2)
+        let actions = machine.handle(.begin)
+        #expect(actions.prefix(2) == [.load(Self.id(1)), .cancel(Self.id(1), keepingPartial: false)])
+        #expect(actions.finished == [2] && actions.starts == [3])
+    }
+
+    @Test("An entry whose files cannot be deleted fails, gives its place away, and can be cancelled again")
+    func cancelFails() throws {
+        var machine = try Self.machine(2, limit: 1, hasBegun: true)
+        _ = machine.handle(.cancel([Self.id(1)], keepingPartial: false))
+        let error = DownloadError(.file, "read-only")
+        // The download's own failure comes first, and decides nothing.
+        #expect(machine.handle(.ended(Self.id(1), .failed(error))).isEmpty)
+        let actions = machine.handle(.cancelFailed(Self.id(1), error))
+        #expect(actions == [.store(.state(Self.id(1), .failed(error), attempts: 0)), .remove(Self.id(1))])
+        #expect(machine.handle(.removed(Self.id(1))).starts == [2])
+        #expect(machine.handle(.cancel([Self.id(1)], keepingPartial: true)).finished == [1])
+    }
+
+    // MARK: The same file
+
+    @Test("An entry for a file that another one fetches starts after that one")
+    func blocked() throws {
+        for end in [
+            [.ended(Self.id(1), .completed(Self.row(1)))], [.ended(Self.id(1), .paused), .removed(Self.id(1))],
+        ]
+            as [[Machine.Event]]
+        {
+            var machine = try Self.machine(3, limit: 2)
+            #expect(machine.handle(.blocked(Self.id(2), by: Self.id(1))).starts == [3])
+            #expect(machine.handle(.ended(Self.id(3), .completed(Self.row(3)))).starts.isEmpty)
+            #expect(end.flatMap { machine.handle($0) }.starts.contains(2))
         }
     }
 
-    /// What the changes leave in a database is what the machine has, so that a crash at any time loses nothing.
-    @Test("The stored entries are those of the machine, in its order", arguments: UInt64(0)..<40)
+    @Test("A blocked entry that is cancelled ends at once: its files are those of the other")
+    func cancelsBlocked() throws {
+        var machine = try Self.machine(2, limit: 2, hasBegun: true)
+        _ = machine.handle(.blocked(Self.id(2), by: Self.id(1)))
+        #expect(machine.handle(.cancel([Self.id(2)], keepingPartial: false)).finished == [2])
+        var loaded = Machine(
+            [try Self.record(1), try Self.record(2, .cancelling(keepingPartial: false), hasBegun: true)], limit: 2)
+        _ = loaded.handle(.begin)
+        #expect(loaded.handle(.blocked(Self.id(2), by: Self.id(1))).finished == [2])
+    }
+
+    @Test("An entry that is blocked by one that is gone starts again")
+    func blockedByNone() throws {
+        var machine = try Self.machine(1, limit: 1)
+        #expect(machine.handle(.blocked(Self.id(1), by: Self.id(9))).starts == [1])
+    }
+
+    // MARK: The end
+
+    @Test("The end of the queue is no command of the user")
+    func ends() throws {
+        var machine = try Self.machine(2, limit: 1)
+        _ = machine.handle(.end)
+        for ending in [.paused, .cancelled(Self.row(1, .cancelled))] as [Machine.Ending] {
+            var ended = machine
+            let actions = ended.handle(.ended(Self.id(1), ending)) + ended.handle(.removed(Self.id(1)))
+            #expect(actions == [.remove(Self.id(1))])
+            #expect(ended.entries[Self.id(1)]?.record.state == .queued)
+        }
+        var cancelling = try Self.machine(1, limit: 1, hasBegun: true)
+        _ = cancelling.handle(.cancel([Self.id(1)], keepingPartial: false))
+        _ = cancelling.handle(.end)
+        // The files may still be there: the next run deletes them.
+        #expect(cancelling.handle(.ended(Self.id(1), .cancelled(Self.row(1, .cancelled)))) == [.remove(Self.id(1))])
+    }
+
+    // MARK: Random events
+
+    /// What the changes leave in a database is what the machine has, so that a crash at any time loses nothing; and when
+    /// the group reports what it does, no entry keeps its place in it or stays cancelling.
+    @Test("The stored entries are those of the machine, in its order, and each gives its place away", arguments: 0..<40)
     func stored(seed: UInt64) throws {
         var generator = SplitMix64(seed: seed)
         var machine = Machine([], limit: 3)
         var table: [QueueEntry.ID: QueueRecord] = [:]
         var finished: Set<QueueEntry.ID> = []
-        var next: UInt64 = 1
-        for _ in 0..<200 {
-            let known = machine.order
-            let id = known.randomElement(using: &generator) ?? Self.id(0)
-            let event: Machine.Event
-            switch Int.random(in: 0..<10, using: &generator) {
-            case 0, 1:
-                let records = try (next..<next + 3).map { try Self.record($0, .run) }
-                next += 3
-                event = .add(records, first: Bool.random(using: &generator))
-            case 2: event = .pause([id])
-            case 3: event = .resume([id])
-            case 4: event = .cancel([id], keepingPartial: Bool.random(using: &generator))
-            case 5: event = .move(id, to: Int.random(in: -1...known.count + 1, using: &generator))
-            // Always the same two places: the room between two positions ends.
-            case 6: event = .move(id, to: 1)
-            case 7: event = .rested(id, .completed(Self.row(id.number)))
-            case 8: event = .rested(id, .failed(DownloadError(.network, "reset")))
-            default: event = .removed(id)
-            }
-            for case .store(let change) in machine.handle(event) {
-                switch change {
-                case .insert(let record): #expect(table.updateValue(record, forKey: record.id) == nil)
-                case .position(let id, let position): table[id]?.position = position
-                case .wish(let id, let wish, let attempts):
-                    table[id]?.wish = wish
-                    table[id]?.attempts = attempts
-                case .request(let id, let request): table[id]?.request = request
-                case .finish(let id, _):
-                    #expect(table.removeValue(forKey: id) != nil && finished.insert(id).inserted)
+        /// The entries in a model of the group, and what it is to do with each next.
+        var group: [QueueEntry.ID: Machine.Action] = [:]
+        func perform(_ actions: [Machine.Action]) {
+            for action in actions {
+                switch action {
+                case .store(let change): Self.apply(change, to: &table, &finished)
+                case .start(let id), .load(let id):
+                    #expect(group[id] == nil)
+                    group[id] = action
+                case .pause(let id), .cancel(let id, _), .remove(let id): if group[id] != nil { group[id] = action }
                 }
             }
             #expect(table == machine.entries.mapValues(\.record))
             #expect(table.values.sorted { $0.position < $1.position }.map(\.id) == machine.order)
             #expect(Set(table.values.map(\.position)).count == table.count)
-            let active = machine.entries.values.filter { $0.phase != .idle }
-            #expect(active.count { $0.record.wish == .run } <= 3)
+            #expect(machine.activeCount == machine.entries.values.count { $0.phase == .active || $0.phase == .leaving })
+            #expect(machine.entries.values.count { $0.phase == .active && $0.record.state == .queued } <= 3)
+        }
+        /// One step of the group with one of its downloads.
+        func step(_ id: QueueEntry.ID) {
+            let error = DownloadError(.network, "reset")
+            let event: Machine.Event
+            switch group[id] {
+            case .start:
+                let ends: [Machine.Event] = [
+                    .ended(id, .completed(Self.row(id.number))), .ended(id, .failed(error)), .ended(id, .paused),
+                    .blocked(id, by: group.keys.randomElement(using: &generator) ?? id),
+                ]
+                event = ends.randomElement(using: &generator) ?? .removed(id)
+                if case .blocked(_, by: id) = event { return }
+                if case .blocked = event { group[id] = nil }
+                if case .ended(_, .completed) = event { group[id] = nil }
+            case .pause: event = .ended(id, .paused)
+            case .cancel where Bool.random(using: &generator): event = .cancelFailed(id, error)
+            case .cancel:
+                event = .ended(id, .cancelled(Self.row(id.number, .cancelled)))
+                group[id] = nil
+            case .load:
+                event = .cancelFailed(id, error)
+                group[id] = nil
+            case .remove, .store, nil:
+                event = .removed(id)
+                group[id] = nil
+            }
+            perform(machine.handle(event))
+        }
+        var next: UInt64 = 1
+        for _ in 0..<200 {
+            let known = machine.order
+            let id = known.randomElement(using: &generator) ?? Self.id(0)
+            switch Int.random(in: 0..<12, using: &generator) {
+            case 0, 1:
+                let records = try (next..<next + 3).map {
+                    try Self.record($0, hasBegun: Bool.random(using: &generator))
+                }
+                next += 3
+                perform(machine.handle(.add(records, first: Bool.random(using: &generator))))
+            case 2: perform(machine.handle(.pause([id])))
+            case 3: perform(machine.handle(.resume([id])))
+            case 4: perform(machine.handle(.cancel([id], keepingPartial: Bool.random(using: &generator))))
+            case 5: perform(machine.handle(.move(id, to: Int.random(in: -1...known.count + 1, using: &generator))))
+            // Always the same two places: the room between two positions ends.
+            case 6: perform(machine.handle(.move(id, to: 1)))
+            default:
+                if let id = group.keys.sorted(by: { $0.number < $1.number }).randomElement(using: &generator) {
+                    step(id)
+                }
+            }
+        }
+        perform(machine.handle(.pause(machine.order)))
+        for _ in 0..<1000 where !group.isEmpty {
+            if let id = group.keys.sorted(by: { $0.number < $1.number }).randomElement(using: &generator) { step(id) }
+        }
+        #expect(group.isEmpty && machine.activeCount == 0)
+        #expect(machine.entries.values.allSatisfy { $0.phase == .idle && !$0.record.state.isCancelling })
+    }
+
+    private static func apply(
+        _ change: QueueChange, to table: inout [QueueEntry.ID: QueueRecord], _ finished: inout Set<QueueEntry.ID>
+    ) {
+        switch change {
+        case .insert(let record): #expect(table.updateValue(record, forKey: record.id) == nil)
+        case .position(let id, let position): table[id]?.position = position
+        case .state(let id, let state, let attempts):
+            table[id]?.state = state
+            table[id]?.attempts = attempts
+        case .begun(let id, let request):
+            table[id]?.request = request
+            table[id]?.hasBegun = true
+        case .finish(let id, _): #expect(table.removeValue(forKey: id) != nil && finished.insert(id).inserted)
         }
     }
 }
 
+extension QueueStateMachine {
+    fileprivate mutating func handle(_ event: Event) -> [Action] { self.handle(event, at: 1_700_000_000) }
+}
+
 extension [QueueStateMachine.Action] {
     /// The entries that are started, in order.
-    var starts: [UInt64] {
+    fileprivate var starts: [UInt64] {
         self.compactMap { action in
             if case .start(let id) = action { id.number } else { nil }
+        }
+    }
+
+    /// The entries that end, in order.
+    fileprivate var finished: [UInt64] {
+        self.compactMap { action in
+            if case .store(.finish(let id, _)) = action { id.number } else { nil }
         }
     }
 }

@@ -1,0 +1,73 @@
+import SegmentedDownload
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The request of an entry. It never changes, so all copies of the entry's record share it.
+final class QueuedRequest: Hashable, Sendable {
+    /// Without its id, fields and credentials.
+    let request: DownloadRequest
+    let secrets: RequestSecrets
+    /// The request as the database stores it.
+    let text: String
+
+    /// - Throws: ``DownloadError`` with code `usage` if a number of the request cannot be stored.
+    convenience init(_ request: DownloadRequest, path: FilePath, hasName: Bool) throws(DownloadError) {
+        let recorded = RecordedRequest(request, path: path.string, hasName: hasName)
+        let text: String
+        do {
+            text = try recorded.jsonText
+        } catch {
+            throw DownloadError(.usage, "the request cannot be stored: \(error)")
+        }
+        try self.init(text: text, recorded: recorded, secrets: RequestSecrets(request))
+    }
+
+    /// - Throws: `DecodingError`, or ``DownloadError`` with code `usage`, if the text was altered.
+    convenience init(text: String, secrets: RequestSecrets) throws {
+        try self.init(text: text, recorded: try RecordedRequest(jsonText: text), secrets: secrets)
+    }
+
+    private init(text: String, recorded: RecordedRequest, secrets: RequestSecrets) throws(DownloadError) {
+        self.text = text
+        self.request = try recorded.request()
+        self.secrets = secrets
+    }
+
+    /// The request after its download has begun: the file has a name, and is not begun anew after a restart.
+    ///
+    /// If a kill comes between placing the file and recording its end, the download must recognise the file as its own.
+    func begun(at path: FilePath) throws(DownloadError) -> QueuedRequest {
+        var request = self.complete(id: nil)
+        request.options = request.options.resuming
+        if [.rename, .fail].contains(request.ifExists) { request.ifExists = .verify }
+        return try QueuedRequest(request, path: path, hasName: true)
+    }
+
+    /// The request with its secrets.
+    func complete(id: QueueEntry.ID?) -> DownloadRequest {
+        var request = self.request
+        self.secrets.complete(&request)
+        request.id = id?.download
+        return request
+    }
+
+    static func == (left: QueuedRequest, right: QueuedRequest) -> Bool {
+        left.text == right.text && left.secrets == right.secrets
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(self.text) }
+}
+
+extension Encodable {
+    var jsonText: String {
+        get throws { String(decoding: try JSONEncoder().encode(self), as: UTF8.self) }
+    }
+}
+
+extension Decodable {
+    init(jsonText text: String) throws { self = try JSONDecoder().decode(Self.self, from: Data(text.utf8)) }
+}
