@@ -42,11 +42,6 @@ extension Fetching {
             return refusals + 1 == Self.rangeRefusalsMax
         }
 
-        /// Stops requesting ranges as soon as no connection is open.
-        mutating func loseRanges() {
-            if case .segmented = self { self = .segmented(rangeRefusals: Self.rangeRefusalsMax) }
-        }
-
         /// Returns and clears the offset from which claims are to be withdrawn.
         mutating func takeForgetsFrom() -> Int64? {
             guard case .fallback(let offset?) = self else { return nil }
@@ -100,14 +95,17 @@ extension Fetching {
 
     /// Requests everything after the first hole in one stream, which is compared with the bytes on disk.
     ///
-    /// If the file is complete but not all comparisons were made, the block with their last byte becomes the hole: no
-    /// claim extends from one block into the next.
+    /// If the file is complete but a comparison is still to be made or decided, the block with its last byte becomes the
+    /// hole: no claim extends from one block into the next.
     mutating func fallBack() {
         var frontier = self.plan.frontier
-        if self.plan.isComplete, let end = self.audits.open.map(\.spot.upperBound).max() {
+        let undecided = self.audits.open.map(\.spot.upperBound) + self.disputes.open.map { $0.offset + 1 }
+        if self.plan.isComplete, let end = undecided.max() {
             frontier = BlockLayout.blockEnd(after: end - 1) - BlockLayout.blockLength
         }
         self.plan.truncate(to: frontier)
+        // Nothing is left that a comparison could prove.
+        if frontier == 0 { self.proof.end() }
         self.mode = .fallback(forgetsFrom: frontier)
         self.disputes.removeAll()
         self.audits.removeAll()

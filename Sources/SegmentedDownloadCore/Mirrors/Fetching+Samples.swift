@@ -112,8 +112,9 @@ extension Fetching {
         }
     }
 
-    /// Handles a reference that did not answer a comparison with a range. It is asked again, and after several such
-    /// answers one stream is compared with everything before its first new byte.
+    /// Handles a reference that did not answer a comparison with a range. It is asked again. After several such answers
+    /// another source becomes the reference. If there is none, one stream is compared with everything before its first new
+    /// byte.
     private mutating func refuseAudit(_ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
         _ = self.mode.noteRefusal()
@@ -121,9 +122,19 @@ extension Fetching {
             self.sources[source].retryAt = now + self.settings.retry.delayBase
             return []
         }
+        let host = self.sources[source].host
+        if self.sources.ids.contains(where: { $0 != source && self.sources[$0].canBeReference }) {
+            // The refusals were this source's own.
+            self.mode.noteServed()
+            return self.loseSource(source, Failure(.protocol, "\(host) does not support ranges")) + self.endSamples()
+        }
+        // The consumer of a stream has the bytes already, so they cannot be fetched again.
+        guard self.window?.isStream != true else {
+            self.audits.removeAll()
+            return []
+        }
         // The stream might contradict bytes of other sources, which would look like a change of the file.
         let own = SourceTable.Contributor.source(self.sources.reference)
-        let host = self.sources[source].host
         let reason = "\(host) does not support ranges to compare with; bytes of other sources are fetched again"
         return self.audits.contributors.filter { $0 != own }.flatMap { self.discard($0, reason) } + self.endSamples()
             + self.reviseIfSettled()

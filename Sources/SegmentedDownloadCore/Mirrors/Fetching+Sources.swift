@@ -13,6 +13,11 @@ extension Fetching {
     /// The fastest source that may be asked now. Sources not yet measured come first.
     func bestSource(now: Duration, isOpen: (String) -> Bool) -> SourceID? {
         guard self.sources.hasMirrors else { return .first }
+        // A stream that replaces comparisons with the reference must be the reference's own.
+        let reference = self.sources[self.sources.reference]
+        if case .fallback = self.mode, reference.isUsable {
+            return reference.retryAt <= now && isOpen(reference.host) ? self.sources.reference : nil
+        }
         let usable = self.sources.ids.filter { id in
             let entry = self.sources[id]
             // A single stream is compared with all bytes before its first new one, which proves more than samples do.

@@ -15,9 +15,6 @@ struct ModeTests {
         let answers = (1...4).map { _ in mode.noteRefusal() }
         #expect(answers == [false, false, true, false] && mode == .segmented(rangeRefusals: 4))
         #expect(mode.hasLostRanges && !mode.isSingleStream)
-        var lost = Fetching.Mode.segmented(rangeRefusals: 0)
-        lost.loseRanges()
-        #expect(lost.hasLostRanges && !lost.servesRanges)
     }
 
     @Test(
@@ -27,7 +24,6 @@ struct ModeTests {
         var mode = before
         let isLast = mode.noteRefusal()
         mode.noteServed()
-        mode.loseRanges()
         #expect(!isLast && mode == before && mode.isSingleStream && !mode.servesRanges && !mode.hasLostRanges)
     }
 
