@@ -40,19 +40,32 @@ public final class DownloadQueue: Service {
     }
 
     private enum Phase {
-        /// Not run yet. Becomes `starting` or `over`.
+        /// Not run yet. Becomes `starting` or `unused`.
         case created
+        /// Shut down before it was run.
+        case unused
         /// The database and the download group are being opened. Becomes `running` or `over`.
         case starting
         /// Becomes `over`.
         case running(Running)
         /// No command is accepted any more, for this reason.
         case over(DownloadError)
+
+        /// Why no command is accepted; nil if one is, now or later.
+        var ending: DownloadError? {
+            switch self {
+            case .created, .starting, .running: nil
+            case .unused: DownloadQueue.isOver
+            case .over(let error): error
+            }
+        }
     }
 
     private struct State {
         var phase = Phase.created
         var isEnding = false
+        /// Whether a wake-up follows after a failed write.
+        var isRetrying = false
         var commands: [Command] = []
         /// Reports on the group that are not stored yet, in the order they came.
         var reports: [QueueStateMachine.Event] = []
@@ -102,15 +115,14 @@ public final class DownloadQueue: Service {
     /// - Throws: ``DownloadError`` as ``DownloadService/run()``; with code `exists` if another process runs the queue,
     ///   `state` if the database is damaged or was written by a later version, `file` if it cannot be opened.
     public func run() async throws(DownloadError) {
-        let isFirst = self.state.withLock { state in
-            guard case .created = state.phase else { return false }
-            state.phase = .starting
-            return true
+        let before = self.state.withLock { state in
+            defer { if case .created = state.phase { state.phase = .starting } }
+            return state.phase
         }
-        guard isFirst else {
-            // A queue that was shut down before it ran does not run.
-            if case .over(let error) = self.state.withLock({ $0.phase }), error.code == .cancelled { return }
-            throw DownloadError(.usage, "a queue runs only once")
+        switch before {
+        case .created: break
+        case .unused: return
+        case .starting, .running, .over: throw DownloadError(.usage, "a queue runs only once")
         }
         let result = await withTaskCancellationHandler {
             await withGracefulShutdownHandler {
@@ -167,7 +179,12 @@ public final class DownloadQueue: Service {
             var result = Result<Void, DownloadError>.success(())
             for await one in tasks { if case .failure = one { result = one } }
             // What completed while the downloads were being paused.
-            _ = await self.store(database)
+            if await self.store(database) == nil, case .success = result {
+                result = .failure(
+                    DownloadError(
+                        .file, "the last changes of the queue \(self.database.string) could not be written",
+                        hint: "Downloads that have just completed are found complete when the queue runs again"))
+            }
             return result
         }
         // Before the database is closed, so that nobody reads it any more.
@@ -189,11 +206,13 @@ public final class DownloadQueue: Service {
     public func shutdown() {
         let isUnused = self.state.withLock { state in
             state.isEnding = true
-            state.reports.append(.end)
-            if case .created = state.phase { return true }
-            return false
+            // Before the reports of downloads that it ends.
+            state.reports.insert(.end, at: 0)
+            guard case .created = state.phase else { return false }
+            state.phase = .unused
+            return true
         }
-        if isUnused { self.end(with: Self.isOver) }
+        if isUnused { self.release(Self.isOver) }
         self.wake.yield()
         // Before the queue runs, nothing else ends the service.
         if self.state.withLock({ if case .running = $0.phase { false } else { true } }) { self.service.shutdown() }
@@ -215,11 +234,15 @@ public final class DownloadQueue: Service {
                 if let actions = await self.store(running.database) {
                     delay = Self.writeDelay
                     self.perform(actions, in: running.group, &tasks)
-                } else {
+                } else if self.state.withLock({ state in
+                    defer { state.isRetrying = true }
+                    return !state.isRetrying
+                }) {
                     let pause = delay
                     delay = min(delay * 2, Self.writeDelayMax)
                     tasks.addTask {
                         try? await Task.sleep(for: pause)
+                        self.state.withLock { $0.isRetrying = false }
                         self.wake.yield()
                     }
                 }
@@ -276,7 +299,7 @@ public final class DownloadQueue: Service {
                     try group.add(request)
                 } failed: { error in
                     // The group ended first.
-                    .ended(id, error.code == .cancelled ? .paused : .failed(error))
+                    error.code == .cancelled ? .ended(id, .paused) : .startFailed(id, error)
                 }
             case .load(let id):
                 self.add(id) { (request) throws(DownloadError) in
@@ -364,7 +387,7 @@ public final class DownloadQueue: Service {
         let (changes, observer) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         observer.yield()
         let number = self.state.withLock { state -> Int? in
-            if case .over = state.phase { return nil }
+            if state.phase.ending != nil { return nil }
             state.observerNext += 1
             state.observers[state.observerNext] = observer
             return state.observerNext
@@ -392,7 +415,7 @@ public final class DownloadQueue: Service {
         _ = try await self.running()
         let answer = await withCheckedContinuation { (answer: CheckedContinuation<Answer, Never>) in
             let over = self.state.withLock { state -> DownloadError? in
-                if case .over(let error) = state.phase { return error }
+                if let error = state.phase.ending { return error }
                 state.commands.append(Command(event: event, answer: answer))
                 return nil
             }
@@ -407,20 +430,26 @@ public final class DownloadQueue: Service {
         self.state.withLock { state in
             switch state.phase {
             case .created, .starting: state.waiters.append(waiter)
-            case .running, .over: waiter.finish()
+            case .running, .unused, .over: waiter.finish()
             }
         }
         for await _ in begun {}
         switch self.state.withLock({ $0.phase }) {
         case .running(let running): return running
+        case .unused: throw Self.isOver
         case .over(let error): throw error
         case .created, .starting: throw DownloadError(.cancelled, "the wait for the queue was cancelled")
         }
     }
 
     private func end(with error: DownloadError) {
+        self.state.withLock { $0.phase = .over(error) }
+        self.release(error)
+    }
+
+    /// Ends all waits, because the queue does not run any more.
+    private func release(_ error: DownloadError) {
         let (commands, waiters, observers) = self.state.withLock { state in
-            state.phase = .over(error)
             defer { (state.commands, state.waiters, state.observers) = ([], [], [:]) }
             return (state.commands, state.waiters, state.observers.values.map(\.self))
         }

@@ -22,7 +22,7 @@ struct QueueRecord: Hashable, Sendable {
     var attempts = 0
     /// When it was added, in seconds since 1970.
     let added: Int64
-    /// Whether its origin has answered, so that it may have files on disk.
+    /// Whether it was in the download group, so that it may have files on disk.
     var hasBegun = false
     var request: QueuedRequest
 }
@@ -32,7 +32,7 @@ enum QueueChange: Hashable, Sendable {
     case insert(QueueRecord)
     case position(QueueEntry.ID, Int64)
     case state(QueueEntry.ID, QueueRecord.State, attempts: Int)
-    /// Its origin has answered, and its file has a name.
+    /// It is about to be in the download group, or its file has a name.
     case begun(QueueEntry.ID, QueuedRequest)
     /// The entry and its secrets leave the queue, and the history gets a row.
     case finish(QueueEntry.ID, HistoryEntry)

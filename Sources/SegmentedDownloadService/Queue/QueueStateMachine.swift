@@ -1,4 +1,5 @@
 import SegmentedDownload
+import SystemPackage
 
 /// Decides what a queue stores, and which of its entries are in the download group.
 ///
@@ -20,12 +21,14 @@ struct QueueStateMachine: Sendable {
         case begin
         /// The queue ends: start nothing more.
         case end
-        /// The origin has answered, and the file has a name.
+        /// The file of a download has a name.
         case begun(QueueEntry.ID, QueuedRequest)
         /// A download came to rest.
         case ended(QueueEntry.ID, Ending)
         /// An entry's partial file cannot be deleted.
         case cancelFailed(QueueEntry.ID, DownloadError)
+        /// An entry that was to run cannot be added to the group.
+        case startFailed(QueueEntry.ID, DownloadError)
         /// The group has another entry that fetches the same file, so this one is not in it.
         case blocked(QueueEntry.ID, by: QueueEntry.ID)
         /// The group no longer has the download.
@@ -37,7 +40,7 @@ struct QueueStateMachine: Sendable {
             case .add(let records, _): records.map(\.id)
             case .pause(let ids), .resume(let ids), .cancel(let ids, _): ids
             case .move(let id, _): [id]
-            case .limit, .begin, .end, .begun, .ended, .cancelFailed, .blocked, .removed: []
+            case .limit, .begin, .end, .begun, .ended, .cancelFailed, .startFailed, .blocked, .removed: []
             }
         }
     }
@@ -80,6 +83,14 @@ struct QueueStateMachine: Sendable {
         var record: QueueRecord
         var phase = Phase.idle
 
+        /// The path of its file, if it may have files on disk and the path is known.
+        fileprivate var file: FilePath? {
+            guard self.record.hasBegun, case .file(let path) = self.record.request.request.destination else {
+                return nil
+            }
+            return path
+        }
+
         /// Its place among the entries that may start; nil if it may not.
         fileprivate var turn: Turn? {
             self.phase == .idle && self.record.state == .queued
@@ -104,6 +115,8 @@ struct QueueStateMachine: Sendable {
     private var turns: [Turn] = []
     /// The blocked entries, by the entry that blocks them.
     private var blocked: [QueueEntry.ID: [QueueEntry.ID]] = [:]
+    /// How many entries have each file.
+    private var files: [FilePath: Int] = [:]
     private var limit: Int
     private(set) var activeCount = 0
     private var isEnding = false
@@ -138,11 +151,8 @@ struct QueueStateMachine: Sendable {
             return []
         case .begun(let id, let request): return self.begun(id, request)
         case .ended(let id, let ending): return self.ended(id, ending) + self.fill()
-        case .cancelFailed(let id, let error):
-            guard let entry = self.entries[id], entry.phase == .active, entry.record.state.isCancelling else {
-                return []
-            }
-            return self.set(id, .failed(error)) + self.leave(id)
+        case .cancelFailed(let id, let error): return self.cancelFailed(id, error)
+        case .startFailed(let id, let error): return self.startFailed(id, error, at: time) + self.fill()
         case .blocked(let id, let other): return self.block(id, by: other, at: time) + self.fill()
         case .removed(let id):
             guard self.entries[id]?.phase == .leaving else { return [] }
@@ -202,7 +212,9 @@ struct QueueStateMachine: Sendable {
         guard let entry = self.entries[id], entry.phase == .idle, !self.isEnding,
             case .cancelling(let keepingPartial) = entry.record.state
         else { return [] }
-        guard entry.record.hasBegun, !keepingPartial else { return self.finish(id, .cancelled(entry.record, at: time)) }
+        guard entry.record.hasBegun, !keepingPartial, !self.sharesFile(entry) else {
+            return self.finish(id, .cancelled(entry.record, at: time))
+        }
         self.activate(id)
         return [.load(id), .cancel(id, keepingPartial: keepingPartial)]
     }
@@ -261,9 +273,24 @@ struct QueueStateMachine: Sendable {
         guard let entry = self.entries[id], entry.phase == .active else { return [] }
         let isThere = self.entries[other].map { $0.phase == .active || $0.phase == .leaving } ?? false
         self.deactivate(id, to: isThere ? .blocked(by: other) : .idle)
-        if isThere { self.blocked[other, default: []].append(id) }
-        guard isThere, entry.record.state.isCancelling else { return [] }
-        return self.finish(id, .cancelled(entry.record, at: time))
+        guard isThere else { return self.finishCancelling(id, at: time) }
+        self.blocked[other, default: []].append(id)
+        return entry.record.state.isCancelling ? self.finish(id, .cancelled(entry.record, at: time)) : []
+    }
+
+    private mutating func cancelFailed(_ id: QueueEntry.ID, _ error: DownloadError) -> [Action] {
+        guard let entry = self.entries[id], entry.phase == .active, entry.record.state.isCancelling else { return [] }
+        // At the end of the queue, a cancellation may be interrupted: the next run carries it out.
+        return (self.isEnding ? [] : self.set(id, .failed(error))) + self.leave(id)
+    }
+
+    private mutating func startFailed(_ id: QueueEntry.ID, _ error: DownloadError, at time: Int64) -> [Action] {
+        guard let entry = self.entries[id], entry.phase == .active else { return [] }
+        self.deactivate(id, to: .idle)
+        // Cancelled in the meantime.
+        if entry.record.state.isCancelling { return self.finishCancelling(id, at: time) }
+        self.change(id) { $0.record.attempts += 1 }
+        return entry.record.state == .queued ? self.set(id, .failed(error)) : []
     }
 
     private mutating func leave(_ id: QueueEntry.ID) -> [Action] {
@@ -276,6 +303,10 @@ struct QueueStateMachine: Sendable {
         var actions: [Action] = []
         while !self.isEnding, self.activeCount < self.limit, let turn = self.turns.first {
             self.activate(turn.id)
+            if let record = self.entries[turn.id]?.record, !record.hasBegun {
+                // Before it is in the group, so that a crash leaves no file that nobody knows of.
+                actions += self.begun(turn.id, record.request)
+            }
             actions.append(.start(turn.id))
         }
         return actions
@@ -284,8 +315,10 @@ struct QueueStateMachine: Sendable {
     // MARK: Entries
 
     private mutating func insert(_ record: QueueRecord) {
-        self.entries[record.id] = Entry(record: record)
-        self.change(record.id) { _ in }
+        let entry = Entry(record: record)
+        self.entries[record.id] = entry
+        self.count(entry.file, 1)
+        if let turn = entry.turn { self.turns.insert(turn) }
     }
 
     private mutating func set(_ id: QueueEntry.ID, _ state: QueueRecord.State) -> [Action] {
@@ -316,7 +349,7 @@ struct QueueStateMachine: Sendable {
             self.deactivate(id, to: .leaving)
         }
         self.change(id) { $0.phase = .leaving }
-        self.entries[id] = nil
+        if let entry = self.entries.removeValue(forKey: id) { self.count(entry.file, -1) }
         if let index = self.order.firstIndex(of: id) { self.order.remove(at: index) }
         return [.store(.finish(id, row))]
     }
@@ -327,12 +360,25 @@ struct QueueStateMachine: Sendable {
         }
     }
 
+    /// Whether another entry has the same file, so that this one must not delete it.
+    private func sharesFile(_ entry: Entry) -> Bool { entry.file.map { self.files[$0, default: 0] > 1 } ?? false }
+
+    private mutating func count(_ file: FilePath?, _ change: Int) {
+        guard let file else { return }
+        let count = self.files[file, default: 0] + change
+        self.files[file] = count > 0 ? count : nil
+    }
+
     /// Changes an entry, and its turn with it.
     private mutating func change(_ id: QueueEntry.ID, _ body: (inout Entry) -> Void) {
         guard var entry = self.entries[id] else { return }
-        let before = entry.turn
+        let (before, file) = (entry.turn, entry.file)
         body(&entry)
         self.entries[id] = entry
+        if file != entry.file {
+            self.count(file, -1)
+            self.count(entry.file, 1)
+        }
         if let before, before != entry.turn { self.turns.remove(before) }
         if let after = entry.turn { self.turns.insert(after) }
     }

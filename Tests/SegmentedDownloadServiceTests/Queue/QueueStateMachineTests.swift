@@ -161,10 +161,42 @@ import Testing
         #expect(loaded.handle(.blocked(Self.id(2), by: Self.id(1))).finished == [2])
     }
 
-    @Test("An entry that is blocked by one that is gone starts again")
+    @Test("An entry that is blocked by one that is gone starts again, or ends if it was cancelled")
     func blockedByNone() throws {
         var machine = try Self.machine(1, limit: 1)
         #expect(machine.handle(.blocked(Self.id(1), by: Self.id(9))).starts == [1])
+        _ = machine.handle(.cancel([Self.id(1)], keepingPartial: true))
+        #expect(machine.handle(.blocked(Self.id(1), by: Self.id(9))).finished == [1])
+    }
+
+    @Test("An entry does not delete a file that another one has, too")
+    func sharedFile() throws {
+        var records = try (1...2).map { try Self.record($0, .paused, hasBegun: true) }
+        records[1].request = records[0].request
+        var machine = Machine(records, limit: 2)
+        #expect(machine.handle(.cancel([Self.id(1)], keepingPartial: false)).finished == [1])
+        #expect(machine.handle(.cancel([Self.id(2)], keepingPartial: false)).contains(.load(Self.id(2))))
+    }
+
+    @Test("An entry that cannot be added to the group fails, or ends if it was cancelled meanwhile")
+    func startFails() throws {
+        var machine = try Self.machine(2, limit: 1)
+        let error = DownloadError(.policy, "ftp")
+        let actions = machine.handle(.startFailed(Self.id(1), error))
+        #expect(actions.first == .store(.state(Self.id(1), .failed(error), attempts: 1)) && actions.starts == [2])
+        _ = machine.handle(.cancel([Self.id(2)], keepingPartial: true))
+        #expect(machine.handle(.startFailed(Self.id(2), error)).finished == [2])
+    }
+
+    @Test("Before an entry is in the group, the database has that it may have files")
+    func begins() throws {
+        var machine = Machine([try Self.record(1)], limit: 1)
+        let actions = machine.handle(.begin)
+        guard case .store(.begun(Self.id(1), _))? = actions.first else {
+            Issue.record("\(actions)")
+            return
+        }
+        #expect(actions.dropFirst() == [.start(Self.id(1))] && machine.entries[Self.id(1)]?.record.hasBegun == true)
     }
 
     // MARK: The end
@@ -222,11 +254,12 @@ import Testing
             case .start:
                 let ends: [Machine.Event] = [
                     .ended(id, .completed(Self.row(id.number))), .ended(id, .failed(error)), .ended(id, .paused),
-                    .blocked(id, by: group.keys.randomElement(using: &generator) ?? id),
+                    .blocked(id, by: group.keys.randomElement(using: &generator) ?? id), .startFailed(id, error),
                 ]
                 event = ends.randomElement(using: &generator) ?? .removed(id)
                 if case .blocked(_, by: id) = event { return }
                 if case .blocked = event { group[id] = nil }
+                if case .startFailed = event { group[id] = nil }
                 if case .ended(_, .completed) = event { group[id] = nil }
             case .pause: event = .ended(id, .paused)
             case .cancel where Bool.random(using: &generator): event = .cancelFailed(id, error)
