@@ -90,9 +90,10 @@ import Testing
     func resumes() async throws {
         try await Harness.run { harness in
             try await withOrigin { other in
-                // Three short bodies to compare the mirror with the server, and the first one of the rest: it stalls until
-                // the download is paused. The resumed download gets all it asks for.
-                let mirror = other.url("/8M/mirror.bin?stall-after=1M:4", host: "localhost")
+                // The mirror's bodies stall until the download is paused, but not those that are compared with the server,
+                // which are short. The resumed download gets all it asks for.
+                _ = other.plainURL("/8M/mirror.bin?stall-after=1M:all")
+                let mirror = other.url("/8M/mirror.bin", host: "localhost")
                 let resource = try Self.resource("close-after=2M:2&fail=404:all:2", mirrors: [mirror])
                 let request = try await Self.request(harness, resource) { $0.segments = .exactly(1) }
                 try await withDownloadClient { client in
@@ -106,6 +107,7 @@ import Testing
                         #expect(download.state == .paused)
                     }
                 }
+                _ = other.plainURL("/8M/mirror.bin")
                 let saved = try await SavedDownload(at: FilePath(harness.path))
                 #expect(saved.source == request.source.string && saved.mirrors == [mirror])
                 #expect(saved.foreignSources == [mirror] && saved.options.digests == [Self.sha256(seed: 1)])
