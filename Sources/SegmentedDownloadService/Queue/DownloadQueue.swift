@@ -187,7 +187,7 @@ public final class DownloadQueue: Service {
             }
             return result
         }
-        // Before the database is closed, so that nobody reads it any more.
+        // First, because callers must not read a database that is being closed.
         self.end(with: Self.isOver)
         let closed = await EngineThreads.aside { () -> Result<Void, DownloadError> in
             do throws(DownloadError) {

@@ -262,9 +262,7 @@ struct QueueStateMachine: Sendable {
         case (.cancelled(let row), .cancelling) where !self.isEnding: return self.finish(id, row)
         // What becomes of the cancellation is still to be reported.
         case (.failed, .cancelling), (.paused, .cancelling): return []
-        case (.failed(let error), .queued):
-            self.change(id) { $0.record.attempts += 1 }
-            return self.set(id, .failed(error)) + self.leave(id)
+        case (.failed(let error), .queued): return self.fail(id, error) + self.leave(id)
         case (.cancelled, _), (.paused, _), (.failed, _): return self.leave(id)
         }
     }
@@ -289,8 +287,12 @@ struct QueueStateMachine: Sendable {
         self.deactivate(id, to: .idle)
         // Cancelled in the meantime.
         if entry.record.state.isCancelling { return self.finishCancelling(id, at: time) }
+        return entry.record.state == .queued ? self.fail(id, error) : []
+    }
+
+    private mutating func fail(_ id: QueueEntry.ID, _ error: DownloadError) -> [Action] {
         self.change(id) { $0.record.attempts += 1 }
-        return entry.record.state == .queued ? self.set(id, .failed(error)) : []
+        return self.set(id, .failed(error))
     }
 
     private mutating func leave(_ id: QueueEntry.ID) -> [Action] {
@@ -304,7 +306,7 @@ struct QueueStateMachine: Sendable {
         while !self.isEnding, self.activeCount < self.limit, let turn = self.turns.first {
             self.activate(turn.id)
             if let record = self.entries[turn.id]?.record, !record.hasBegun {
-                // Before it is in the group, so that a crash leaves no file that nobody knows of.
+                // Stored before the group creates files, so that a cancellation after a crash deletes them.
                 actions += self.begun(turn.id, record.request)
             }
             actions.append(.start(turn.id))
@@ -379,7 +381,8 @@ struct QueueStateMachine: Sendable {
             self.count(file, -1)
             self.count(entry.file, 1)
         }
-        if let before, before != entry.turn { self.turns.remove(before) }
+        guard before != entry.turn else { return }
+        if let before { self.turns.remove(before) }
         if let after = entry.turn { self.turns.insert(after) }
     }
 }
@@ -399,11 +402,8 @@ extension [QueueStateMachine.Turn] {
         return low
     }
 
-    /// Inserts a turn in its place, unless it is there.
-    fileprivate mutating func insert(_ turn: Element) {
-        let index = self.index(of: turn)
-        if index == self.count || self[index] != turn { self.insert(turn, at: index) }
-    }
+    /// Inserts a turn in its place.
+    fileprivate mutating func insert(_ turn: Element) { self.insert(turn, at: self.index(of: turn)) }
 
     fileprivate mutating func remove(_ turn: Element) {
         let index = self.index(of: turn)

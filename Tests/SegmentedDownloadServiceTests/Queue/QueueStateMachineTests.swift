@@ -186,6 +186,11 @@ import Testing
         #expect(actions.first == .store(.state(Self.id(1), .failed(error), attempts: 1)) && actions.starts == [2])
         _ = machine.handle(.cancel([Self.id(2)], keepingPartial: true))
         #expect(machine.handle(.startFailed(Self.id(2), error)).finished == [2])
+        // One that was paused meanwhile stays paused, and has no failed run that is not stored.
+        var paused = try Self.machine(1, limit: 1)
+        _ = paused.handle(.pause([Self.id(1)]))
+        #expect(paused.handle(.startFailed(Self.id(1), error)).isEmpty)
+        #expect(paused.entries[Self.id(1)]?.record.attempts == 0)
     }
 
     @Test("Before an entry is in the group, the database has that it may have files")
