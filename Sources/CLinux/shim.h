@@ -1,10 +1,39 @@
 // System calls that the C library's headers hide from Swift behind feature macros.
 #pragma once
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
 
 #define MFD_CLOEXEC 1U
+// Hidden by glibc; musl has the same value.
+#define SEGDL_SPAWN_SETSID 0x80
+
+// The facts of a file. Swift attributes glibc's struct stat to whichever C module it loads first, and then hides its members
+// from files that do not import that one.
+struct segdl_file_facts {
+    unsigned int permissions;
+    int is_directory;
+    int is_socket;
+    unsigned int user;
+    unsigned long device;
+    unsigned long inode;
+    long long length;
+};
+
+// fstat(2) if there is no path, otherwise lstat(2).
+static inline int segdl_file_facts(const char *path, int descriptor, struct segdl_file_facts *facts) {
+    struct stat status;
+    if ((path ? lstat(path, &status) : fstat(descriptor, &status)) != 0) return -1;
+    facts->permissions = status.st_mode & 07777;
+    facts->is_directory = S_ISDIR(status.st_mode);
+    facts->is_socket = S_ISSOCK(status.st_mode);
+    facts->user = status.st_uid;
+    facts->device = status.st_dev;
+    facts->inode = status.st_ino;
+    facts->length = status.st_size;
+    return 0;
+}
 
 extern int fallocate(int descriptor, int mode, off_t offset, off_t length);
 extern int pipe2(int descriptors[2], int flags);

@@ -39,10 +39,11 @@ package final class ChildProcess: Sendable {
     ///   - input: The descriptor for standard input; `nil` for `/dev/null`.
     ///   - output: The descriptor for standard output.
     ///   - errors: The descriptor for standard error.
+    ///   - inNewSession: Whether the process leaves this session, so that it has no controlling terminal.
     /// - Throws: ``SpawnFailure``.
     package init(
         _ command: [String], in directory: String? = nil, environment: [String: String?] = [:], input: Int32? = nil,
-        output: Int32, errors: Int32
+        output: Int32, errors: Int32, inNewSession: Bool = false
     ) throws(SpawnFailure) {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -66,8 +67,9 @@ package final class ChildProcess: Sendable {
         posix_spawnattr_setsigmask(&attributes, &signals)
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { sigaddset(&signals, signal) }
         posix_spawnattr_setsigdefault(&attributes, &signals)
-        posix_spawnattr_setflags(
-            &attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+        // The leader of a new session also leads a new process group.
+        let group = inNewSession ? CInt(SEGDL_SPAWN_SETSID) : CInt(POSIX_SPAWN_SETPGROUP)
+        posix_spawnattr_setflags(&attributes, Int16(group | CInt(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK)))
         let arguments = command.map { strdup($0) } + [nil]
         let values = Self.environment(environment).map { strdup($0) } + [nil]
         defer { for pointer in arguments + values { free(pointer) } }

@@ -40,6 +40,17 @@ public enum DownloadEvent: Hashable, Sendable {
         public var isSegmented: Bool
         /// The validator of this version of the resource, safe to show; `nil` if there is none.
         public var validator: String?
+
+        package init(
+            url: String, path: FilePath, bytesTotal: Int64?, resumedFrom: Int64, isSegmented: Bool, validator: String?
+        ) {
+            self.url = url
+            self.path = path
+            self.bytesTotal = bytesTotal
+            self.resumedFrom = resumedFrom
+            self.isSegmented = isSegmented
+            self.validator = validator
+        }
     }
 
     /// A change of a segment.
@@ -60,6 +71,14 @@ public enum DownloadEvent: Hashable, Sendable {
         public var state: State
         /// The source that the segment is fetched from, safe to show; `nil` for `split`.
         public var source: String?
+
+        package init(segment: Int, start: Int64, end: Int64?, state: State, source: String?) {
+            self.segment = segment
+            self.start = start
+            self.end = end
+            self.state = state
+            self.source = source
+        }
     }
 
     /// Whether the sequence of events ends with this event, until the download is resumed.
@@ -156,6 +175,22 @@ public struct DownloadResult: Hashable, Sendable {
     public var verifiedBy: Verification
     /// Whether the destination was already complete, so that nothing was fetched.
     public var wasAlreadyComplete: Bool
+
+    package init(
+        path: FilePath, bytes: Int64, bytesFetched: Int64, requests: Int, connectionsPeak: Int, duration: Duration,
+        crc32: String?, digests: [ExpectedDigest], verifiedBy: Verification, wasAlreadyComplete: Bool
+    ) {
+        self.path = path
+        self.bytes = bytes
+        self.bytesFetched = bytesFetched
+        self.requests = requests
+        self.connectionsPeak = connectionsPeak
+        self.duration = duration
+        self.crc32 = crc32
+        self.digests = digests
+        self.verifiedBy = verifiedBy
+        self.wasAlreadyComplete = wasAlreadyComplete
+    }
 }
 
 /// The state of a download.

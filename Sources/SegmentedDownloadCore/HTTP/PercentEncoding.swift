@@ -1,5 +1,5 @@
 /// Percent-encoded text, as in paths and extended parameters (RFC 3986 §2.1).
-enum PercentEncoding {
+package enum PercentEncoding {
     enum Piece: Hashable {
         /// An unencoded byte, or a percent sign that is not followed by two hexadecimal digits.
         case literal(UInt8)
@@ -26,7 +26,7 @@ enum PercentEncoding {
     }
 
     /// Decodes the escapes that form valid UTF-8 and leaves the others as they are.
-    static func decode(_ text: some Sequence<UInt8>) -> String {
+    package static func decode(_ text: some Sequence<UInt8>) -> String {
         let pieces = Self.pieces(of: text)
         var decoded: [UInt8] = []
         var index = 0
@@ -41,6 +41,23 @@ enum PercentEncoding {
             }
         }
         return String(decoding: decoded, as: UTF8.self)
+    }
+
+    /// Encodes everything but unreserved characters (RFC 3986 §2.3), so that the text can be a component of a path.
+    package static func encode(_ text: String) -> String {
+        var encoded = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                encoded += "%" + (digits.utf8.count == 1 ? "0" : "") + digits
+            }
+        }
+        return encoded
     }
 
     /// The number of pieces, one to four, that encode the first character. Zero if they are not valid UTF-8.

@@ -6,17 +6,19 @@ extension DownloadQueue {
     /// A relative destination is resolved against the queue's directory. ``DownloadRequest/id`` is ignored.
     ///
     /// - Parameters:
+    ///   - ids: The IDs of some entries, by the index of the request. The others get random ones.
     ///   - paused: Whether they wait until they are resumed.
     ///   - first: Whether they come before all others, not after.
     /// - Returns: The IDs of the new entries, in the order of the requests.
-    /// - Throws: ``DownloadError`` with code `usage` if a request is invalid or goes to a descriptor; `cancelled` if the
-    ///   queue has ended; `file` if they cannot be stored. Then none is added.
+    /// - Throws: ``DownloadError`` with code `usage` if a request is invalid or goes to a descriptor, or an ID is taken;
+    ///   `cancelled` if the queue has ended; `file` if they cannot be stored. Then none is added.
     @discardableResult
     public func add(
-        _ requests: [DownloadRequest], paused: Bool = false, first: Bool = false
+        _ requests: [DownloadRequest], ids: [Int: QueueEntry.ID] = [:], paused: Bool = false, first: Bool = false
     ) async throws(DownloadError) -> [QueueEntry.ID] {
         var records: [QueueRecord] = []
-        for var request in requests {
+        for (index, request) in requests.enumerated() {
+            var request = request
             try request.validate()
             request.destination = request.destination.resolved(in: self.directory)
             guard let path = request.destination.path else {
@@ -24,11 +26,19 @@ extension DownloadQueue {
             }
             records.append(
                 QueueRecord(
-                    id: QueueEntry.ID(UInt64.random(in: 1...UInt64.max)), position: 0,
+                    id: ids[index] ?? QueueEntry.ID(UInt64.random(in: 1...UInt64.max)), position: 0,
                     state: paused ? .paused : .queued,
                     added: Self.now, request: try QueuedRequest(request, path: path, hasName: false)))
         }
-        return try await self.command(.add(records, first: first))
+        for id in ids.values where try await self.history(of: id) != nil { throw Self.isTaken(id) }
+        let added = try await self.command(.add(records, first: first))
+        // None was added.
+        if added.isEmpty, let id = ids.values.first { throw Self.isTaken(id) }
+        return added
+    }
+
+    private static func isTaken(_ id: QueueEntry.ID) -> DownloadError {
+        DownloadError(.usage, "the queue or its history has an entry with the ID \(id)")
     }
 
     /// Pauses entries that run or wait. Others are left as they are.
@@ -73,6 +83,54 @@ extension DownloadQueue {
         _ = try await self.command(.move(id, to: place))
     }
 
+    /// Changes how an entry is fetched.
+    ///
+    /// A new priority, number of segments or rate applies to a running download at once, other changes when it is next
+    /// resumed. The destination of a download that has begun must not change: its partial file stays where it is.
+    ///
+    /// - Parameter change: Changes the request. It may be called several times.
+    /// - Returns: Whether it was changed. Entries that have left the queue or are being cancelled are not.
+    /// - Throws: ``DownloadError`` as ``add(_:paused:first:)``, and what `change` throws.
+    @discardableResult
+    public func update(
+        _ id: QueueEntry.ID, _ change: (inout DownloadRequest) throws(DownloadError) -> Void
+    ) async throws(DownloadError) -> Bool {
+        while let record = try await self.running().machine.entries[id]?.record, !record.state.isCancelling {
+            var request = record.request.complete(id: nil)
+            try change(&request)
+            try request.validate()
+            request.destination = request.destination.resolved(in: self.directory)
+            guard let path = request.destination.path else {
+                throw DownloadError(.usage, "a queue cannot write to a descriptor")
+            }
+            let changed = try QueuedRequest(request, path: path, hasName: false)
+            // Again, if the request was changed in the meantime.
+            if try await !self.command(.change(id, from: record.request, to: changed)).isEmpty { return true }
+        }
+        return false
+    }
+
+    /// Pauses all downloads that run and starts none, until it is called with `false`. The entries' states are not changed:
+    /// those that ran wait. A queue that runs again is not held.
+    ///
+    /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended.
+    public func hold(_ isHeld: Bool) async throws(DownloadError) {
+        _ = try await self.command(.hold(isHeld))
+    }
+
+    /// The client that fetches the downloads, for example to change its network policy.
+    ///
+    /// - Throws: ``DownloadError`` as ``DownloadService/client()``.
+    public func client() async throws(DownloadError) -> DownloadClient {
+        _ = try await self.running()
+        return try await self.service.client()
+    }
+
+    /// The limits that the downloads share.
+    ///
+    /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended.
+    public func limits() async throws(DownloadError) -> DownloadLimits { try await self.running().group.limits }
+
     /// Changes the limits that the downloads share until the queue ends. `downloads` is how many entries may run at once.
     ///
     /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended.
@@ -96,14 +154,72 @@ extension DownloadQueue {
         QueueEntry(id, in: try await self.running())
     }
 
+    /// The events of the running downloads from now on. A download's ID is that of its entry. Control it through the queue
+    /// only.
+    ///
+    /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended.
+    public func events() async throws(DownloadError) -> AsyncStream<DownloadGroup.Event> {
+        try await self.running().group.events
+    }
+
+    /// The segments of an entry's file; empty unless it is active. See ``Download/segments``.
+    ///
+    /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended.
+    public func segments(of id: QueueEntry.ID) async throws(DownloadError) -> [SegmentStatus] {
+        await (try await self.running()).group.download(id: id.download)?.segments ?? []
+    }
+
+    // MARK: History and settings
+
     /// The latest rows of the history, the newest first: one for each entry that completed or was cancelled. The latest
     /// 1,000,000 are kept.
     ///
+    /// - Parameter offset: How many of the newest rows are skipped.
     /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended, `file` or `state` if the database cannot
     ///   be read.
-    public func history(limit: Int) async throws(DownloadError) -> [HistoryEntry] {
+    public func history(limit: Int, offset: Int = 0) async throws(DownloadError) -> [HistoryEntry] {
+        try await self.aside { (database) throws(DownloadError) in
+            try database.history(limit: limit, offset: offset)
+        }
+    }
+
+    /// The row of an entry that completed or was cancelled; nil if there is none.
+    ///
+    /// - Throws: ``DownloadError`` as ``history(limit:offset:)``.
+    public func history(of id: QueueEntry.ID) async throws(DownloadError) -> HistoryEntry? {
+        try await self.aside { (database) throws(DownloadError) in try database.history(of: id) }
+    }
+
+    /// Deletes the rows of these entries from the history, or all rows.
+    ///
+    /// - Returns: The number of deleted rows.
+    /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended, `file` or `space` if the database cannot
+    ///   be written.
+    @discardableResult
+    public func deleteHistory(of ids: [QueueEntry.ID]?) async throws(DownloadError) -> Int {
+        try await self.aside { (database) throws(DownloadError) in try database.deleteHistory(of: ids) }
+    }
+
+    /// The text that ``set(_:to:)`` stored under a name; nil if there is none.
+    ///
+    /// - Throws: ``DownloadError`` as ``history(limit:offset:)``.
+    public func setting(_ name: String) async throws(DownloadError) -> String? {
+        try await self.aside { (database) throws(DownloadError) in try database.setting(name) }
+    }
+
+    /// Stores a text of the embedding program's own under a name, in the queue's database. It is durable when the call
+    /// returns.
+    ///
+    /// - Throws: ``DownloadError`` as ``deleteHistory(of:)``.
+    public func set(_ name: String, to value: String) async throws(DownloadError) {
+        try await self.aside { (database) throws(DownloadError) in try database.set(name, to: value) }
+    }
+
+    private func aside<Value: Sendable>(
+        _ body: @escaping @Sendable (QueueDatabase) throws(DownloadError) -> Value
+    ) async throws(DownloadError) -> Value {
         let database = try await self.running().database
-        return try await EngineThreads.aside { () throws(DownloadError) in try database.history(limit: limit) }
+        return try await EngineThreads.aside { () throws(DownloadError) in try body(database) }
     }
 }
 
@@ -122,6 +238,7 @@ extension QueueEntry {
         self.init(
             id: record.id, state: state, request: record.request.request, attempts: record.attempts,
             added: record.added, error: record.state.error,
-            progress: entry.phase == .active ? running.group.download(id: id.download)?.snapshot : nil)
+            progress: (entry.phase == .active ? running.group.download(id: id.download)?.snapshot : nil)
+                ?? entry.progress)
     }
 }

@@ -74,13 +74,14 @@ public final class DownloadQueue: Service {
         /// Sequences of ``DownloadQueue/changes``, by number.
         var observers: [Int: AsyncStream<Void>.Continuation] = [:]
         var observerNext = 0
+        var revision = 0
     }
 
     /// 1 s: how long after a failed write the next one follows; each further one takes twice as long.
     private static let writeDelay: Duration = .seconds(1)
     private static let writeDelayMax: Duration = .seconds(30)
 
-    private let service: DownloadService
+    let service: DownloadService
     private let database: FilePath
     let directory: FilePath
     private let limit: Int
@@ -280,7 +281,10 @@ public final class DownloadQueue: Service {
             for command in commands { command.answer.resume(returning: .failure(error)) }
             return nil
         }
-        self.state.withLock { $0.phase = .running(running) }
+        self.state.withLock { state in
+            state.phase = .running(running)
+            state.revision += 1
+        }
         for (command, ids) in zip(commands, answers) { command.answer.resume(returning: .success(ids)) }
         self.announce()
         return actions
@@ -299,16 +303,23 @@ public final class DownloadQueue: Service {
                     try group.add(request)
                 } failed: { error in
                     // The group ended first.
-                    error.code == .cancelled ? .ended(id, .paused) : .startFailed(id, error)
+                    error.code == .cancelled ? .ended(id, .paused(nil)) : .startFailed(id, error)
                 }
             case .load(let id):
                 self.add(id) { (request) throws(DownloadError) in
                     try group.add(paused: request)
                 } failed: { error in
-                    error.code == .cancelled ? .ended(id, .paused) : .cancelFailed(id, error)
+                    error.code == .cancelled ? .ended(id, .paused(nil)) : .cancelFailed(id, error)
                 }
             case .pause(let id):
                 tasks.addTask { await group.download(id: id.download)?.pause() }
+            case .update(let id):
+                guard let download = group.download(id: id.download), let options = self.options(of: id) else {
+                    continue
+                }
+                download.update(priority: options.priority)
+                download.update(segments: options.segments)
+                download.update(bytesPerSecond: options.bytesPerSecond)
             case .cancel(let id, let keepingPartial):
                 tasks.addTask {
                     guard let download = group.download(id: id.download) else { return }
@@ -323,6 +334,11 @@ public final class DownloadQueue: Service {
                 tasks.addTask { await group.remove(download) }
             }
         }
+    }
+
+    private func options(of id: QueueEntry.ID) -> DownloadOptions? {
+        guard case .running(let running) = self.state.withLock({ $0.phase }) else { return nil }
+        return running.machine.entries[id]?.record.request.request.options
     }
 
     /// Adds an entry to the group, or reports why it is not in it.
@@ -356,8 +372,8 @@ public final class DownloadQueue: Service {
             switch event {
             case .progress, .segment, .retrying, .checkpoint, .note, .state: return
             case .started: self.begun(id, at: download.path)
-            case .paused: self.report(.ended(id, .paused))
-            case .failed(let error, _): self.report(.ended(id, .failed(error)))
+            case .paused(let progress): self.report(.ended(id, .paused(progress)))
+            case .failed(let error, let progress): self.report(.ended(id, .failed(error, progress)))
             case .completed, .cancelled:
                 guard let row = HistoryEntry(event, of: download, at: Self.now) else { return }
                 self.report(.ended(id, event == .cancelled ? .cancelled(row) : .completed(row)))
@@ -401,6 +417,9 @@ public final class DownloadQueue: Service {
         }
         return changes
     }
+
+    /// A number that grows whenever the queue's entries or their states change. The progress of a download does not count.
+    public var revision: Int { self.state.withLock { $0.revision } }
 
     private func announce() {
         for observer in self.state.withLock({ $0.observers.values.map(\.self) }) { observer.yield() }

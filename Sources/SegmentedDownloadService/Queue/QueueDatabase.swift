@@ -77,7 +77,7 @@ struct QueueDatabase: Sendable {
         try self.queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
     }
 
-    private static var migrator: DatabaseMigrator {
+    static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { database in
             try database.execute(
@@ -102,6 +102,15 @@ struct QueueDatabase: Sendable {
                     ) STRICT;
                     """)
         }
+        migrator.registerMigration("2") { database in
+            try database.execute(
+                sql: """
+                    ALTER TABLE history ADD COLUMN id TEXT;
+                    UPDATE history SET id = json_extract(record, '$.id');
+                    CREATE INDEX history_id ON history (id);
+                    CREATE TABLE setting (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+                    """)
+        }
         return migrator
     }
 
@@ -111,20 +120,16 @@ struct QueueDatabase: Sendable {
     ///
     /// - Throws: ``DownloadError`` with code `state` if a row cannot be decoded, `file` if the database cannot be read.
     func records() throws(DownloadError) -> [QueueRecord] {
-        do {
-            return try self.queue.read { database in
-                let rows = try Row.fetchCursor(
-                    database,
-                    sql: """
-                        SELECT id, position, state, error, attempts, added, begun, request, secrets
-                        FROM entry LEFT JOIN secrets ON secrets.entry = entry.id ORDER BY position, id
-                        """)
-                var records: [QueueRecord] = []
-                while let row = try rows.next() { records.append(try Self.record(row)) }
-                return records
-            }
-        } catch {
-            throw Self.error(error, "read", self.queue.path)
+        try self.read { database in
+            let rows = try Row.fetchCursor(
+                database,
+                sql: """
+                    SELECT id, position, state, error, attempts, added, begun, request, secrets
+                    FROM entry LEFT JOIN secrets ON secrets.entry = entry.id ORDER BY position, id
+                    """)
+            var records: [QueueRecord] = []
+            while let row = try rows.next() { records.append(try Self.record(row)) }
+            return records
         }
     }
 
@@ -147,21 +152,25 @@ struct QueueDatabase: Sendable {
     ///
     /// - Throws: ``DownloadError`` with code `space` or `file`. Then none of them is applied.
     func apply(_ changes: [QueueChange]) throws(DownloadError) {
-        do {
-            let deletesSecrets = try self.queue.write { database in
-                try changes.reduce(false) { try Self.apply($1, to: database) || $0 }
-            }
-            // If this fails, the log is emptied when the database is opened again.
-            if deletesSecrets { try? self.emptyLog() }
-        } catch {
-            throw Self.error(error, "write", self.queue.path)
+        let deletesSecrets = try self.write { database in
+            try changes.reduce(false) { try Self.apply($1, to: database) || $0 }
         }
+        // If this fails, the log is emptied when the database is opened again.
+        if deletesSecrets { try? self.emptyLog() }
     }
 
     /// Returns whether secrets were deleted.
     private static func apply(_ change: QueueChange, to database: Database) throws -> Bool {
         func execute(_ sql: String, _ arguments: StatementArguments) throws {
             try database.cachedStatement(sql: sql).execute(arguments: arguments)
+        }
+        func insertSecrets(of id: QueueEntry.ID, _ request: QueuedRequest) throws {
+            guard !request.secrets.isEmpty else { return }
+            try execute("INSERT INTO secrets VALUES (?, ?)", [id.rawValue, try request.secrets.jsonText])
+        }
+        func deleteSecrets(of id: QueueEntry.ID) throws -> Bool {
+            try execute("DELETE FROM secrets WHERE entry = ?", [id.rawValue])
+            return database.changesCount > 0
         }
         switch change {
         case .insert(let record):
@@ -171,10 +180,7 @@ struct QueueDatabase: Sendable {
                     record.id.rawValue, record.position, record.state.text, try record.state.error?.jsonText,
                     record.attempts, record.added, record.hasBegun, record.request.text,
                 ])
-            if !record.request.secrets.isEmpty {
-                try execute(
-                    "INSERT INTO secrets VALUES (?, ?)", [record.id.rawValue, try record.request.secrets.jsonText])
-            }
+            try insertSecrets(of: record.id, record.request)
         case .position(let id, let position):
             try execute("UPDATE entry SET position = ? WHERE id = ?", [position, id.rawValue])
         case .state(let id, let state, let attempts):
@@ -183,31 +189,94 @@ struct QueueDatabase: Sendable {
                 [state.text, try state.error?.jsonText, attempts, id.rawValue])
         case .begun(let id, let request):
             try execute("UPDATE entry SET begun = 1, request = ? WHERE id = ?", [request.text, id.rawValue])
+        case .request(let id, let request):
+            try execute("UPDATE entry SET request = ? WHERE id = ?", [request.text, id.rawValue])
+            let hadSecrets = try deleteSecrets(of: id)
+            try insertSecrets(of: id, request)
+            return hadSecrets
         case .finish(let id, let row):
-            try execute("DELETE FROM secrets WHERE entry = ?", [id.rawValue])
-            let hadSecrets = database.changesCount > 0
+            let hadSecrets = try deleteSecrets(of: id)
             try execute("DELETE FROM entry WHERE id = ?", [id.rawValue])
-            try execute("INSERT INTO history (record) VALUES (?)", [try row.jsonText])
+            try execute("INSERT INTO history (record, id) VALUES (?, ?)", [try row.jsonText, row.id])
             try execute("DELETE FROM history WHERE number <= ?", [database.lastInsertedRowID - self.historyMax])
             return hadSecrets
         }
         return false
     }
 
-    // MARK: History
+    // MARK: History and settings
 
     /// The latest rows of the history, the newest first.
     ///
+    /// - Parameter offset: How many of the newest rows are skipped.
     /// - Throws: ``DownloadError`` with code `file` or `state`.
-    func history(limit: Int) throws(DownloadError) -> [HistoryEntry] {
-        do {
-            return try self.queue.read { database in
-                try String.fetchAll(
-                    database, sql: "SELECT record FROM history ORDER BY number DESC LIMIT ?", arguments: [max(limit, 0)]
-                ).map { try HistoryEntry(jsonText: $0) }
+    func history(limit: Int, offset: Int = 0) throws(DownloadError) -> [HistoryEntry] {
+        try self.read { database in
+            try String.fetchAll(
+                database, sql: "SELECT record FROM history ORDER BY number DESC LIMIT ? OFFSET ?",
+                arguments: [max(limit, 0), max(offset, 0)]
+            ).map { try HistoryEntry(jsonText: $0) }
+        }
+    }
+
+    /// The latest row of an entry; nil if there is none.
+    ///
+    /// - Throws: ``DownloadError`` with code `file` or `state`.
+    func history(of id: QueueEntry.ID) throws(DownloadError) -> HistoryEntry? {
+        try self.read { database in
+            try String.fetchOne(
+                database,
+                sql: "SELECT record FROM history WHERE id = ? ORDER BY number DESC LIMIT 1", arguments: [id.rawValue]
+            ).map { try HistoryEntry(jsonText: $0) }
+        }
+    }
+
+    /// Deletes rows of the history: those of these entries, or all.
+    ///
+    /// - Returns: The number of deleted rows.
+    /// - Throws: ``DownloadError`` with code `space` or `file`.
+    func deleteHistory(of ids: [QueueEntry.ID]?) throws(DownloadError) -> Int {
+        try self.write { database in
+            guard let ids else {
+                try database.execute(sql: "DELETE FROM history")
+                return database.changesCount
             }
+            return try ids.reduce(0) { count, id in
+                try database.cachedStatement(sql: "DELETE FROM history WHERE id = ?").execute(arguments: [id.rawValue])
+                return count + database.changesCount
+            }
+        }
+    }
+
+    /// A value that ``set(_:to:)`` stored; nil if there is none.
+    ///
+    /// - Throws: ``DownloadError`` with code `file` or `state`.
+    func setting(_ name: String) throws(DownloadError) -> String? {
+        try self.read { try String.fetchOne($0, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name]) }
+    }
+
+    /// Stores a value under a name.
+    ///
+    /// - Throws: ``DownloadError`` with code `space` or `file`.
+    func set(_ name: String, to value: String) throws(DownloadError) {
+        try self.write {
+            try $0.execute(sql: "INSERT OR REPLACE INTO setting VALUES (?, ?)", arguments: [name, value])
+        }
+    }
+
+    private func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) throws(DownloadError) -> Value {
+        do {
+            return try self.queue.read(body)
         } catch {
             throw Self.error(error, "read", self.queue.path)
+        }
+    }
+
+    private func write<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) throws(DownloadError) -> Value {
+        do {
+            return try self.queue.write(body)
+        } catch {
+            throw Self.error(error, "write", self.queue.path)
         }
     }
 

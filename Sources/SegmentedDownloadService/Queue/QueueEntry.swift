@@ -51,6 +51,7 @@ public struct QueueEntry: Hashable, Sendable, Identifiable {
     public let added: Int64
     /// Why it failed; nil in other states.
     public let error: DownloadError?
-    /// The progress while it is active; nil in other states.
+    /// The progress while it is active, and then the progress with which it came to rest; nil if it has not run since the
+    /// queue began to run.
     public let progress: DownloadProgress?
 }

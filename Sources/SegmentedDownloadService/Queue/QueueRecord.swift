@@ -34,13 +34,15 @@ enum QueueChange: Hashable, Sendable {
     case state(QueueEntry.ID, QueueRecord.State, attempts: Int)
     /// It is about to be in the download group, or its file has a name.
     case begun(QueueEntry.ID, QueuedRequest)
+    /// The request was changed.
+    case request(QueueEntry.ID, QueuedRequest)
     /// The entry and its secrets leave the queue, and the history gets a row.
     case finish(QueueEntry.ID, HistoryEntry)
 
     var id: QueueEntry.ID {
         switch self {
         case .insert(let record): record.id
-        case .position(let id, _), .state(let id, _, _), .begun(let id, _), .finish(let id, _): id
+        case .position(let id, _), .state(let id, _, _), .begun(let id, _), .request(let id, _), .finish(let id, _): id
         }
     }
 }

@@ -8,15 +8,20 @@ import SystemPackage
 struct QueueStateMachine: Sendable {
     /// A command of a user, or a report on the group.
     enum Event: Hashable, Sendable {
-        /// Add entries at the end of the queue, or before all others. Their positions are assigned.
+        /// Add entries at the end of the queue, or before all others. Their positions are assigned. None is added if the
+        /// queue has one of their IDs.
         case add([QueueRecord], first: Bool)
         case pause([QueueEntry.ID])
         case resume([QueueEntry.ID])
         case cancel([QueueEntry.ID], keepingPartial: Bool)
         /// Move an entry to a place, counted from 0. A place behind the end is the end.
         case move(QueueEntry.ID, to: Int)
+        /// Fetch an entry with another request, unless its request is not the first one any more.
+        case change(QueueEntry.ID, from: QueuedRequest, to: QueuedRequest)
         /// How many entries may be in the group.
         case limit(Int)
+        /// Whether all entries wait, as if none had its turn.
+        case hold(Bool)
         /// The queue runs: start its entries.
         case begin
         /// The queue ends: start nothing more.
@@ -39,8 +44,8 @@ struct QueueStateMachine: Sendable {
             switch self {
             case .add(let records, _): records.map(\.id)
             case .pause(let ids), .resume(let ids), .cancel(let ids, _): ids
-            case .move(let id, _): [id]
-            case .limit, .begin, .end, .begun, .ended, .cancelFailed, .startFailed, .blocked, .removed: []
+            case .move(let id, _), .change(let id, _, _): [id]
+            case .limit, .hold, .begin, .end, .begun, .ended, .cancelFailed, .startFailed, .blocked, .removed: []
             }
         }
     }
@@ -48,8 +53,8 @@ struct QueueStateMachine: Sendable {
     /// How a download came to rest.
     enum Ending: Hashable, Sendable {
         case completed(HistoryEntry)
-        case failed(DownloadError)
-        case paused
+        case failed(DownloadError, DownloadProgress?)
+        case paused(DownloadProgress?)
         case cancelled(HistoryEntry)
     }
 
@@ -62,6 +67,8 @@ struct QueueStateMachine: Sendable {
         /// Add the download to the group in state `paused`, so that it can be cancelled.
         case load(QueueEntry.ID)
         case pause(QueueEntry.ID)
+        /// Apply the options of its request that can change while the download runs.
+        case update(QueueEntry.ID)
         case cancel(QueueEntry.ID, keepingPartial: Bool)
         /// Remove a download that is at rest from the group.
         case remove(QueueEntry.ID)
@@ -82,6 +89,8 @@ struct QueueStateMachine: Sendable {
     struct Entry: Hashable, Sendable {
         var record: QueueRecord
         var phase = Phase.idle
+        /// The progress when it last came to rest in this run of the queue.
+        var progress: DownloadProgress?
 
         /// The path of its file, if it may have files on disk and the path is known.
         fileprivate var file: FilePath? {
@@ -120,6 +129,7 @@ struct QueueStateMachine: Sendable {
     private var limit: Int
     private(set) var activeCount = 0
     private var isEnding = false
+    private(set) var isHeld = false
 
     /// Room between two positions, so that a move rarely has to change others.
     private static let gap: Int64 = 1 << 20
@@ -136,15 +146,19 @@ struct QueueStateMachine: Sendable {
     /// - Parameter time: In seconds since 1970.
     mutating func handle(_ event: Event, at time: Int64) -> [Action] {
         switch event {
-        case .add(let records, let first): return self.add(records, first: first) + self.fill()
+        case .add(let records, let first):
+            let actions = self.add(records, first: first)
+            return actions.isEmpty ? [] : actions + self.fill()
         case .pause(let ids): return ids.flatMap { self.pause($0) } + self.fill()
         case .resume(let ids): return ids.flatMap { self.resume($0) } + self.fill()
         case .cancel(let ids, let keepingPartial):
             return ids.flatMap { self.cancel($0, keepingPartial: keepingPartial, at: time) } + self.fill()
         case .move(let id, let place): return self.move(id, to: place)
+        case .change(let id, let old, let new): return self.change(id, from: old, to: new)
         case .limit(let limit):
             self.limit = max(limit, 1)
             return self.fill()
+        case .hold(let isHeld): return self.hold(isHeld)
         case .begin: return self.order.flatMap { self.finishCancelling($0, at: time) } + self.fill()
         case .end:
             self.isEnding = true
@@ -164,6 +178,8 @@ struct QueueStateMachine: Sendable {
     // MARK: Commands
 
     private mutating func add(_ records: [QueueRecord], first: Bool) -> [Action] {
+        let ids = Set(records.map(\.id))
+        guard ids.count == records.count, ids.allSatisfy({ self.entries[$0] == nil }) else { return [] }
         var position =
             first
             ? self.position(self.order.first, else: 0) - Self.gap * Int64(records.count + 1)
@@ -239,6 +255,29 @@ struct QueueStateMachine: Sendable {
         return self.set(id, position)
     }
 
+    private mutating func change(
+        _ id: QueueEntry.ID, from old: QueuedRequest, to new: QueuedRequest
+    ) -> [Action] {
+        guard let entry = self.entries[id], entry.record.request == old, !entry.record.state.isCancelling else {
+            return []
+        }
+        self.change(id) { $0.record.request = new }
+        return [.store(.request(id, new))] + (entry.phase == .active ? [.update(id)] : [])
+    }
+
+    /// Pauses what runs, and starts nothing more until the hold ends. The stored states stay as they are.
+    private mutating func hold(_ isHeld: Bool) -> [Action] {
+        guard isHeld != self.isHeld else { return [] }
+        self.isHeld = isHeld
+        guard isHeld else { return self.fill() }
+        return self.order.compactMap { id in
+            guard let entry = self.entries[id], entry.phase == .active, entry.record.state == .queued else {
+                return nil
+            }
+            return .pause(id)
+        }
+    }
+
     private mutating func renumber() -> [Action] {
         self.order.enumerated().flatMap { index, id in self.set(id, Int64(index) * Self.gap) }
     }
@@ -256,13 +295,17 @@ struct QueueStateMachine: Sendable {
 
     private mutating func ended(_ id: QueueEntry.ID, _ ending: Ending) -> [Action] {
         guard let entry = self.entries[id], entry.phase == .active else { return [] }
+        switch ending {
+        case .failed(_, let progress?), .paused(let progress?): self.change(id) { $0.progress = progress }
+        case .completed, .cancelled, .failed(_, nil), .paused(nil): break
+        }
         switch (ending, entry.record.state) {
         case (.completed(let row), _): return self.finish(id, row)
         // When the queue ends, downloads are cancelled too.
         case (.cancelled(let row), .cancelling) where !self.isEnding: return self.finish(id, row)
         // What becomes of the cancellation is still to be reported.
         case (.failed, .cancelling), (.paused, .cancelling): return []
-        case (.failed(let error), .queued): return self.fail(id, error) + self.leave(id)
+        case (.failed(let error, _), .queued): return self.fail(id, error) + self.leave(id)
         case (.cancelled, _), (.paused, _), (.failed, _): return self.leave(id)
         }
     }
@@ -303,7 +346,7 @@ struct QueueStateMachine: Sendable {
     /// Brings entries into the group, in their order, while there is room.
     private mutating func fill() -> [Action] {
         var actions: [Action] = []
-        while !self.isEnding, self.activeCount < self.limit, let turn = self.turns.first {
+        while !self.isEnding, !self.isHeld, self.activeCount < self.limit, let turn = self.turns.first {
             self.activate(turn.id)
             if let record = self.entries[turn.id]?.record, !record.hasBegun {
                 // Stored before the group creates files, so that a cancellation after a crash deletes them.

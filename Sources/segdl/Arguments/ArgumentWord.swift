@@ -45,11 +45,13 @@ struct ArgumentWord {
     /// The long names of the options with values that do not apply to one file, of all commands.
     private static let runOptions = [
         "all-proxy", "base-url", "ca-certificate", "ca-directory", "cacert", "capath", "cert", "certificate",
-        "checksum-from", "connect-timeout", "counts", "input-file", "input-metalink", "interface", "json-path",
-        "keep-history", "key", "limit-rate", "load-cookies", "max-concurrent-downloads", "max-connection-per-server",
+        "checksum-from", "connect-timeout", "counts", "idle-exit", "input-file", "input-metalink", "interface",
+        "json-path",
+        "keep-history", "key", "limit", "limit-rate", "load-cookies", "max-concurrent-downloads",
+        "max-connection-per-server",
         "max-connections", "max-overall-download-limit", "max-redirs", "metalink-file", "metered", "mirror", "name-key",
         "netrc-file", "noproxy", "older-than", "on-complete", "on-error", "parallel-max", "private-key", "progress",
-        "proto", "proxy", "proxy-user", "resolve", "rounds", "seconds", "stats", "url", "url-key",
+        "proto", "proxy", "proxy-user", "resolve", "rounds", "seconds", "state", "stats", "url", "url-key",
     ]
 }
 

@@ -120,7 +120,6 @@ enum CompatibilityOptions {
         "--recursive": .written(Self.recursion), "--level": .written(Self.recursion), "-np": .written(Self.recursion),
         "--no-parent": .written(Self.recursion), "--page-requisites": .written(Self.recursion),
         "--accept": .written(Self.recursion), "-l": .written(Self.recursion),
-        "--background": .written("Write nohup segdl … &; an interrupted download can be resumed"),
         "--wait": .written("Write -j 1 to fetch one file at a time"),
         "--metalink-over-http": .written(
             "Write --linked-mirrors; segdl probe URL shows these mirrors"),

@@ -18,7 +18,7 @@ struct StoredOptions {
     init(for arguments: [String], environment: [String: String]) throws(ConfigurationFile.Problem) {
         let isRefused = ArgumentWalk(arguments).items.contains { $0.word == Self.refusal }
         let command = Self.command(of: arguments)
-        let isFetching = command.map { ["get", "resume", "verify"].contains($0) } ?? true
+        let isFetching = command.map { ["get", "add", "resume", "verify", "daemon"].contains($0) } ?? true
         try self.init(
             isFetching && !isRefused ? ConfigurationFile { environment[$0] } : nil, command: command,
             environment: isFetching ? environment : [:])
@@ -30,7 +30,7 @@ struct StoredOptions {
         let variables = try EnvironmentSettings(environment)
         let layers = OptionLayers(
             settings: file?.edits ?? [], sections: file?.sections ?? [], environment: variables.edits)
-        let isPlacing = command == nil || command == "get"
+        let isPlacing = command == nil || command == "get" || command == "add"
         self.layers = isPlacing ? layers : layers.withoutPlacement
         self.settings = ((file?.settings ?? []) + variables.settings).filter {
             isPlacing || !Self.listing.contains($0.name)

@@ -59,12 +59,7 @@ struct FetchRun {
     /// Fetches the files that `prepare` returns, or reports why nothing is started.
     func run(_ prepare: () async throws(DownloadError) -> Work) async -> ExitCode {
         do {
-            try self.checkArguments()
-            var work = try await prepare()
-            try self.check(work)
-            let configuration = try self.configuration(for: work.requests)
-            try await self.checksums.complete(&work.requests, configuration)
-            if self.transfer.linkedMirrors { try await LinkedMirrors.complete(&work.requests, configuration) }
+            let (work, configuration) = try await self.prepared(prepare)
             if self.output.dryRun { return try await DryRun(output: self.output).run(work, configuration) }
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)
@@ -74,6 +69,19 @@ struct FetchRun {
             return Transfer(configuration: DownloadConfiguration(), output: self.output, hooks: self.hooks).refuse(
                 error)
         }
+    }
+
+    /// The files that `prepare` returns, checked and with the digests of checksum lists, and the configuration for them.
+    func prepared(
+        _ prepare: () async throws(DownloadError) -> Work
+    ) async throws -> (work: Work, configuration: DownloadConfiguration) {
+        try self.checkArguments()
+        var work = try await prepare()
+        try self.check(work)
+        let configuration = try self.configuration(for: work.requests)
+        try await self.checksums.complete(&work.requests, configuration)
+        if self.transfer.linkedMirrors { try await LinkedMirrors.complete(&work.requests, configuration) }
+        return (work, configuration)
     }
 
     /// Probes a source with the header fields that a download would send.
@@ -131,7 +139,7 @@ struct FetchRun {
         try DuplicateIDs.check(work.requests)
     }
 
-    private func configuration(for requests: [DownloadRequest]) throws(DownloadError) -> DownloadConfiguration {
+    func configuration(for requests: [DownloadRequest]) throws(DownloadError) -> DownloadConfiguration {
         var configuration = DownloadConfiguration()
         configuration.limits = self.limits.limits(for: requests)
         configuration.history = HistoryPolicy(path: self.output.keepHistory.map { FilePath($0) })

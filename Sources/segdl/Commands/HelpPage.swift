@@ -12,7 +12,7 @@ enum HelpPage {
                    segdl [options] -i FILE        fetch the files of a list or metalink
                    segdl resume PATH… | --all     resume partial downloads
                    segdl verify FILE [URL…]       verify a finished file, and repair it
-                   segdl status | probe | bench | du | gc
+                   segdl add URL… | list          use the background service
 
             \(options.joined(separator: "\n"))
 
@@ -20,15 +20,16 @@ enum HelpPage {
             segdl --help all       every option
             segdl --help TOPIC     \(Self.topics.prefix(6).joined(separator: ", ")),
                                    \(Self.topics.dropFirst(6).joined(separator: ", "))
-            segdl COMMAND --help   resume, verify, status, probe, bench, du, gc
+            segdl COMMAND --help   resume, verify, status, probe, bench, du, gc, daemon,
+             add, list, show, pause, retry, cancel, remove, move, priority, limits, attach,
+             wait, history, stop
             """
     }
 
     /// The options that most people use.
     private static let common = [
         "output", "dir", "input-file", "segments", "mirror", "checksum", "continue", "if-exists", "limit-rate",
-        "header",
-        "user", "json", "quiet",
+        "header", "json", "quiet",
     ]
 
     /// A topic's page; nil if there is no such topic.
@@ -107,7 +108,7 @@ extension ExitCode {
         case .exists: "the destination exists and is another file, or another process or user has it"
         case .space: "the disk or quota is full, or the file is longer than allowed"
         case .state: "there is no partial download to resume, or its manifest is unusable or has a later version"
-        case .daemon: "reserved"
+        case .daemon: "the background service cannot be started or reached, or has another version"
         case .partial: "several files, some of which failed"
         case .hangup: "SIGHUP: stopped, everything fetched is kept"
         case .interrupt: "SIGINT (Ctrl-C): stopped, everything fetched is kept"

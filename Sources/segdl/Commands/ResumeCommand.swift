@@ -35,7 +35,7 @@ struct ResumeCommand: FetchingCommand {
     var url: String?
 
     @OptionGroup(title: "Transfer") var transfer: TransferOptions
-    @OptionGroup(title: "Limits") var limits: LimitOptions
+    @OptionGroup(title: "Speed") var limits: LimitOptions
     @OptionGroup(title: "Sources") var labels: LabelOptions
     @OptionGroup(title: "Requests") var identity: IdentityOptions
     @OptionGroup(title: "Network") var network: NetworkOptions
@@ -58,7 +58,12 @@ struct ResumeCommand: FetchingCommand {
     func perform(_ fetch: FetchRun) async -> ExitCode {
         await fetch.run { () async throws(DownloadError) in
             var work = FetchRun.Work()
+            var handedOver: [String] = []
             for (path, mirrors) in try await self.targets() {
+                if let line = await ServiceOwner.resume(path) {
+                    handedOver.append(line)
+                    continue
+                }
                 do throws(DownloadError) {
                     work.requests.append(try await self.request(at: path, mirrors: mirrors, fetch))
                 } catch {
@@ -66,7 +71,9 @@ struct ResumeCommand: FetchingCommand {
                 }
             }
             if self.labels.id == nil { DuplicateIDs.drop(&work.requests) }
-            if work.requests.isEmpty, work.refused.isEmpty {
+            if !handedOver.isEmpty {
+                work.remark = handedOver.joined(separator: "\nsegdl: ")
+            } else if work.requests.isEmpty, work.refused.isEmpty {
                 work.remark = "there is nothing to resume in \(self.dir.shown)"
             }
             return work

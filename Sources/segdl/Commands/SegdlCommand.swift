@@ -21,7 +21,11 @@ struct SegdlCommand: AsyncParsableCommand {
         version: "segdl \(SegmentedDownloadVersion.string)",
         subcommands: [
             GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self,
-            BenchCommand.self, ProbeCommand.self, VerifyCommand.self,
+            BenchCommand.self, ProbeCommand.self, VerifyCommand.self, DaemonCommand.self,
+            AddCommand.self, ListCommand.self, ShowCommand.self, PauseCommand.self, RetryCommand.self,
+            CancelCommand.self,
+            RemoveCommand.self, MoveCommand.self, PriorityCommand.self, LimitsCommand.self, AttachCommand.self,
+            WaitCommand.self, HistoryCommand.self, StopCommand.self,
         ],
         defaultSubcommand: GetCommand.self
     )

@@ -34,7 +34,8 @@ extension Transfer {
                     case .success(let download):
                         // Subscribe before the task runs: a small file may be complete by then.
                         let events = download.events
-                        for reporter in reporters { reporter.begin(download) }
+                        let file = TransferFile(download)
+                        for reporter in reporters { reporter.begin(file, segments: { await download.segments }) }
                         tasks.addTask { await Self.forward(events, of: download, given.number, to: reporters) }
                         unfinished += 1
                     case .failure(let error):

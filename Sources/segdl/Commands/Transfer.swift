@@ -68,6 +68,7 @@ struct Transfer {
         } catch {
             return self.refuse(error)
         }
+        for line in await ServiceOwner.remarks(on: summary) { self.say(line) }
         self.drain(isHurried: summary.signal != nil)
         self.tellLostEvents()
         return summary.exitCode

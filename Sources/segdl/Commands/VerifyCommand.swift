@@ -39,7 +39,7 @@ struct VerifyCommand: FetchingCommand {
     var metalink: String?
 
     @OptionGroup(title: "Transfer") var transfer: TransferOptions
-    @OptionGroup(title: "Limits") var limits: LimitOptions
+    @OptionGroup(title: "Speed") var limits: LimitOptions
     @OptionGroup(title: "Sources") var labels: LabelOptions
     @OptionGroup(title: "Requests") var identity: IdentityOptions
     @OptionGroup(title: "Network") var network: NetworkOptions

@@ -109,8 +109,8 @@ struct HookRunner: ProgressReporter {
     func report(_ event: DownloadEvent, of file: TransferFile) {
         switch event {
         case .completed: self.add(self.options.onComplete, "--on-complete", event, file)
-        case .failed, .cancelled: self.add(self.options.onError, "--on-error", event, file)
-        case .started, .state, .progress, .segment, .retrying, .checkpoint, .note, .paused: break
+        case .failed: self.add(self.options.onError, "--on-error", event, file)
+        case .started, .state, .progress, .segment, .retrying, .checkpoint, .note, .paused, .cancelled: break
         }
     }
 

@@ -50,13 +50,12 @@ struct InputFile {
         let descriptor = self.isStandardInput ? STDIN_FILENO : SystemCalls.openFile(self.path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw self.failure("opened") }
         defer { if !self.isStandardInput { close(descriptor) } }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw self.failure("read") }
-        guard status.st_mode & S_IFMT != S_IFDIR else {
+        guard let facts = FileFacts(descriptor: descriptor) else { throw self.failure("read") }
+        guard !facts.isDirectory else {
             throw DownloadError(
                 .file, "the list \(self.name) is a directory", hint: "Give a file, or - for standard input")
         }
-        return try self.read(descriptor, sizeHint: Int(max(status.st_size, 0)))
+        return try self.read(descriptor, sizeHint: Int(max(facts.length, 0)))
     }
 
     private func read(_ descriptor: CInt, sizeHint: Int) throws(DownloadError) -> [UInt8] {

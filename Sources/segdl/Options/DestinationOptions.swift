@@ -22,6 +22,9 @@ struct DestinationOptions: FileOptionGroup {
 
     @Flag(file: "create-dirs") var createDirs: Bool?
 
+    @Flag(help: "Add the files to the queue of the background service, and do not wait for them: see segdl add --help.")
+    var background = false
+
     mutating func validate() throws {
         switch self.output?.text {
         case "-" where self.continuation?.text == DownloadOptions.Continuation.must.rawValue:

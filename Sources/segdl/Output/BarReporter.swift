@@ -29,9 +29,9 @@ final class BarReporter: ProgressReporter {
         self.elapsed = elapsed
     }
 
-    func begin(_ download: Download) {
+    func begin(_ file: TransferFile, segments: @escaping SegmentSource) {
         self.state.withLock { state in
-            state.name = TransferFile(download).name
+            state.name = file.name
             state.remark = "connecting"
             self.draw(&state)
         }

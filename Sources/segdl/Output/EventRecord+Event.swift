@@ -60,10 +60,9 @@ extension EventRecord {
             self.set(error)
             self.set(file.userInfo)
         case .cancelled:
-            self.init("failed", id: file.id, time: time)
+            self.init("cancelled", id: file.id, time: time)
             self.url = file.url
             self.path = file.path
-            self.set(DownloadError(.internal, "the download was cancelled"))
             self.set(file.userInfo)
         }
     }

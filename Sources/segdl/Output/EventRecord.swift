@@ -8,8 +8,8 @@ import SegmentedDownloadCore
 #endif
 
 /// One event as a flat JSON object. Unknown values are absent.
-struct EventRecord: Encodable {
-    let v = 1
+struct EventRecord: Codable {
+    var v = 1
     var event: String
     var id: String?
     var time: Double

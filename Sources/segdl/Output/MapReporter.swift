@@ -5,8 +5,8 @@ import Synchronization
 final class MapReporter: ProgressReporter {
     private struct State {
         var board: ProgressBoard
-        /// The downloads that have been added and have not ended.
-        var downloads: [Download.ID: Download] = [:]
+        /// The segments of the downloads that have been added and have not ended.
+        var sources: [Download.ID: SegmentSource] = [:]
     }
 
     private let console: Console
@@ -21,17 +21,17 @@ final class MapReporter: ProgressReporter {
 
     var isTicking: Bool { true }
 
-    func begin(_ download: Download) {
+    func begin(_ file: TransferFile, segments: @escaping SegmentSource) {
         self.state.withLock { state in
-            state.downloads[download.id] = download
+            if let id = file.id { state.sources[id] = segments }
             // Most of many files are queued. They get a line when they start.
-            if state.board.filesCount == 1 { state.board.connect(TransferFile(download)) }
+            if state.board.filesCount == 1 { state.board.connect(file) }
         }
     }
 
     func report(_ event: DownloadEvent, of file: TransferFile) {
         self.state.withLock { state in
-            if let id = file.id, event.isTerminal { state.downloads[id] = nil }
+            if let id = file.id, event.isTerminal { state.sources[id] = nil }
             state.board.take(event, of: file)
         }
     }
@@ -39,10 +39,12 @@ final class MapReporter: ProgressReporter {
     func tick() async {
         let size = self.terminal.size
         // Only for the files on the screen, because a list may be long.
-        let seen = self.state.withLock { state in state.board.mapped(size).compactMap { state.downloads[$0] } }
-        for download in seen {
-            let segments = await download.segments
-            self.state.withLock { $0.board.note(segments, of: download.id) }
+        let seen = self.state.withLock { state in
+            state.board.mapped(size).compactMap { id in state.sources[id].map { (id, $0) } }
+        }
+        for (id, source) in seen {
+            let segments = await source()
+            self.state.withLock { $0.board.note(segments, of: id) }
         }
         self.draw()
     }

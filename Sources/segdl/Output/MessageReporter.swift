@@ -18,7 +18,7 @@ struct MessageReporter: ProgressReporter {
             guard self.isAlone || progress.bytesDone > 0 else { return }
             self.write(PausedLine(file.path, progress).text, at: .quiet)
         case .cancelled:
-            self.console.write(FailureLine(.internal, "the download was cancelled", of: file.path).text)
+            self.write("segdl: cancelled: \(file.path.shown)", at: .normal)
         case .retrying(let error, let attempt, let delay):
             self.write("\(file.path.shown): retry \(attempt) in \(Seconds(delay)): \(error.message)", at: .verbose)
         case .note(let text):

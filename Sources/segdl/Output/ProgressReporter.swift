@@ -43,10 +43,15 @@ struct TransferFile: Hashable, Sendable {
     var name: String { self.path.lastPathComponent.shown }
 }
 
+/// Returns the segments of a download at this moment.
+typealias SegmentSource = @Sendable () async -> [SegmentStatus]
+
 /// Reports the events of a run's files. Called from many tasks.
 protocol ProgressReporter: Sendable {
     /// Called when a download is added to the group.
-    func begin(_ download: Download)
+    ///
+    /// - Parameter segments: Returns its segments.
+    func begin(_ file: TransferFile, segments: @escaping SegmentSource)
     func report(_ event: DownloadEvent, of file: TransferFile)
     /// Whether ``tick()`` must be called ten times a second.
     var isTicking: Bool { get }
@@ -59,7 +64,7 @@ protocol ProgressReporter: Sendable {
 
 extension ProgressReporter {
     var isTicking: Bool { false }
-    func begin(_ download: Download) {}
+    func begin(_ file: TransferFile, segments: @escaping SegmentSource) {}
     func tick() async {}
     func redraw() {}
     func finish(_ summary: TransferSummary) {}

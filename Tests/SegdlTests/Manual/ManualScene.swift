@@ -21,18 +21,28 @@ struct ManualScene {
                     let scene = ManualScene(plain: plain, secure: secure, command: command)
                     try scene.writeFiles()
                     try await scene.fetch(for: example)
-                    return try await command.run(
+                    let outcome = try await command.run(
                         [], shell: #"segdl() { "$0" "$@"; }"# + "\n" + scene.script(example.text),
-                        environment: ["HOME": command.directory])
+                        environment: scene.environment)
+                    // If the example has started the service.
+                    _ = try await command.run(["stop"], environment: scene.environment)
+                    return outcome
                 }
             }
         }
     }
 
+    private var environment: [String: String] {
+        [
+            "HOME": self.command.directory, "XDG_RUNTIME_DIR": self.command.path("run"),
+            "XDG_CONFIG_HOME": self.command.path("config"),
+        ]
+    }
+
     // MARK: Files
 
     private func writeFiles() throws {
-        for name in ["isos", "certs"] {
+        for name in ["isos", "certs", "run"] {
             try FileManager.default.createDirectory(
                 atPath: self.command.path(name), withIntermediateDirectories: false)
         }
@@ -64,6 +74,12 @@ struct ManualScene {
                 let url = self.plain.url("/\(Self.size)/\(name)?stall-after=1M")
                 _ = try await self.command.interrupted(["-s", "1", "-o", name, url])
             }
+        } else if ["wait", "cancel"].contains(subcommand) {
+            let name = example.words.last ?? ""
+            let added = try await self.command.run(
+                ["add", self.plain.url("/\(Self.size)/\(name)")] + (subcommand == "cancel" ? ["--paused"] : []),
+                environment: self.environment)
+            precondition(added.status == 0, added.errors)
         } else if subcommand == "verify" {
             _ = try await self.command.run("-q", self.plain.url("/\(Self.size)/file.iso"))
             guard example.words.contains("--repair") else { return }

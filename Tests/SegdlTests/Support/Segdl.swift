@@ -49,7 +49,8 @@ struct Segdl {
         defer { for end in [".out", ".err"] { try? FileManager.default.removeItem(atPath: log + end) } }
         let outcome = try await Child.run(
             (shell.map { ["/bin/bash", "-c", $0] } ?? []) + [Self.path] + arguments, in: self.directory, log: log,
-            environment: ["no_proxy": "*", "XDG_CONFIG_HOME": "/none"].merging(environment) { $1 },
+            environment: ["no_proxy": "*", "XDG_CONFIG_HOME": "/none", "XDG_RUNTIME_DIR": "/none"].merging(environment)
+            { $1 },
             deadline: .seconds(180),
             during: { await during($0.identifier) })
         if outcome.isOverdue { throw Overdue(outcome: outcome) }

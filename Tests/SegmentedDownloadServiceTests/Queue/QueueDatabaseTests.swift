@@ -161,7 +161,41 @@ import Testing
                 try Row.fetchAll(database, sql: "SELECT id FROM entry UNION SELECT identifier FROM grdb_migrations")
                     .map { $0[0] as String }
             }
-            #expect(Set(rows) == ["0000000000000005", "1", "99"])
+            #expect(Set(rows) == ["0000000000000005", "1", "2", "99"])
+        }
+    }
+
+    @Test("A database of the first version is migrated, and its history is found by ID")
+    func migrated() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = Self.path(directory)
+            let database = try QueueDatabase(at: path)
+            try database.apply([.insert(try Self.record())])
+            try database.close()
+            let first = try DatabaseQueue(path: path.string)
+            let row = HistoryEntry(
+                time: 1, id: "000000000000000a", url: "http://x/", path: "/a", bytes: 1, outcome: .completed, code: nil,
+                message: nil, userInfo: [:])
+            let text = try row.jsonText
+            try await first.write { database in
+                try database.execute(
+                    sql: """
+                        DROP TABLE setting;
+                        DROP INDEX history_id;
+                        ALTER TABLE history DROP COLUMN id;
+                        DELETE FROM grdb_migrations WHERE identifier <> '1';
+                        """)
+                try database.execute(sql: "INSERT INTO history (record) VALUES (?)", arguments: [text])
+            }
+            try first.close()
+            let migrated = try QueueDatabase(at: path)
+            defer { try? migrated.close() }
+            #expect(try migrated.history(of: QueueEntry.ID(10)) == row)
+            #expect(try migrated.records().count == 1)
+            try migrated.set("name", to: "value")
+            #expect(try migrated.setting("name") == "value")
+            #expect(try migrated.deleteHistory(of: [QueueEntry.ID(10), QueueEntry.ID(11)]) == 1)
+            #expect(try migrated.history(limit: 9).isEmpty)
         }
     }
 

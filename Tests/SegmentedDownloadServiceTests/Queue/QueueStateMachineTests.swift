@@ -62,7 +62,7 @@ import Testing
     func pauses() throws {
         var machine = try Self.machine(2, limit: 1)
         #expect(machine.handle(.pause([Self.id(1)])).contains(.pause(Self.id(1))))
-        #expect(machine.handle(.ended(Self.id(1), .paused)) == [.remove(Self.id(1))])
+        #expect(machine.handle(.ended(Self.id(1), .paused(nil))) == [.remove(Self.id(1))])
         #expect(machine.handle(.removed(Self.id(1))).starts == [2])
         #expect(machine.handle(.resume([Self.id(1)])).starts.isEmpty)
         #expect(machine.handle(.ended(Self.id(2), .completed(Self.row(2)))).starts == [1])
@@ -73,7 +73,7 @@ import Testing
         var machine = try Self.machine(1, limit: 1)
         _ = machine.handle(.pause([Self.id(1)]))
         #expect(machine.handle(.resume([Self.id(1)])).starts.isEmpty)
-        _ = machine.handle(.ended(Self.id(1), .paused))
+        _ = machine.handle(.ended(Self.id(1), .paused(nil)))
         #expect(machine.handle(.removed(Self.id(1))).starts == [1])
     }
 
@@ -81,7 +81,7 @@ import Testing
     func fails() throws {
         var machine = try Self.machine(1, limit: 1)
         let error = DownloadError(.server, "503")
-        let actions = machine.handle(.ended(Self.id(1), .failed(error)))
+        let actions = machine.handle(.ended(Self.id(1), .failed(error, nil)))
         #expect(actions == [.store(.state(Self.id(1), .failed(error), attempts: 1)), .remove(Self.id(1))])
         #expect(machine.handle(.removed(Self.id(1))).isEmpty)
         #expect(machine.handle(.resume([Self.id(1)])).starts == [1])
@@ -127,7 +127,7 @@ import Testing
         _ = machine.handle(.cancel([Self.id(1)], keepingPartial: false))
         let error = DownloadError(.file, "read-only")
         // The download's own failure comes first, and decides nothing.
-        #expect(machine.handle(.ended(Self.id(1), .failed(error))).isEmpty)
+        #expect(machine.handle(.ended(Self.id(1), .failed(error, nil))).isEmpty)
         let actions = machine.handle(.cancelFailed(Self.id(1), error))
         #expect(actions == [.store(.state(Self.id(1), .failed(error), attempts: 0)), .remove(Self.id(1))])
         #expect(machine.handle(.removed(Self.id(1))).starts == [2])
@@ -139,7 +139,7 @@ import Testing
     @Test("An entry for a file that another one fetches starts after that one")
     func blocked() throws {
         for end in [
-            [.ended(Self.id(1), .completed(Self.row(1)))], [.ended(Self.id(1), .paused), .removed(Self.id(1))],
+            [.ended(Self.id(1), .completed(Self.row(1)))], [.ended(Self.id(1), .paused(nil)), .removed(Self.id(1))],
         ]
             as [[Machine.Event]]
         {
@@ -210,7 +210,7 @@ import Testing
     func ends() throws {
         var machine = try Self.machine(2, limit: 1)
         _ = machine.handle(.end)
-        for ending in [.paused, .cancelled(Self.row(1, .cancelled))] as [Machine.Ending] {
+        for ending in [.paused(nil), .cancelled(Self.row(1, .cancelled))] as [Machine.Ending] {
             var ended = machine
             let actions = ended.handle(.ended(Self.id(1), ending)) + ended.handle(.removed(Self.id(1)))
             #expect(actions == [.remove(Self.id(1))])
@@ -224,6 +224,41 @@ import Testing
     }
 
     // MARK: Random events
+
+    @Test("A hold pauses what runs and starts nothing, and changes no stored state")
+    func hold() throws {
+        var machine = Machine(try (1...3).map { try Self.record($0) }, limit: 2)
+        _ = machine.handle(.begin)
+        #expect(machine.handle(.hold(true)) == [.pause(Self.id(1)), .pause(Self.id(2))])
+        #expect(machine.handle(.hold(true)).isEmpty)
+        for number in 1...2 as ClosedRange<UInt64> {
+            #expect(machine.handle(.ended(Self.id(number), .paused(nil))) == [.remove(Self.id(number))])
+            #expect(machine.handle(.removed(Self.id(number))).isEmpty)
+        }
+        #expect(machine.entries.values.allSatisfy { $0.record.state == .queued && $0.phase == .idle })
+        #expect(machine.handle(.hold(false)).starts == [1, 2])
+    }
+
+    @Test("A request is changed only if nobody else changed it, and a running download is told")
+    func change() throws {
+        var machine = Machine(try (1...2).map { try Self.record($0) }, limit: 1)
+        _ = machine.handle(.begin)
+        let old = try #require(machine.entries[Self.id(1)]?.record.request)
+        let new = try old.begun(at: "/b")
+        let actions = machine.handle(.change(Self.id(1), from: old, to: new))
+        #expect(actions == [.store(.request(Self.id(1), new)), .update(Self.id(1))])
+        #expect(machine.handle(.change(Self.id(1), from: old, to: old)).isEmpty)
+        let other = try #require(machine.entries[Self.id(2)]?.record.request)
+        #expect(machine.handle(.change(Self.id(2), from: other, to: new)) == [.store(.request(Self.id(2), new))])
+    }
+
+    @Test("No entry is added if one of their IDs is taken")
+    func taken() throws {
+        var machine = Machine([try Self.record(1)], limit: 1)
+        #expect(machine.handle(.add([try Self.record(2), try Self.record(1)], first: false)).isEmpty)
+        #expect(machine.handle(.add([try Self.record(3), try Self.record(3)], first: false)).isEmpty)
+        #expect(machine.order == [Self.id(1)])
+    }
 
     /// What the changes leave in a database is what the machine has, so that a crash at any time loses nothing; and when
     /// the group reports what it does, no entry keeps its place in it or stays cancelling.
@@ -242,6 +277,7 @@ import Testing
                 case .start(let id), .load(let id):
                     #expect(group[id] == nil)
                     group[id] = action
+                case .update: continue
                 case .pause(let id), .cancel(let id, _), .remove(let id): if group[id] != nil { group[id] = action }
                 }
             }
@@ -258,7 +294,8 @@ import Testing
             switch group[id] {
             case .start:
                 let ends: [Machine.Event] = [
-                    .ended(id, .completed(Self.row(id.number))), .ended(id, .failed(error)), .ended(id, .paused),
+                    .ended(id, .completed(Self.row(id.number))), .ended(id, .failed(error, nil)),
+                    .ended(id, .paused(nil)),
                     .blocked(id, by: group.keys.randomElement(using: &generator) ?? id), .startFailed(id, error),
                 ]
                 event = ends.randomElement(using: &generator) ?? .removed(id)
@@ -266,7 +303,7 @@ import Testing
                 if case .blocked = event { group[id] = nil }
                 if case .startFailed = event { group[id] = nil }
                 if case .ended(_, .completed) = event { group[id] = nil }
-            case .pause: event = .ended(id, .paused)
+            case .pause: event = .ended(id, .paused(nil))
             case .cancel where Bool.random(using: &generator): event = .cancelFailed(id, error)
             case .cancel:
                 event = .ended(id, .cancelled(Self.row(id.number, .cancelled)))
@@ -274,7 +311,7 @@ import Testing
             case .load:
                 event = .cancelFailed(id, error)
                 group[id] = nil
-            case .remove, .store, nil:
+            case .remove, .store, .update, nil:
                 event = .removed(id)
                 group[id] = nil
             }
@@ -284,7 +321,7 @@ import Testing
         for _ in 0..<200 {
             let known = machine.order
             let id = known.randomElement(using: &generator) ?? Self.id(0)
-            switch Int.random(in: 0..<12, using: &generator) {
+            switch Int.random(in: 0..<14, using: &generator) {
             case 0, 1:
                 let records = try (next..<next + 3).map {
                     try Self.record($0, hasBegun: Bool.random(using: &generator))
@@ -297,6 +334,10 @@ import Testing
             case 5: perform(machine.handle(.move(id, to: Int.random(in: -1...known.count + 1, using: &generator))))
             // Always the same two places: the room between two positions ends.
             case 6: perform(machine.handle(.move(id, to: 1)))
+            case 7: perform(machine.handle(.hold(Bool.random(using: &generator))))
+            case 8:
+                guard let old = machine.entries[id]?.record.request else { continue }
+                perform(machine.handle(.change(id, from: old, to: try old.begun(at: FilePath("/changed/\(id)")))))
             default:
                 if let id = group.keys.sorted(by: { $0.number < $1.number }).randomElement(using: &generator) {
                     step(id)
@@ -323,6 +364,7 @@ import Testing
         case .begun(let id, let request):
             table[id]?.request = request
             table[id]?.hasBegun = true
+        case .request(let id, let request): table[id]?.request = request
         case .finish(let id, _): #expect(table.removeValue(forKey: id) != nil && finished.insert(id).inserted)
         }
     }

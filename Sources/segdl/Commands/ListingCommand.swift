@@ -1,0 +1,121 @@
+import ArgumentParser
+import SegmentedDownload
+
+/// A subcommand that takes URLs and lists.
+protocol ListingCommand: FetchingCommand {
+    var urls: [String] { get }
+    var input: InputOptions { get }
+    var destination: DestinationOptions { get }
+}
+
+extension ListingCommand {
+    var edits: [FileEdit] { self.destination.edits + self.sharedEdits }
+
+    /// - Throws: `ValidationError` if there is nothing to fetch.
+    func validateFiles() throws {
+        if MirrorArguments.count(self.urls) == 0, self.input.inputFile.isEmpty {
+            throw ValidationError("there is nothing to fetch: give a URL, or a list with -i")
+        }
+    }
+
+    /// The files that the command line names.
+    func work(_ fetch: FetchRun) async throws(DownloadError) -> FetchRun.Work {
+        var requests: [DownloadRequest] = []
+        var lists: [InputFile] = []
+        for (url, mirrors) in try MirrorArguments.assigned(self.labels.mirror, among: self.urls) {
+            let file = InputFile(path: url)
+            guard !file.isMetalink || file.isRemote else {
+                try Self.refuse(mirrors, of: file)
+                lists.append(file)
+                continue
+            }
+            try self.instances(of: url, mirrors: mirrors) { instance, mirrors throws(DownloadError) in
+                let sources = try fetch.sources(
+                    URLPattern.literal(instance.url), mirrors: mirrors.map { URLPattern.literal($0) })
+                var draft = try fetch.draft(sources)
+                draft.output = draft.output.map { instance.name($0) }
+                requests.append(draft.finished)
+            }
+        }
+        lists = self.input.files(besides: lists)
+        var remarks: [String] = []
+        for file in lists {
+            let bytes = try await fetch.contents(of: file)
+            let leftOut = try self.input.read(bytes, of: file) { entry, sources throws(ListProblem) in
+                requests.append(try self.request(entry, sources, of: file, fetch))
+            }
+            if leftOut > 0 {
+                let what = leftOut == 1 ? "1 URL that is" : "\(leftOut) URLs that are"
+                remarks.append("left out of \(file.name): \(what) neither http nor https")
+            }
+        }
+        if self.destination.output?.text == "-", StandardDescriptors.isOutputClosed.isRaised {
+            throw DownloadError(.file, "standard output is closed, and -o - would write to it")
+        }
+        if self.destination.output?.text == "-", requests.count > 1 {
+            throw DownloadError(
+                .usage, "-o - writes one file to standard output, and there are \(requests.count)",
+                hint: "Run segdl once for each: (segdl -o - A; segdl -o - B) | …")
+        }
+        if let output = self.destination.output?.text, !output.hasSuffix("/"), !output.contains("#"),
+            requests.count > 1
+        {
+            throw DownloadError(
+                .usage, "--output names one file, and there are \(requests.count)",
+                hint: "Name a directory with -d")
+        }
+        if requests.isEmpty {
+            remarks.append("there is nothing to fetch in \(lists.map(\.name).joined(separator: " and "))")
+        }
+        return FetchRun.Work(
+            requests: requests, remark: remarks.isEmpty ? nil : remarks.joined(separator: "; "))
+    }
+
+    private static func refuse(_ mirrors: [String], of list: InputFile) throws(DownloadError) {
+        guard mirrors.isEmpty else {
+            throw DownloadError(
+                .usage, "--mirror cannot be used with the metalink \(list.name), which lists its own mirrors")
+        }
+    }
+
+    /// What an entry of a list asks for.
+    private func request(
+        _ entry: InputList.Entry, _ sources: [SourceURL], of list: InputFile, _ fetch: FetchRun
+    ) throws(ListProblem) -> DownloadRequest {
+        var draft: RequestDraft
+        do throws(DownloadError) {
+            draft = try fetch.draft(sources)
+            try draft.request.removeCredentialsAndFields(namedBy: list)
+        } catch {
+            throw ListProblem(entry.place, error.message, code: error.code)
+        }
+        draft.request.lengthExpected = entry.length
+        for option in entry.options { try draft.apply(option) }
+        do throws(DownloadError) {
+            try draft.endLayer()
+        } catch {
+            throw ListProblem(entry.place, error.message, code: error.code)
+        }
+        return draft.finished
+    }
+
+    /// The files that a URL with its mirrors stands for.
+    private func instances(
+        of url: String, mirrors: [String],
+        _ body: (URLPattern.Instance, [String]) throws(DownloadError) -> Void
+    ) throws(DownloadError) {
+        guard !self.destination.noGlob else { return try body(URLPattern.Instance(url: url, values: []), mirrors) }
+        let pattern = try URLPattern(url)
+        var others: [URLPattern] = []
+        for mirror in mirrors { others.append(try URLPattern(mirror)) }
+        if let other = others.first(where: { $0.count != pattern.count }) {
+            throw DownloadError(
+                .usage,
+                "a mirror's pattern expands to \(other.count) URLs, but the URL before it to \(pattern.count)")
+        }
+        let instances = others.map(\.instances)
+        for (number, instance) in pattern.instances.enumerated() {
+            try body(instance, instances.map { $0[number].url })
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import Hummingbird
+import Logging
+import SegmentedDownload
+import SegmentedDownloadService
+import ServiceLifecycle
+import Synchronization
+import UnixSignals
+
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
+/// The background service of one user: the queue, and the listeners through which it is controlled.
+struct Daemon: Sendable {
+    /// What the command line and the configuration file say. They are read again after SIGHUP.
+    struct Settings: Sendable {
+        var configuration: DownloadConfiguration
+        var layers: OptionLayers
+        var hooks: HookOptions
+    }
+
+    let paths: ServicePaths
+    /// Relative paths of clients begin here.
+    let directory: FilePath
+    /// Exit once there was nothing to do for this long; nil for never.
+    let idleLimit: Duration?
+    let environment: [String: String]
+    let settings: Settings
+    let reload: @Sendable () throws -> Settings
+    let console: Console
+    /// Called once commands are answered.
+    let onReady: @Sendable () -> Void
+
+    /// 900 ms: a signal ends the service within a second, whatever its clients do.
+    private static let shutdownLimit: Duration = .milliseconds(900)
+
+    /// Runs the service until it is told to stop.
+    ///
+    /// - Throws: ``ServiceFailure``, or the ``DownloadError`` of the queue.
+    func run() async throws {
+        try self.paths.prepare()
+        let lock = try ServiceLock(self.paths.lock)
+        defer { lock.release() }
+        let socket =
+            try ServiceSocket(inherited: self.environment) ?? ServiceSocket(at: self.paths.socket)
+        defer { socket.remove() }
+
+        let start = ContinuousClock.now
+        let elapsed: @Sendable () -> Duration = { ContinuousClock.now - start }
+        let queue = DownloadQueue(
+            self.settings.configuration, database: FilePath(self.paths.database), directory: self.directory)
+        let hooks = HookRunner(self.settings.hooks, console: self.console, elapsed: elapsed)
+        let events = EventLog(
+            of: queue, reporters: [hooks, MessageReporter(console: self.console, verbosity: .normal, isAlone: false)],
+            elapsed: elapsed)
+        let policy = ServicePolicy(of: queue, self.settings.configuration)
+        let layers = Layers(self.settings.layers)
+        let control = QueueControl(queue: queue, policy: policy, layers: layers, directory: self.directory)
+        let idle = IdleWatch(of: queue, limit: self.idleLimit)
+        let manager = ServiceManager(environment: self.environment)
+        let logger = Logger(label: "segdl") { _ in SwiftLogNoOpLogHandler() }
+
+        let router = Router(context: ServiceContext.self)
+        router.add(middleware: idle.middleware)
+        ControlAPI(
+            control: control, events: events, run: String(UInt64.random(in: 1...UInt64.max), radix: 36),
+            stop: { queue.shutdown() }
+        ).add(to: router)
+        let listener = Listener(
+            socket: socket.descriptor, peers: .sameUser, responder: router.buildResponder(), logger: logger)
+
+        // The services are shut down in reverse order: first the downloads are paused, last the listener ends, which
+        // answers until then.
+        var configuration = ServiceGroupConfiguration(
+            services: [
+                .init(service: listener),
+                .init(service: manager),
+                .init(service: idle),
+                .init(service: Reload(policy: policy, layers: layers, daemon: self)),
+                .init(service: Hooks(runner: hooks)),
+                .init(service: events),
+                .init(service: policy),
+                .init(service: Readiness(queue: queue, manager: manager, onReady: self.onReady)),
+                .init(service: queue, successTerminationBehavior: .gracefullyShutdownGroup),
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: logger)
+        configuration.maximumGracefulShutdownDuration = Self.shutdownLimit
+        do {
+            try await ServiceGroup(configuration: configuration).run()
+        } catch {
+            manager.send("STOPPING=1")
+            throw error
+        }
+        manager.send("STOPPING=1")
+    }
+}
+
+/// The layers of options, which change when the configuration is read again.
+final class Layers: Sendable {
+    private let layers: Mutex<OptionLayers>
+
+    init(_ layers: OptionLayers) { self.layers = Mutex(layers) }
+
+    var current: OptionLayers {
+        get { self.layers.withLock { $0 } }
+        set { self.layers.withLock { $0 = newValue } }
+    }
+}
+
+/// Reports once that the service answers.
+private struct Readiness: Service {
+    let queue: DownloadQueue
+    let manager: ServiceManager
+    let onReady: @Sendable () -> Void
+
+    func run() async throws {
+        if (try? await self.queue.limits()) != nil {
+            self.manager.send("READY=1")
+            self.onReady()
+        }
+        try await gracefulShutdown()
+    }
+}
+
+/// Runs hooks until the service ends.
+private struct Hooks: Service {
+    let runner: HookRunner
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await self.runner.run() }
+        try await gracefulShutdown()
+    }
+}
+
+/// Reads the configuration again after SIGHUP.
+private struct Reload: Service {
+    let policy: ServicePolicy
+    let layers: Layers
+    let daemon: Daemon
+
+    func run() async throws {
+        for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
+            do {
+                let settings = try self.daemon.reload()
+                self.layers.current = settings.layers
+                try await self.policy.reconfigure(settings.configuration)
+                self.daemon.console.write("segdl: the configuration was read again")
+            } catch {
+                self.daemon.console.write("segdl: the configuration stays as it is: \(error)")
+            }
+        }
+    }
+}
+
+/// Ends the service once there was nothing to do for a time.
+final class IdleWatch: Service {
+    private struct State {
+        var requests = 0
+        var lastBusy = ContinuousClock.now
+    }
+
+    private let queue: DownloadQueue
+    private let limit: Duration?
+    private let state = Mutex(State())
+
+    init(of queue: DownloadQueue, limit: Duration?) {
+        self.queue = queue
+        self.limit = limit
+    }
+
+    func run() async throws {
+        guard let limit else { return try await gracefulShutdown() }
+        try? await cancelWhenGracefulShutdown {
+            while true {
+                let entries = try await self.queue.entries()
+                let isBusy = entries.contains { [.waiting, .active, .cancelling].contains($0.state) }
+                let idle = self.state.withLock { state in
+                    if isBusy || state.requests > 0 { state.lastBusy = .now }
+                    return ContinuousClock.now - state.lastBusy
+                }
+                if idle >= limit { break }
+                try await Task.sleep(for: max(limit - idle, .milliseconds(10)))
+            }
+            self.queue.shutdown()
+        }
+        try await gracefulShutdown()
+    }
+
+    /// Counts the requests that are being answered.
+    var middleware: some RouterMiddleware<ServiceContext> { Middleware(watch: self) }
+
+    private struct Middleware: RouterMiddleware {
+        let watch: IdleWatch
+
+        func handle(
+            _ request: Request, context: ServiceContext,
+            next: @concurrent (Request, ServiceContext) async throws -> Response
+        ) async throws -> Response {
+            let busy = Busy(self.watch)
+            var response = try await next(request, context)
+            // The answer's body may be a stream of events that lasts for hours.
+            let body = response.body
+            response.body = ResponseBody(contentLength: body.contentLength) { writer in
+                defer { withExtendedLifetime(busy) {} }
+                try await body.write(writer)
+            }
+            return response
+        }
+    }
+
+    /// A request that is being answered, as long as this lives.
+    private final class Busy: Sendable {
+        private let watch: IdleWatch
+
+        init(_ watch: IdleWatch) {
+            self.watch = watch
+            watch.state.withLock { $0.requests += 1 }
+        }
+
+        deinit {
+            self.watch.state.withLock { state in
+                state.requests -= 1
+                state.lastBusy = .now
+            }
+        }
+    }
+}

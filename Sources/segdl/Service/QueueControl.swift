@@ -1,0 +1,239 @@
+import SegmentedDownload
+import SegmentedDownloadService
+
+/// What the service does for its clients, whichever protocol they use.
+struct QueueControl: Sendable {
+    /// What can be done with entries.
+    enum Action: String, CaseIterable, Sendable {
+        /// Pause entries that run or wait.
+        case pause
+        /// Resume paused entries.
+        case resume
+        /// Try failed entries again.
+        case retry
+        /// Stop entries, and take them out of the queue.
+        case cancel
+        /// Take entries at rest out of the queue, and ended ones out of the history.
+        case remove
+        /// Move an entry.
+        case move
+        /// Change options.
+        case change
+    }
+
+    let queue: DownloadQueue
+    let policy: ServicePolicy
+    /// The options that apply to each file, below those of a request.
+    let layers: Layers
+    /// Relative paths of clients begin here.
+    let directory: FilePath
+
+    private var selector: EntrySelector { EntrySelector(queue: self.queue) }
+
+    // MARK: Adding
+
+    /// Adds the files, and returns once they are durable.
+    func add(_ submission: Submission) async throws(DownloadError) -> [QueueEntry.ID] {
+        var requests: [DownloadRequest] = []
+        var ids: [Int: QueueEntry.ID] = [:]
+        for (index, file) in submission.downloads.enumerated() {
+            switch file {
+            case .request(let request): requests.append(try request.request())
+            case .described(let description):
+                requests.append(try self.request(description))
+                guard let text = description.gid else { continue }
+                guard let id = QueueEntry.ID(rawValue: text) else {
+                    throw DownloadError(.usage, "a gid has 16 hexadecimal digits, unlike \(text.shown)")
+                }
+                ids[index] = id
+            }
+        }
+        return try await self.queue.add(
+            requests, ids: ids, paused: submission.paused ?? false, first: submission.first ?? false)
+    }
+
+    /// The request that a client's description means.
+    func request(_ description: Submission.Description) throws(DownloadError) -> DownloadRequest {
+        var draft = RequestDraft(request: DownloadRequest(try SourceURL(description.url)))
+        for mirror in description.mirrors ?? [] { draft.request.mirrors.append(try SourceURL(mirror)) }
+        draft.dir = self.directory.string
+        try self.layers.current.apply(to: &draft)
+        try Self.apply(description.options ?? [:], to: &draft)
+        var request = draft.finished
+        request.id = nil
+        guard case .descriptor = request.destination else { return request }
+        throw DownloadError(.usage, "a download of the service needs a file, not standard output")
+    }
+
+    private static func apply(
+        _ options: [String: Submission.OptionValue], to draft: inout RequestDraft
+    ) throws(DownloadError) {
+        do throws(ListProblem) {
+            // Sorted, so that the first error does not depend on chance.
+            for (name, value) in options.sorted(by: { $0.key < $1.key }) {
+                for text in value.texts {
+                    try draft.apply(InputList.Option(place: .element(""), key: name, value: text))
+                }
+            }
+        } catch {
+            throw DownloadError(error.code, error.message)
+        }
+        try draft.endLayer()
+    }
+
+    // MARK: Acting on entries
+
+    func perform(_ action: Action, on selection: EntrySelection) async throws(DownloadError) -> EntrySelection.Answer {
+        var entries: [QueueEntry] = []
+        var rows: [QueueEntry.ID] = []
+        var errors: [String: EntryRecord.Failure] = [:]
+        if selection.all == true {
+            guard selection.ids == nil, action != .move, action != .change else {
+                throw DownloadError(.usage, "\"all\" excludes \"ids\", and does not apply to \(action.rawValue)")
+            }
+            entries = try await self.queue.entries().filter { Self.applies(action, to: $0.state) }
+            if action == .remove { try await self.queue.deleteHistory(of: nil) }
+        }
+        for text in selection.ids ?? [] {
+            do throws(DownloadError) {
+                if let entry = try await self.selector.entryIfAny(text) {
+                    guard Self.applies(action, to: entry.state) else { throw Self.refusal(of: action, entry) }
+                    entries.append(entry)
+                } else if action == .remove, let row = try await self.selector.row(text),
+                    let id = QueueEntry.ID(rawValue: row.id)
+                {
+                    rows.append(id)
+                } else {
+                    throw EntrySelector.unknown(text)
+                }
+            } catch {
+                errors[text] = EntryRecord.Failure(error)
+            }
+        }
+        var changed = try await self.perform(action, on: entries.map(\.id), selection)
+        if !rows.isEmpty {
+            try await self.queue.deleteHistory(of: rows)
+            changed += rows
+        }
+        return EntrySelection.Answer(changed: changed.map(\.rawValue), errors: errors)
+    }
+
+    private func perform(
+        _ action: Action, on ids: [QueueEntry.ID], _ selection: EntrySelection
+    ) async throws(DownloadError) -> [QueueEntry.ID] {
+        guard !ids.isEmpty else { return [] }
+        switch action {
+        case .pause: return try await self.queue.pause(ids)
+        case .resume, .retry: return try await self.queue.resume(ids)
+        case .cancel: return try await self.queue.cancel(ids, keepingPartial: !(selection.delete ?? false))
+        case .remove:
+            let changed = try await self.queue.cancel(ids)
+            // It was at rest, so it is in the history already.
+            try await self.queue.deleteHistory(of: changed)
+            return changed
+        case .move:
+            guard ids.count == 1, let place = selection.to, place >= 0 else {
+                throw DownloadError(.usage, "move needs one entry, and \"to\", a place from 0")
+            }
+            try await self.queue.move(ids[0], to: place)
+            return ids
+        case .change:
+            var changed: [QueueEntry.ID] = []
+            for id in ids where try await self.change(id, selection.options ?? [:]) { changed.append(id) }
+            return changed
+        }
+    }
+
+    /// Changes options of an entry. Where its file goes cannot be changed.
+    func change(
+        _ id: QueueEntry.ID, _ options: [String: Submission.OptionValue]
+    ) async throws(DownloadError) -> Bool {
+        for name in options.keys where FileOption.named(name)?.isPlacement == true {
+            throw DownloadError(
+                .usage, "\(name.shown) says where the file goes, and cannot be changed any more",
+                hint: "Cancel the download, and add it again")
+        }
+        return try await self.queue.update(id) { (request) throws(DownloadError) in
+            var draft = RequestDraft(request: request)
+            try Self.apply(options, to: &draft)
+            request = draft.request
+        }
+    }
+
+    private static func applies(_ action: Action, to state: QueueEntry.State) -> Bool {
+        switch (action, state) {
+        case (.pause, .waiting), (.pause, .active), (.resume, .paused), (.retry, .failed), (.remove, .paused),
+            (.remove, .failed), (.cancel, .waiting), (.cancel, .active), (.cancel, .paused), (.cancel, .failed),
+            (.move, _), (.change, .waiting), (.change, .active), (.change, .paused), (.change, .failed):
+            true
+        // A user who resumes a download wants it to run.
+        case (.resume, .failed): true
+        case (.pause, _), (.resume, _), (.retry, _), (.remove, _), (.cancel, _), (.change, _): false
+        }
+    }
+
+    private static func refusal(of action: Action, _ entry: QueueEntry) -> DownloadError {
+        let hint: String? =
+            switch (action, entry.state) {
+            case (.remove, .waiting), (.remove, .active): "To stop it: segdl cancel \(entry.id)"
+            default: nil
+            }
+        return DownloadError(
+            .usage, "cannot \(action.rawValue) \(entry.id), which is \(entry.state.rawValue)", hint: hint)
+    }
+
+    // MARK: Reading
+
+    /// The entry or the row of the history that a text means.
+    func record(_ text: String) async throws(DownloadError) -> EntryRecord {
+        if let entry = try await self.selector.entryIfAny(text) {
+            var record = EntryRecord(entry)
+            let segments = try await self.queue.segments(of: entry.id)
+            record.segments = segments.isEmpty ? nil : segments
+            return record
+        }
+        if let row = try await self.selector.row(text) { return EntryRecord(row) }
+        throw EntrySelector.unknown(text)
+    }
+
+    /// Waits until an entry has one of these states or has left the queue, or the time is over.
+    ///
+    /// - Returns: The entry then, or its row in the history.
+    func wait(for id: QueueEntry.ID, until states: Set<String>, atMost limit: Duration) async throws(DownloadError)
+        -> EntryRecord
+    {
+        let changes = self.queue.changes
+        await withTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                for await _ in changes {
+                    guard let entry = try? await self.queue.entry(id), !states.contains(entry.state.rawValue) else {
+                        return
+                    }
+                }
+            }
+            tasks.addTask { try? await Task.sleep(for: limit) }
+            await tasks.next()
+            tasks.cancelAll()
+        }
+        return try await self.record(id.rawValue)
+    }
+
+    /// The state of the service.
+    func summary(run: String, eventLast: Int) async throws(DownloadError) -> ServiceRecord {
+        var counts = Dictionary(uniqueKeysWithValues: QueueEntry.State.allCases.map { ($0.rawValue, 0) })
+        var rate = 0.0
+        for entry in try await self.queue.entries() {
+            counts[entry.state.rawValue, default: 0] += 1
+            if entry.state == .active { rate += entry.progress?.rate ?? 0 }
+        }
+        return ServiceRecord(
+            version: SegmentedDownloadVersion.string, pid: ProcessInfo.processInfo.processIdentifier,
+            held: self.policy.held?.rawValue, counts: counts, rate: rate.rounded(), event: "\(run)-\(eventLast)")
+    }
+}
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
