@@ -96,9 +96,18 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ],
+            resources: [
+                .embedInCode("Page/index.html"), .embedInCode("Page/page.css"), .embedInCode("Page/add.js"),
+                .embedInCode("Page/api.js"), .embedInCode("Page/app.js"), .embedInCode("Page/chart.js"),
+                .embedInCode("Page/detail.js"), .embedInCode("Page/dom.js"), .embedInCode("Page/input.js"),
+                .embedInCode("Page/list.js"), .embedInCode("Page/panels.js"), .embedInCode("Page/store.js"),
+                .embedInCode("Page/text.js"),
             ],
             swiftSettings: strict
         ),

@@ -35,6 +35,16 @@ static inline int segdl_file_facts(const char *path, int descriptor, struct segd
     return 0;
 }
 
+// openat2(2) of a directory below another, without symbolic links. glibc has no function for it.
+extern long syscall(long number, ...);
+static inline int segdl_open_beneath(int directory, const char *path) {
+    struct { unsigned long long flags, mode, resolve; } how = {
+        010000000 | 02000000, 0, // O_PATH | O_CLOEXEC
+        0x08 | 0x04, // RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS
+    };
+    return (int)syscall(437, directory, path, &how, sizeof how);
+}
+
 extern int fallocate(int descriptor, int mode, off_t offset, off_t length);
 extern int pipe2(int descriptors[2], int flags);
 extern int memfd_create(const char *name, unsigned int flags);

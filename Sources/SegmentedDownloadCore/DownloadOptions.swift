@@ -97,6 +97,10 @@ public struct DownloadOptions: Hashable, Sendable {
     /// The length in bytes that the file must have, such as a metalink states it; nil for any. Sources with a file of another
     /// length are not used. If none has the right one, the download fails with code `integrity`.
     public var lengthExpected: Int64?
+    /// Whether a connection may lead to a loopback, link-local, private or other special address. If not, such a connection is
+    /// closed before anything is sent on it, and the download fails with code `policy`, whatever name or redirect led there. The
+    /// address of a proxy does not count.
+    public var allowsPrivateAddresses = true
     /// Whether missing directories are created. If not, a missing directory is an error with code `file`.
     public var createsDirectories = true
     /// Whether the finished file gets the modification time that the server states.
@@ -152,6 +156,7 @@ extension DownloadOptions: Codable {
         try read(.timeLimit, \.timeLimit)
         try read(.lengthMaximum, \.lengthMaximum)
         try read(.lengthExpected, \.lengthExpected)
+        try read(.allowsPrivateAddresses, \.allowsPrivateAddresses)
         try read(.createsDirectories, \.createsDirectories)
         try read(.keepsRemoteTime, \.keepsRemoteTime)
         try read(.allocates, \.allocates)

@@ -62,7 +62,8 @@ extension DownloadClient {
             let fields = access.fields(for: request.source, of: request)
             let follower = RedirectFollower(
                 source: request.source, fields: fields, access: access, transport: self.transport,
-                isNamed: access.isNamed(request.source, of: request))
+                isNamed: access.isNamed(request.source, of: request),
+                allowsPrivateAddresses: request.allowsPrivateAddresses)
             return try await self.within(request.headTimeout, of: request.source.host) {
                 try await follower.withResponse(to: range) { head, response, announced, body in
                     try await consume(follower, head, response, announced, body)

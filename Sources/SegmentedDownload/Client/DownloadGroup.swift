@@ -102,7 +102,8 @@ public final class DownloadGroup: Sendable {
                     RedirectFollower(
                         source: source, fields: self.access.fields(for: source, of: request),
                         access: self.access, transport: self.transport,
-                        isNamed: self.access.isNamed(source, of: request))
+                        isNamed: self.access.isNamed(source, of: request),
+                        allowsPrivateAddresses: request.allowsPrivateAddresses)
                 },
                 storage: self.storage, placed: self.placed, connectionsKnown: connections,
                 startsPaused: progress != nil, stream: stream, output: output)

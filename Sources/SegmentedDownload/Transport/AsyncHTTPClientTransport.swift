@@ -60,7 +60,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             (threads, loop) = (own, own.next())
         }
         let relay = TLSRelay(on: loop, configuration, connections)
-        let clients = HTTPClients(on: loop) { way, allowsClientCertificate in
+        let clients = HTTPClients(on: loop) { way, allowsClientCertificate, allowsPrivateAddresses in
             var own = tls
             // The client certificate is presented to origins, not to proxies.
             if !allowsClientCertificate || way.isForwarding {
@@ -76,7 +76,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             settings.connectionPool.retryConnectionEstablishment = false
             settings.http1_1ConnectionDebugInitializer = { channel in
                 Self.prepare(
-                    channel, on: way, checksNames: configuration.trust.verifiesCertificates, buffers, connections)
+                    channel, on: way, checksNames: configuration.trust.verifiesCertificates, buffers, connections,
+                    allowsPrivateAddresses: allowsPrivateAddresses)
             }
             return settings
         }
@@ -98,8 +99,11 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     /// Prepares a new connection, on its event loop, before anything is sent.
     private static func prepare(
         _ channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ buffers: ReceiveBuffers,
-        _ connections: ConnectionRegister
+        _ connections: ConnectionRegister, allowsPrivateAddresses: Bool
     ) -> EventLoopFuture<Void> {
+        if !allowsPrivateAddresses, let refusal = SpecialAddress.refusal(of: channel) {
+            return channel.eventLoop.makeFailedFuture(refusal)
+        }
         // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
         let admitted =
             way.isRelayed ? channel.eventLoop.makeSucceededVoidFuture() : connections.admit(channel)
@@ -193,7 +197,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let allowsClientCertificate = request.allowsClientCertificate || self.configuration.trust.certificateFile == nil
         guard let proxy else {
             return (
-                self.clients[.direct(self.addresses(of: origin)), allowsClientCertificate: allowsClientCertificate],
+                self.clients[
+                    .direct(self.addresses(of: origin)), allowsClientCertificate: allowsClientCertificate,
+                    allowsPrivateAddresses: request.allowsPrivateAddresses],
                 message
             )
         }

@@ -40,11 +40,16 @@ public struct TransportRequest: Hashable, Sendable {
     public var fields: HTTPFields
     /// Whether a client certificate may be presented.
     public var allowsClientCertificate: Bool
+    /// Whether the connection may lead to a special address: see ``DownloadOptions/allowsPrivateAddresses``.
+    public var allowsPrivateAddresses: Bool
 
-    public init(url: SourceURL, fields: HTTPFields, allowsClientCertificate: Bool = true) {
+    public init(
+        url: SourceURL, fields: HTTPFields, allowsClientCertificate: Bool = true, allowsPrivateAddresses: Bool = true
+    ) {
         self.url = url
         self.fields = fields
         self.allowsClientCertificate = allowsClientCertificate
+        self.allowsPrivateAddresses = allowsPrivateAddresses
     }
 }
 

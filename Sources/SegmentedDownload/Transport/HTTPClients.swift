@@ -26,6 +26,7 @@ final class HTTPClients: Sendable {
     private struct Key: Hashable {
         var way: Way
         var allowsClientCertificate: Bool
+        var allowsPrivateAddresses: Bool
     }
 
     private struct State {
@@ -35,20 +36,27 @@ final class HTTPClients: Sendable {
 
     private let state = Mutex(State())
     private let group: any EventLoopGroup
-    private let make: @Sendable (Way, Bool) -> HTTPClient.Configuration
+    private let make: @Sendable (Way, Bool, Bool) -> HTTPClient.Configuration
 
-    /// - Parameter make: Returns the configuration for a route, with or without the client certificate.
-    init(on group: any EventLoopGroup, make: @escaping @Sendable (Way, Bool) -> HTTPClient.Configuration) {
+    /// - Parameter make: Returns the configuration for a route, with or without the client certificate, and with or without
+    ///   connections to special addresses.
+    init(on group: any EventLoopGroup, make: @escaping @Sendable (Way, Bool, Bool) -> HTTPClient.Configuration) {
         self.group = group
         self.make = make
     }
 
-    subscript(way: Way, allowsClientCertificate allowsClientCertificate: Bool) -> HTTPClient {
+    /// - Parameter allowsPrivateAddresses: Counts for direct connections only.
+    subscript(
+        way: Way, allowsClientCertificate allowsClientCertificate: Bool,
+        allowsPrivateAddresses allowsPrivateAddresses: Bool = true
+    ) -> HTTPClient {
         self.state.withLock { state in
             precondition(!state.isShutDown, "a transport must not be used after its shutdown")
-            let key = Key(way: way, allowsClientCertificate: allowsClientCertificate)
+            let key = Key(
+                way: way, allowsClientCertificate: allowsClientCertificate,
+                allowsPrivateAddresses: allowsPrivateAddresses)
             if let client = state.clients[key] { return client }
-            var configuration = self.make(way, allowsClientCertificate)
+            var configuration = self.make(way, allowsClientCertificate, allowsPrivateAddresses)
             switch way {
             case .direct(let addresses): configuration.dnsOverride = addresses
             case .forwarding: break

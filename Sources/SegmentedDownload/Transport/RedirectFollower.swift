@@ -13,6 +13,7 @@ package final class RedirectFollower: Sendable {
     private let access: Access
     private let transport: any HTTPTransport
     private let isNamed: Bool
+    private let allowsPrivateAddresses: Bool
     /// The target of a redirect, and the file that redirects on the way described.
     private struct Target {
         var url: SourceURL
@@ -35,10 +36,13 @@ package final class RedirectFollower: Sendable {
     /// - Parameters:
     ///   - fields: The user's fields, which are sent to the source's own origin only.
     ///   - isNamed: Whether the user named the source.
+    ///   - allowsPrivateAddresses: See ``DownloadOptions/allowsPrivateAddresses``.
     package init(
-        source: SourceURL, fields: HTTPFields, access: Access, transport: any HTTPTransport, isNamed: Bool = true
+        source: SourceURL, fields: HTTPFields, access: Access, transport: any HTTPTransport, isNamed: Bool = true,
+        allowsPrivateAddresses: Bool = true
     ) {
         self.isNamed = isNamed
+        self.allowsPrivateAddresses = allowsPrivateAddresses
         self.source = source
         self.fields = fields
         self.access = access
@@ -84,7 +88,8 @@ package final class RedirectFollower: Sendable {
             let mayExpire = isPinned || redirects > 0 && renewals < Self.renewalsMax && self.hasWorked
             let request = TransportRequest(
                 url: url, fields: self.fields(for: url, range),
-                allowsClientCertificate: self.sendsIdentity(to: url))
+                allowsClientCertificate: self.sendsIdentity(to: url),
+                allowsPrivateAddresses: self.allowsPrivateAddresses)
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in

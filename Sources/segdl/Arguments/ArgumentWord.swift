@@ -51,7 +51,9 @@ struct ArgumentWord {
         "max-connection-per-server",
         "max-connections", "max-overall-download-limit", "max-redirs", "metalink-file", "metered", "mirror", "name-key",
         "netrc-file", "noproxy", "older-than", "on-complete", "on-error", "parallel-max", "private-key", "progress",
-        "proto", "proxy", "proxy-user", "resolve", "rounds", "seconds", "state", "stats", "url", "url-key",
+        "proto", "proxy", "proxy-user", "resolve", "rounds", "rpc-allow-host", "rpc-allow-origin", "rpc-listen",
+        "rpc-root", "rpc-secret",
+        "seconds", "state", "stats", "url", "url-key",
     ]
 }
 

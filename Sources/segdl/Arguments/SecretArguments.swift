@@ -14,7 +14,9 @@
 enum SecretArguments {
     /// Options whose values are secret or may contain a secret.
     private static let options = Set(
-        FileOption.all.filter { $0.mayBeSecret }.flatMap(\.spellings) + ["--proxy-user", "--proxy", "--all-proxy"])
+        FileOption.all.filter { $0.mayBeSecret }.flatMap(\.spellings) + [
+            "--proxy-user", "--proxy", "--all-proxy", "--rpc-secret",
+        ])
 
     /// Overwrites the secrets in the memory that the system shows. Call it after the arguments are read.
     static func hide() {

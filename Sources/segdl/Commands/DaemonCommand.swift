@@ -49,6 +49,7 @@ struct DaemonCommand: FetchingCommand {
             valueName: "DIR"))
     var dir: String?
 
+    @OptionGroup(title: "RPC") var rpc: RPCOptions
     @OptionGroup(title: "Transfer") var transfer: TransferOptions
     @OptionGroup(title: "Speed") var limits: LimitOptions
     @OptionGroup(title: "Sources") var labels: LabelOptions
@@ -103,7 +104,8 @@ struct DaemonCommand: FetchingCommand {
         let daemon = Daemon(
             paths: paths,
             directory: FilePath(FileManager.default.currentDirectoryPath).pushing(FilePath(self.dir ?? ".")),
-            idleLimit: self.idleExit?.duration, environment: environment, settings: try self.settings(fetch),
+            idleLimit: self.idleExit?.duration, rpc: self.rpc, environment: environment,
+            settings: try self.settings(fetch),
             reload: {
                 let prepared = try ArgumentPipeline(arguments, environment: environment)
                 guard let command = try SegdlCommand.parseAsRoot(prepared.arguments) as? DaemonCommand else {

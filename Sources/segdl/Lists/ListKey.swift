@@ -49,6 +49,7 @@ enum ListKey {
         ("bt-", "it is for BitTorrent"), ("seed-", "it is for BitTorrent"), ("ftp-", "only http and https are fetched"),
         ("metalink-", "a metalink is a list of its own; give it with -i"),
         ("all-proxy", Self.proxyHint), ("http-proxy", Self.proxyHint), ("https-proxy", Self.proxyHint),
-        ("no-proxy", "it applies to the whole run; give --noproxy on the command line"), ("rpc-", "there is no RPC"),
+        ("no-proxy", "it applies to the whole run; give --noproxy on the command line"),
+        ("rpc-", "it applies to the background service: give it to segdl daemon"),
     ]
 }

@@ -11,7 +11,7 @@ import ServiceLifecycle
     import Foundation
 #endif
 
-/// The service's HTTP API. <doc:BackgroundAPI> describes it for its users.
+/// The service's HTTP API. <doc:BackgroundService> describes it for its users.
 struct ControlAPI: Sendable {
     let control: QueueControl
     let events: EventLog

@@ -26,6 +26,7 @@ struct Daemon: Sendable {
     let directory: FilePath
     /// Exit once there was nothing to do for this long; nil for never.
     let idleLimit: Duration?
+    let rpc: RPCOptions
     let environment: [String: String]
     let settings: Settings
     let reload: @Sendable () throws -> Settings
@@ -64,17 +65,16 @@ struct Daemon: Sendable {
 
         let router = Router(context: ServiceContext.self)
         router.add(middleware: idle.middleware)
-        ControlAPI(
-            control: control, events: events, run: String(UInt64.random(in: 1...UInt64.max), radix: 36),
-            stop: { queue.shutdown() }
-        ).add(to: router)
+        let run = String(UInt64.random(in: 1...UInt64.max), radix: 36)
+        let api = ControlAPI(control: control, events: events, run: run, stop: { queue.shutdown() })
+        api.add(to: router)
         let listener = Listener(
             socket: socket.descriptor, peers: .sameUser, responder: router.buildResponder(), logger: logger)
 
         // The services are shut down in reverse order: first the downloads are paused, last the listener ends, which
         // answers until then.
         var configuration = ServiceGroupConfiguration(
-            services: [
+            services: (try self.webListener(api, idle, logger).map { [.init(service: $0)] } ?? []) + [
                 .init(service: listener),
                 .init(service: manager),
                 .init(service: idle),
@@ -95,6 +95,33 @@ struct Daemon: Sendable {
             throw error
         }
         manager.send("STOPPING=1")
+    }
+}
+
+extension Daemon {
+    /// The listener on a TCP port; nil if none is asked for.
+    private func webListener(_ api: ControlAPI, _ idle: IdleWatch, _ logger: Logger) throws -> Listener? {
+        guard let address = self.rpc.rpcListen else { return nil }
+        let secret = try self.rpc.rpcSecret ?? RPCSecretFile.secret(at: self.paths.secret)
+        var control = api.control
+        let roots = self.rpc.rpcRoot.isEmpty ? [self.directory] : self.rpc.rpcRoot.map { FilePath($0) }
+        control.roots = SavingRoots(directories: roots.map { self.directory.pushing($0).lexicallyNormalized() })
+        control.allowsPrivateAddresses = self.rpc.rpcAllowPrivate
+        let policy = WebPolicy(
+            origins: Set(self.rpc.rpcAllowOrigin), hosts: Set(self.rpc.rpcAllowHost.map { $0.lowercased() }))
+        let rpc = Aria2RPC(control: control, events: api.events, secret: secret, session: api.run, stop: api.stop)
+        let web = WebListener(
+            rpc: rpc, api: ControlAPI(control: control, events: api.events, run: api.run, stop: api.stop),
+            policy: policy, secret: secret, hasPage: self.rpc.web)
+        let router = web.router
+        router.add(middleware: idle.middleware)
+        let (socket, port) = try Listener.open(address)
+        let bound = RPCAddress(host: address.host, port: port)
+        self.console.write("segdl: \(self.rpc.web ? "page at http://\(bound)/, " : "")RPC at http://\(bound)/jsonrpc")
+        return Listener(
+            socket: socket, peers: .any,
+            webSockets: .init(policy: policy, handler: RPCSocket(rpc: rpc, events: api.events)),
+            responder: router.buildResponder(), logger: logger)
     }
 }
 

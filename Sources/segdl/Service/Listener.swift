@@ -2,8 +2,11 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
 import NIOPosix
+import NIOWebSocket
 import ServiceLifecycle
 import Synchronization
 
@@ -29,8 +32,21 @@ struct Listener: Service {
     /// 10 s: the time for a whole request, and how long a connection may be idle.
     static let deadline = TimeAmount.seconds(10)
 
+    /// A connection that has sent its first request, or none yet.
+    private enum Connection: Sendable {
+        case http(HTTP1Channel.Value)
+        case webSocket(RPCSocket.Connection)
+    }
+
+    /// What answers a WebSocket at `/jsonrpc`, and which may be opened.
+    struct WebSockets: Sendable {
+        let policy: WebPolicy
+        let handler: RPCSocket
+    }
+
     let socket: CInt
     let peers: Peers
+    var webSockets: WebSockets?
     let responder: RouterResponder<ServiceContext>
     let logger: Logger
 
@@ -50,7 +66,7 @@ struct Listener: Service {
             },
             configuration: .init(
                 additionalChannelHandlers: [RequestDeadline(Self.deadline)], idleTimeout: Self.deadline))
-        let (connections, accepted) = AsyncStream.makeStream(of: HTTP1Channel.Value.self)
+        let (connections, accepted) = AsyncStream.makeStream(of: Connection.self)
         let clients = Clients { accepted.finish() }
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
@@ -58,9 +74,15 @@ struct Listener: Service {
                 guard clients.admit(channel) else {
                     return channel.eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel)
                 }
-                return self.check(channel)
-                    .flatMap { http.setup(channel: channel, logger: logger).map { _ = accepted.yield($0) } }
-                    .always { _ in clients.isSetUp(channel) }
+                let deadline = channel.eventLoop.scheduleTask(in: Self.deadline) { channel.close(promise: nil) }
+                let ready = self.check(channel).flatMap {
+                    self.setUp(channel, http).map { _ = accepted.yield($0) }
+                }.always { _ in
+                    deadline.cancel()
+                    clients.isSetUp(channel)
+                }
+                // A WebSocket is known by its first request, which has not been read yet.
+                return self.webSockets == nil ? ready : channel.eventLoop.makeSucceededVoidFuture()
             }
             .withBoundSocket(self.socket).get()
         server.closeFuture.whenComplete { _ in clients.close() }
@@ -68,7 +90,12 @@ struct Listener: Service {
             await withGracefulShutdownHandler {
                 await withDiscardingTaskGroup { tasks in
                     for await connection in connections {
-                        tasks.addTask { await http.handle(value: connection, logger: logger) }
+                        tasks.addTask {
+                            switch connection {
+                            case .http(let value): await http.handle(value: value, logger: logger)
+                            case .webSocket(let value): await self.webSockets?.handler.run(value)
+                            }
+                        }
                     }
                 }
             } onGracefulShutdown: {
@@ -77,6 +104,79 @@ struct Listener: Service {
         } onCancel: {
             server.close(promise: nil)
         }
+    }
+
+    private func setUp(_ channel: any Channel, _ http: HTTP1Channel) -> EventLoopFuture<Connection> {
+        guard let webSockets else { return http.setup(channel: channel, logger: self.logger).map { .http($0) } }
+        let upgrader = NIOTypedWebSocketServerUpgrader<Connection>(
+            maxFrameSize: WebGuard.lengthMax,
+            shouldUpgrade: { channel, head in
+                let isAllowed =
+                    head.uri == "/jsonrpc"
+                    && webSockets.policy.refusal(
+                        host: head.headers["Host"].first, origin: head.headers["Origin"].first) == nil
+                return channel.eventLoop.makeSucceededFuture(isAllowed ? HTTPHeaders() : nil)
+            },
+            upgradePipelineHandler: { channel, _ in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        NIOWebSocketFrameAggregator(
+                            minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 1024,
+                            maxAccumulatedFrameSize: WebGuard.lengthMax))
+                    return .webSocket(try RPCSocket.Connection(wrappingChannelSynchronously: channel))
+                }
+            })
+        return channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
+                configuration: .init(
+                    upgradeConfiguration: .init(
+                        upgraders: [upgrader],
+                        notUpgradingCompletionHandler: { channel in
+                            channel.eventLoop.makeCompletedFuture { .http(try self.addHandlers(to: channel)) }
+                        })))
+        }.flatMap { $0 }
+    }
+
+    /// The handlers that ``HTTP1Channel`` adds, after those of the HTTP codec.
+    private func addHandlers(to channel: any Channel) throws -> HTTP1Channel.Value {
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+        try pipeline.addHandler(RequestDeadline(Self.deadline))
+        try pipeline.addHandler(
+            HTTPConnectionStateHandler(idleTimeout: .nanoseconds(Self.deadline.nanoseconds), logger: self.logger))
+        return try NIOAsyncChannel(
+            wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+    }
+
+    /// Listens on a TCP port.
+    ///
+    /// - Returns: The socket and its port.
+    static func open(_ address: RPCAddress) throws(ServiceFailure) -> (socket: CInt, port: Int) {
+        guard let place = try? SocketAddress(ipAddress: address.host, port: address.port) else {
+            throw ServiceFailure("\(address) is no address")
+        }
+        #if canImport(Musl)
+            let descriptor = Musl.socket(place.protocol.rawValue, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
+        #else
+            let kind = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+            let descriptor = Glibc.socket(place.protocol.rawValue, kind, 0)
+        #endif
+        guard descriptor >= 0 else { throw ServiceFailure("cannot create a socket for", "\(address)", errno: errno) }
+        var one: CInt = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<CInt>.size))
+        let isBound = place.withSockAddr { bind(descriptor, $0, socklen_t($1)) } == 0
+        guard isBound, listen(descriptor, 128) == 0 else {
+            let number = errno
+            SystemCalls.closeFile(descriptor)
+            throw ServiceFailure("cannot listen on", "\(address)", errno: number)
+        }
+        // Of a `sockaddr_in` or `sockaddr_in6`: both have the port in their third and fourth byte.
+        var bound = [UInt8](repeating: 0, count: 32)
+        var length = socklen_t(bound.count)
+        _ = bound.withUnsafeMutableBytes { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) { getsockname(descriptor, $0.baseAddress, &length) }
+        }
+        return (descriptor, Int(bound[2]) << 8 | Int(bound[3]))
     }
 
     /// Fails if the peer is another user's process (`SO_PEERCRED`, unix(7)).
@@ -139,10 +239,14 @@ private final class Clients: Sendable {
 
     /// Closes idle connections, and others once they have their responses.
     func close() {
-        let (channels, isLast) = self.state.withLock { state in
+        let (channels, unfinished, isLast) = self.state.withLock { state in
             state.isClosed = true
-            return (Array(state.channels.values), state.beingSetUp.isEmpty)
+            return (
+                state.channels.filter { !state.beingSetUp.contains($0.key) }.map(\.value),
+                state.channels.filter { state.beingSetUp.contains($0.key) }.map(\.value), state.beingSetUp.isEmpty
+            )
         }
+        for channel in unfinished { channel.close(promise: nil) }
         for channel in channels { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
         if isLast { self.onEnd() }
     }

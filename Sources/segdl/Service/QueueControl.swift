@@ -27,6 +27,10 @@ struct QueueControl: Sendable {
     let layers: Layers
     /// Relative paths of clients begin here.
     let directory: FilePath
+    /// Where clients may save files; nil for anywhere. Clients for which it is set cannot send a ``PortableRequest``.
+    var roots: SavingRoots?
+    /// See ``DownloadOptions/allowsPrivateAddresses``.
+    var allowsPrivateAddresses = true
 
     private var selector: EntrySelector { EntrySelector(queue: self.queue) }
 
@@ -38,7 +42,11 @@ struct QueueControl: Sendable {
         var ids: [Int: QueueEntry.ID] = [:]
         for (index, file) in submission.downloads.enumerated() {
             switch file {
-            case .request(let request): requests.append(try request.request())
+            case .request(let request):
+                guard self.roots == nil else {
+                    throw DownloadError(.policy, "a download must be described by its URL and options")
+                }
+                requests.append(try request.request())
             case .described(let description):
                 requests.append(try self.request(description))
                 guard let text = description.gid else { continue }
@@ -61,8 +69,18 @@ struct QueueControl: Sendable {
         try Self.apply(description.options ?? [:], to: &draft)
         var request = draft.finished
         request.id = nil
-        guard case .descriptor = request.destination else { return request }
-        throw DownloadError(.usage, "a download of the service needs a file, not standard output")
+        request.options.lengthExpected = description.length
+        if case .descriptor = request.destination {
+            throw DownloadError(.usage, "a download of the service needs a file, not standard output")
+        }
+        if let roots { request.destination = try roots.checked(request.destination) }
+        self.restrict(&request)
+        return request
+    }
+
+    /// Applies what the client may not do to a request that it adds or changes.
+    func restrict(_ request: inout DownloadRequest) {
+        if !self.allowsPrivateAddresses { request.allowsPrivateAddresses = false }
     }
 
     private static func apply(
@@ -72,6 +90,9 @@ struct QueueControl: Sendable {
             // Sorted, so that the first error does not depend on chance.
             for (name, value) in options.sorted(by: { $0.key < $1.key }) {
                 for text in value.texts {
+                    guard !text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
+                        throw ListProblem(.element(""), "\(name.shown) contains a control character")
+                    }
                     try draft.apply(InputList.Option(place: .element(""), key: name, value: text))
                 }
             }
@@ -157,6 +178,7 @@ struct QueueControl: Sendable {
             var draft = RequestDraft(request: request)
             try Self.apply(options, to: &draft)
             request = draft.request
+            self.restrict(&request)
         }
     }
 

@@ -37,6 +37,8 @@ struct Submission: Codable, Sendable {
         var options: [String: OptionValue]?
         /// The entry's ID, 16 hexadecimal digits. Absent: a random one.
         var gid: String?
+        /// The length in bytes that the file must have.
+        var length: Int64?
     }
 
     /// The value of an option, or of one that may be given several times.

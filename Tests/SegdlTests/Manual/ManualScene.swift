@@ -110,6 +110,8 @@ struct ManualScene {
             .replacing("http://proxy.example.org:3128", with: self.plain.url(""))
             .replacing("example.org:443:192.0.2.7", with: "example.org:\(self.plain.port):127.0.0.1")
             .replacing("--interface eth0", with: "--interface lo")
+            // The usual port may be in use.
+            .replacing(":6800", with: ":0")
             .replacing(/https:\/\/example\.(?:org|net)\/(?<path>[^\s']*)/) { match in
                 self.url(String(match.output.path), at: server)
             }

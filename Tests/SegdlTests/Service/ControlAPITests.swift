@@ -51,6 +51,13 @@ import Testing
                     let events = try await reading.value
                     close(descriptor)
                     #expect(events.contains("event: lost\n") && events.contains("event: completed\n"), "\(events)")
+                    // Chunks may divide lines anywhere, so only whole lines count.
+                    let lines = events.split(separator: "\r\n").joined().split(separator: "\n")
+                        .filter { $0.hasPrefix("data: {\"") && $0.hasSuffix("}") }.map { String($0.dropFirst(6)) }
+                    let schema = try JSONSchema.published()
+                    for line in try JSON.lines(lines.joined(separator: "\n")) {
+                        #expect(schema.violations(of: line, as: "line").isEmpty, "\(line)")
+                    }
                 }
             }
         }

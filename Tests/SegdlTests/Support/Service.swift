@@ -17,6 +17,17 @@ struct Service: Sendable {
         ]
     }
 
+    /// The TCP port that the service has reported; nil if there is none.
+    var rpcPort: Int? {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: self.command.directory)) ?? []
+        let texts = names.filter { $0.hasPrefix(".") && $0.hasSuffix(".err") }.compactMap {
+            FileManager.default.contents(atPath: self.command.path($0)).map { String(decoding: $0, as: UTF8.self) }
+        }
+        return texts.compactMap { $0.firstMatch(of: #/RPC at http://127\.0\.0\.1:(\d+)/#) }.first.flatMap {
+            Int($0.output.1)
+        }
+    }
+
     var socket: String { self.command.path("run/segdl/socket") }
 
     /// Runs a command of the queue.
@@ -104,6 +115,31 @@ enum RawConnection {
         guard !isOpen else { return descriptor }
         close(descriptor)
         return nil
+    }
+
+    /// To a port on 127.0.0.1.
+    static func open(port: Int) -> CInt? {
+        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isOpen = withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard !isOpen else { return descriptor }
+        close(descriptor)
+        return nil
+    }
+
+    static func answer(to bytes: [UInt8], port: Int) async throws -> String {
+        try await aside {
+            guard let descriptor = Self.open(port: port) else { return "refused" }
+            defer { close(descriptor) }
+            return Self.answer(to: bytes, on: descriptor)
+        }
     }
 
     static func answer(to bytes: [UInt8], socket: String) async throws -> String {
