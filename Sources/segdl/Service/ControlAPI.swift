@@ -162,6 +162,17 @@ struct APIErrors: RouterMiddleware {
         _ request: Request, context: ServiceContext,
         next: @concurrent (Request, ServiceContext) async throws -> Response
     ) async throws -> Response {
+        var response = try await self.answer(request, context, next)
+        if let name = HTTPField.Name(ServiceRecord.apiField) {
+            response.headers[name] = "\(ServiceRecord.apiVersion)"
+        }
+        return response
+    }
+
+    private func answer(
+        _ request: Request, _ context: ServiceContext,
+        _ next: @concurrent (Request, ServiceContext) async throws -> Response
+    ) async throws -> Response {
         do {
             return try await next(request, context)
         } catch let error as DownloadError {

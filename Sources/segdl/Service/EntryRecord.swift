@@ -119,4 +119,6 @@ struct ServiceRecord: Codable, Hashable, Sendable {
     var event: String
 
     static let apiVersion = 1
+    /// The field of every answer that has the version.
+    static let apiField = "Segdl-API"
 }

@@ -52,9 +52,7 @@ struct ServiceClient: Sendable {
         try paths.prepare()
         let http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: .init(proxy: nil))
         do {
-            let client = ServiceClient(http: http, paths: paths)
-            try await client.checkVersion()
-            let value = try await body(client)
+            let value = try await body(ServiceClient(http: http, paths: paths))
             try await http.shutdown()
             return value
         } catch {
@@ -69,15 +67,6 @@ struct ServiceClient: Sendable {
             ServiceSocket.answers(paths.socket)
         else { return nil }
         return try await Self.run(.fail, body)
-    }
-
-    private func checkVersion() async throws {
-        let service: ServiceRecord = try await self.get("")
-        guard service.api == ServiceRecord.apiVersion else {
-            throw ServiceFailure(
-                "the service is of another version: \(service.version.shown), and this is \(SegmentedDownloadVersion.string)",
-                hint: "Run segdl stop, and try again")
-        }
     }
 
     // MARK: Requests
@@ -119,11 +108,19 @@ struct ServiceClient: Sendable {
             request.headers.add(name: "Content-Type", value: "application/json")
             request.body = .bytes(ByteBuffer(bytes: body))
         }
+        let response: HTTPClientResponse
         do {
-            return try await self.http.execute(request, deadline: .now() + limit)
+            response = try await self.http.execute(request, deadline: .now() + limit)
         } catch {
             throw Self.failure(error)
         }
+        let version = response.headers.first(name: ServiceRecord.apiField) ?? "none"
+        guard version == "\(ServiceRecord.apiVersion)" else {
+            throw ServiceFailure(
+                "the service has version \(version.shown) of the API, and this program has \(ServiceRecord.apiVersion)",
+                hint: "End the service with the program that has started it, and try again")
+        }
+        return response
     }
 
     private static func failure(_ error: any Error) -> ServiceFailure {
