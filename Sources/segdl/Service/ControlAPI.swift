@@ -138,7 +138,8 @@ struct JSONAnswer: ResponseGenerator {
 
     init(_ value: some Encodable, status: HTTPResponse.Status = .ok) {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Sorted keys would take half of the time of a long list.
+        encoder.outputFormatting = .withoutEscapingSlashes
         self.body = Result { try encoder.encode(value) }
         self.status = status
     }
