@@ -131,7 +131,7 @@ let package = Package(
         .target(
             name: "Simulator",
             dependencies: [
-                "SegmentedDownload", "SegmentedDownloadCore",
+                "SegmentedDownload", "SegmentedDownloadCore", "SegmentedDownloadService",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             path: "Tests/Simulator",
@@ -155,6 +155,7 @@ let package = Package(
             name: "segdl-crash",
             dependencies: [
                 "CLinux",
+                "ChildProcess",
                 "Origin",
                 "SegmentedDownloadCore",
                 "TestSupport",
@@ -188,7 +189,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "SegmentedDownload", "SegmentedDownloadCore", .product(name: "HTTPTypes", package: "swift-http-types"),
+                "SegmentedDownload", "SegmentedDownloadCore", "SegmentedDownloadService",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             path: "Tests/FuzzTargets",
             swiftSettings: strict
@@ -224,7 +226,8 @@ let package = Package(
         .testTarget(
             name: "SegmentedDownloadServiceTests",
             dependencies: [
-                "SegmentedDownload", "SegmentedDownloadCore", "SegmentedDownloadService", "Origin", "TestSupport",
+                "SegmentedDownload", "SegmentedDownloadCore", "SegmentedDownloadService", "Origin", "Simulator",
+                "TestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "SystemPackage", package: "swift-system"),

@@ -9,7 +9,8 @@ struct Simulate: ParsableCommand {
         commandName: "segdl-simulate",
         abstract: "Run the engine against simulated networks, origins and disks.",
         subcommands: [
-            Run.self, Machine.self, Replay.self, Explore.self, Crashes.self, Share.self, Links.self, Scale.self,
+            Run.self, Machine.self, Queue.self, Replay.self, Explore.self, Crashes.self, Share.self, Links.self,
+            Scale.self,
         ],
         defaultSubcommand: Run.self)
 }

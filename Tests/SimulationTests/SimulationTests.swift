@@ -51,6 +51,28 @@ struct SimulationTests {
         #expect(once == again)
     }
 
+    @Test(
+        "With kills and power cuts between any two steps, the service's queue loses and doubles no entry",
+        arguments: UInt64(0)..<4)
+    func queue(block: UInt64) async throws {
+        for seed in (block * 10)..<((block + 1) * 10) {
+            let report = try await aside {
+                var simulation = QueueSimulation(seed: seed)
+                return simulation.run()
+            }
+            #expect(report.violations.isEmpty, "segdl-simulate queue --first \(seed) --count 1 --trace")
+        }
+    }
+
+    @Test("The same seed is the same run of the queue", arguments: UInt64(1000)..<1004)
+    func queueReplays(seed: UInt64) async throws {
+        let reports = try await aside {
+            var (once, again) = (QueueSimulation(seed: seed), QueueSimulation(seed: seed))
+            return [once.run(), again.run()]
+        }
+        #expect(reports[0] == reports[1])
+    }
+
     @Test("Every order of events in a small world ends well", arguments: [false, true])
     func small(resumes: Bool) async throws {
         let (isComplete, violation) = try await aside {

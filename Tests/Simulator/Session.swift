@@ -6,6 +6,7 @@ final class Outcome: @unchecked Sendable {
     // Unchecked: the whole simulation runs on one thread.
     var isOver = false
     var endings: [String] = []
+    var error: (any Error)?
     var log: [String] = []
     let isLogged: Bool
 

@@ -43,7 +43,12 @@ public final class DownloadService: Sendable {
         var waiters: [AsyncStream<Never>.Continuation] = []
     }
 
+    /// Runs its argument with a client.
+    package typealias ClientScope =
+        @Sendable (_ body: @Sendable (DownloadClient) async throws -> Void) async throws -> Void
+
     private let configuration: DownloadConfiguration
+    private let withClient: ClientScope
     private let directory: FilePath
     private let state = Mutex(State())
     private let (stop, stopping) = AsyncStream.makeStream(of: Never.self)
@@ -51,8 +56,16 @@ public final class DownloadService: Sendable {
     /// Creates a service, which does nothing until it runs.
     ///
     /// - Parameter directory: Relative destinations are resolved against it. It is created if it is missing.
-    public init(_ configuration: DownloadConfiguration = DownloadConfiguration(), directory: FilePath = ".") {
+    public convenience init(
+        _ configuration: DownloadConfiguration = DownloadConfiguration(), directory: FilePath = "."
+    ) {
+        self.init(configuration, directory: directory) { try await withDownloadClient(configuration, $0) }
+    }
+
+    /// Creates a service that gets its client from `withClient`. The simulator uses it.
+    package init(_ configuration: DownloadConfiguration, directory: FilePath, withClient: @escaping ClientScope) {
         self.configuration = configuration
+        self.withClient = withClient
         self.directory = directory
     }
 
@@ -72,10 +85,9 @@ public final class DownloadService: Sendable {
         case .unused: return
         case .starting, .running, .over: throw DownloadError(.usage, "a download service runs only once")
         }
-        var history = self.configuration.history
-        history.listsFinished = history.listsFinished ?? false
+        let history = self.configuration.history.listing
         do {
-            try await withDownloadClient(self.configuration) { client in
+            try await self.withClient { client in
                 try await client.makeDirectory(try self.directory.text)
                 await client.withGroup(
                     name: nil, directory: self.directory, limits: nil, history: history
@@ -162,5 +174,14 @@ public final class DownloadService: Sendable {
         }
         for waiter in waiters { waiter.finish() }
         return before
+    }
+}
+
+extension HistoryPolicy {
+    /// The policy of a service: finished downloads leave the list, unless something else is said.
+    fileprivate var listing: HistoryPolicy {
+        var policy = self
+        policy.listsFinished = self.listsFinished ?? false
+        return policy
     }
 }

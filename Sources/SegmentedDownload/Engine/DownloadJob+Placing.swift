@@ -37,7 +37,7 @@ extension DownloadJob {
             shared.finished = result
             if let paths = result.paths { shared.destination.paths = paths }
         }
-        if let file = result.file { self.placed.insert(file) }
+        if let file = result.file { self.placed.insert(file, from: self.request.source) }
     }
 
     func interruptPlacing() {

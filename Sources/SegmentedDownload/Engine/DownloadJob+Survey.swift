@@ -82,7 +82,7 @@ extension DownloadJob {
         try self.storage.removeSecondName(paths)
         if self.replacesExisting {
             let found = try self.storage.status(of: paths.destination)
-            if let found, self.placed.contains(found) {
+            if let found, let source = self.placed.source(of: found), source != self.request.source {
                 throw Failure(
                     .exists, "another URL of this run has the same file name, \(paths.destination.printable)",
                     remedy: .keepBothOrChooseName)

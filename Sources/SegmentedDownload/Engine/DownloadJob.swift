@@ -203,15 +203,11 @@ final class DownloadJob: Sendable {
         if let part { self.update(bytesDurable: part.durableLength) }
     }
 
-    /// Deletes the part and its manifest, whether they were surveyed or not.
+    /// Deletes the part and its manifest, whether they were surveyed or not. A part without a manifest is what a kill
+    /// between the two deletions leaves.
     func discard() throws {
-        let paths = self.paths
-        if let part = self.takePart() {
-            try part.discard()
-        } else if case .partial = try self.surveyor.survey(paths, policy: .overwrite).survey {
-            try self.storage.remove(paths.manifest)
-            try self.storage.remove(paths.part)
-        }
+        let part = try self.takePart() ?? self.surveyor.survey(self.paths, policy: .overwrite).part
+        try part?.discard()
     }
 
     /// Closes the part and releases its lock, so that another run or process can resume it. Blocks the thread.

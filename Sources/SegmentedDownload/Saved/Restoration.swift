@@ -65,12 +65,7 @@ extension DownloadGroup {
         let source = try SourceURL(saved.source)
         if let listed = self.download(for: source, at: saved.path.string) { return listed }
         try await self.checkUnlocked(saved.path.string)
-        var request = DownloadRequest(source, to: .file(saved.path))
-        request.mirrors = saved.mirrors.compactMap { try? SourceURL($0) }
-        request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
-        request.id = saved.id
-        request.options = saved.options
-        request.userInfo = saved.userInfo
+        var request = saved.request(for: source)
         change(&request)
         // Two manifests may have one id, from different groups or by a copy: the second download gets a number.
         if let id = request.id, self.download(id: id) != nil { request.id = nil }
@@ -100,5 +95,22 @@ extension DownloadGroup {
         } catch {
             throw DownloadError(error.failure)
         }
+    }
+}
+
+extension SavedDownload {
+    /// The request that continues it, without fields and credentials.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` or `policy` if its source cannot be fetched any more.
+    package func request() throws(DownloadError) -> DownloadRequest { self.request(for: try SourceURL(self.source)) }
+
+    fileprivate func request(for source: SourceURL) -> DownloadRequest {
+        var request = DownloadRequest(source, to: .file(self.path))
+        request.mirrors = self.mirrors.compactMap { try? SourceURL($0) }
+        request.foreignSources = Set(self.foreignSources.compactMap { try? SourceURL($0) })
+        request.id = self.id
+        request.options = self.options
+        request.userInfo = self.userInfo
+        return request
     }
 }

@@ -20,6 +20,8 @@ public struct SavedDownload: Hashable, Sendable {
     public private(set) var bytesDone: Int64
     /// Those of them that are durable.
     public private(set) var bytesDurable: Int64
+    /// The parts of the file that the manifest claims, in order.
+    package let ranges: [Range<Int64>]
     /// The validator, safe to show; nil if the origin sent none.
     public let validator: String?
     /// The caller's name for the download; nil if it had none.
@@ -86,7 +88,9 @@ public struct SavedDownload: Hashable, Sendable {
         self.foreignSources = recorded.filter(\.isForeign).map(\.url)
         self.sourceDescription = (try? SourceURL(self.source).description) ?? self.source.printable
         self.bytesTotal = manifest.header.completeLength
-        self.bytesDone = (manifest.durable + manifest.pending).settled().reduce(0) { $0 + $1.length }
+        let claims = (manifest.durable + manifest.pending).settled()
+        self.ranges = claims.map(\.range).sorted { $0.lowerBound < $1.lowerBound }
+        self.bytesDone = claims.reduce(0) { $0 + $1.length }
         self.bytesDurable = min(manifest.durable.settled().reduce(0) { $0 + $1.length }, self.bytesDone)
         let validator = manifest.header.resource.validator
         self.validator = validator == Validator.none ? nil : "\(validator)"
@@ -104,11 +108,18 @@ public struct SavedDownload: Hashable, Sendable {
     }
 
     static func paths(in directory: FilePath, storage: any Storage) async throws(DownloadError) -> [FilePath] {
+        try await EngineThreads.aside { () throws(DownloadError) in
+            try SavedDownload.paths(reading: directory, storage: storage)
+        }
+    }
+
+    /// The same. Blocks the thread.
+    package static func paths(
+        reading directory: FilePath, storage: any Storage = POSIXStorage()
+    ) throws(DownloadError) -> [FilePath] {
         let directory = try directory.text
         do throws(StorageError) {
-            let names = try await EngineThreads.aside { () throws(StorageError) in
-                try storage.names(in: directory.isEmpty ? "." : directory)
-            }
+            let names = try storage.names(in: directory.isEmpty ? "." : directory)
             return names.filter { $0.hasSuffix(DestinationPaths.manifestSuffix) && $0.utf8.count > 6 }.sorted().map {
                 let name = String($0.dropLast(DestinationPaths.manifestSuffix.count))
                 return FilePath(DestinationPaths(directory: directory, name: name).destination)

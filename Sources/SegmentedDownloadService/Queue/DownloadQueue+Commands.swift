@@ -28,7 +28,8 @@ extension DownloadQueue {
                 QueueRecord(
                     id: ids[index] ?? QueueEntry.ID(UInt64.random(in: 1...UInt64.max)), position: 0,
                     state: paused ? .paused : .queued,
-                    added: Self.now, request: try QueuedRequest(request, path: path, hasName: false)))
+                    added: self.clock.secondsSinceEpoch, request: try QueuedRequest(request, path: path, hasName: false)
+                ))
         }
         for id in ids.values where try await self.history(of: id) != nil { throw Self.isTaken(id) }
         let added = try await self.command(.add(records, first: first))
@@ -86,11 +87,12 @@ extension DownloadQueue {
     /// Changes how an entry is fetched.
     ///
     /// A new priority, number of segments or rate applies to a running download at once, other changes when it is next
-    /// resumed. The destination of a download that has begun must not change: its partial file stays where it is.
+    /// resumed. The destination of a download that has begun cannot change: its partial file stays where it is.
     ///
     /// - Parameter change: Changes the request. It may be called several times.
     /// - Returns: Whether it was changed. Entries that have left the queue or are being cancelled are not.
-    /// - Throws: ``DownloadError`` as ``add(_:paused:first:)``, and what `change` throws.
+    /// - Throws: ``DownloadError`` as ``add(_:paused:first:)``, with code `usage` if the destination of a download that has
+    ///   begun differs, and what `change` throws.
     @discardableResult
     public func update(
         _ id: QueueEntry.ID, _ change: (inout DownloadRequest) throws(DownloadError) -> Void
@@ -103,6 +105,11 @@ extension DownloadQueue {
             guard let path = request.destination.path else {
                 throw DownloadError(.usage, "a queue cannot write to a descriptor")
             }
+            guard !record.hasBegun || request.destination == record.request.request.destination else {
+                throw DownloadError(
+                    .usage, "the destination cannot be changed any more: the download has begun",
+                    hint: "Cancel the download, and add it again")
+            }
             let changed = try QueuedRequest(request, path: path, hasName: false)
             // Again, if the request was changed in the meantime.
             if try await !self.command(.change(id, from: record.request, to: changed)).isEmpty { return true }
@@ -111,7 +118,7 @@ extension DownloadQueue {
     }
 
     /// Pauses all downloads that run and starts none, until it is called with `false`. The entries' states are not changed:
-    /// those that ran wait. A queue that runs again is not held.
+    /// those that ran wait. It is not stored.
     ///
     /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended.
     public func hold(_ isHeld: Bool) async throws(DownloadError) {
@@ -178,16 +185,21 @@ extension DownloadQueue {
     /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended, `file` or `state` if the database cannot
     ///   be read.
     public func history(limit: Int, offset: Int = 0) async throws(DownloadError) -> [HistoryEntry] {
-        try await self.aside { (database) throws(DownloadError) in
-            try database.history(limit: limit, offset: offset)
-        }
+        try await self.running().storage.history(limit: limit, offset: offset)
+    }
+
+    /// The number of rows in the history.
+    ///
+    /// - Throws: ``DownloadError`` as ``history(limit:offset:)``.
+    public func historyCount() async throws(DownloadError) -> Int {
+        try await self.running().storage.historyCount()
     }
 
     /// The row of an entry that completed or was cancelled; nil if there is none.
     ///
     /// - Throws: ``DownloadError`` as ``history(limit:offset:)``.
     public func history(of id: QueueEntry.ID) async throws(DownloadError) -> HistoryEntry? {
-        try await self.aside { (database) throws(DownloadError) in try database.history(of: id) }
+        try await self.running().storage.history(of: id)
     }
 
     /// Deletes the rows of these entries from the history, or all rows.
@@ -197,14 +209,14 @@ extension DownloadQueue {
     ///   be written.
     @discardableResult
     public func deleteHistory(of ids: [QueueEntry.ID]?) async throws(DownloadError) -> Int {
-        try await self.aside { (database) throws(DownloadError) in try database.deleteHistory(of: ids) }
+        try await self.running().storage.deleteHistory(of: ids)
     }
 
     /// The text that ``set(_:to:)`` stored under a name; nil if there is none.
     ///
     /// - Throws: ``DownloadError`` as ``history(limit:offset:)``.
     public func setting(_ name: String) async throws(DownloadError) -> String? {
-        try await self.aside { (database) throws(DownloadError) in try database.setting(name) }
+        try await self.running().storage.setting(name)
     }
 
     /// Stores a text of the embedding program's own under a name, in the queue's database. It is durable when the call
@@ -212,19 +224,12 @@ extension DownloadQueue {
     ///
     /// - Throws: ``DownloadError`` as ``deleteHistory(of:)``.
     public func set(_ name: String, to value: String) async throws(DownloadError) {
-        try await self.aside { (database) throws(DownloadError) in try database.set(name, to: value) }
-    }
-
-    private func aside<Value: Sendable>(
-        _ body: @escaping @Sendable (QueueDatabase) throws(DownloadError) -> Value
-    ) async throws(DownloadError) -> Value {
-        let database = try await self.running().database
-        return try await EngineThreads.aside { () throws(DownloadError) in try body(database) }
+        try await self.running().storage.set(name, to: value)
     }
 }
 
 extension QueueEntry {
-    fileprivate init?(_ id: ID, in running: DownloadQueue.Running) {
+    init?(_ id: ID, in running: DownloadQueue.Running) {
         guard let entry = running.machine.entries[id] else { return nil }
         let record = entry.record
         let state: State

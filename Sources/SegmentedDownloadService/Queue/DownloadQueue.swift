@@ -36,7 +36,7 @@ public final class DownloadQueue: Service {
         /// As it is stored.
         var machine: QueueStateMachine
         let group: DownloadGroup
-        let database: QueueDatabase
+        let storage: any QueueStorage
     }
 
     private enum Phase {
@@ -73,8 +73,13 @@ public final class DownloadQueue: Service {
         var waiters: [AsyncStream<Never>.Continuation] = []
         /// Sequences of ``DownloadQueue/changes``, by number.
         var observers: [Int: AsyncStream<Void>.Continuation] = [:]
+        /// Sequences of ``DownloadQueue/startFailures``, by number.
+        var failureObservers: [Int: AsyncStream<QueueEntry>.Continuation] = [:]
         var observerNext = 0
         var revision = 0
+        var repair: QueueRepair?
+        /// Why the storage cannot be used any more.
+        var damage: DownloadError?
     }
 
     /// 1 s: how long after a failed write the next one follows; each further one takes twice as long.
@@ -82,9 +87,11 @@ public final class DownloadQueue: Service {
     private static let writeDelayMax: Duration = .seconds(30)
 
     let service: DownloadService
-    private let database: FilePath
+    private let open: @Sendable () async throws(DownloadError) -> QueueOpening
     let directory: FilePath
     private let limit: Int
+    private let isHeld: Bool
+    let clock: any EngineClock
     private let state = Mutex(State())
     private let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
@@ -94,17 +101,36 @@ public final class DownloadQueue: Service {
     ///   - database: The SQLite database. It is created if it is missing. No other user may be able to write to its
     ///     directory.
     ///   - directory: Relative destinations are resolved against it when they are added. It is created if it is missing.
-    public init(
-        _ configuration: DownloadConfiguration = DownloadConfiguration(), database: FilePath, directory: FilePath = "."
+    ///   - isHeld: Whether all downloads wait until ``hold(_:)`` is called with `false`.
+    public convenience init(
+        _ configuration: DownloadConfiguration = DownloadConfiguration(), database: FilePath,
+        directory: FilePath = ".", isHeld: Bool = false
     ) {
         var configuration = configuration
         configuration.history.listsFinished = false
         // Absolute, so that a process in another working directory continues the same files.
         let workingDirectory = FilePath(FileManager.default.currentDirectoryPath)
-        self.database = workingDirectory.pushing(database)
-        self.directory = workingDirectory.pushing(directory).lexicallyNormalized()
-        self.limit = configuration.limits.downloads
-        self.service = DownloadService(configuration, directory: self.directory)
+        let path = workingDirectory.pushing(database)
+        let directory = workingDirectory.pushing(directory).lexicallyNormalized()
+        self.init(
+            DownloadService(configuration, directory: directory), limit: configuration.limits.downloads,
+            directory: directory, isHeld: isHeld, clock: SystemClock()
+        ) { () async throws(DownloadError) in
+            try await DatabaseStorage.open(at: path, directory: directory)
+        }
+    }
+
+    /// Creates a queue with a given service, storage and clock. The simulator uses it.
+    package init(
+        _ service: DownloadService, limit: Int, directory: FilePath, isHeld: Bool = false, clock: any EngineClock,
+        open: @escaping @Sendable () async throws(DownloadError) -> QueueOpening
+    ) {
+        self.service = service
+        self.limit = limit
+        self.directory = directory
+        self.isHeld = isHeld
+        self.clock = clock
+        self.open = open
     }
 
     // MARK: Running
@@ -114,7 +140,8 @@ public final class DownloadQueue: Service {
     /// killed.
     ///
     /// - Throws: ``DownloadError`` as ``DownloadService/run()``; with code `exists` if another process runs the queue,
-    ///   `state` if the database is damaged or was written by a later version, `file` if it cannot be opened.
+    ///   `state` if the database was written by a later version or proves to be damaged while the queue runs, `file` if it
+    ///   cannot be opened. A database that is damaged when the queue begins to run is replaced: see ``repair``.
     public func run() async throws(DownloadError) {
         let before = self.state.withLock { state in
             defer { if case .created = state.phase { state.phase = .starting } }
@@ -146,20 +173,14 @@ public final class DownloadQueue: Service {
     private static let isOver = DownloadError(.cancelled, "the queue has ended")
 
     private func serve() async -> Result<Void, DownloadError> {
-        let (database, records): (QueueDatabase, [QueueRecord])
+        let opening: QueueOpening
         do throws(DownloadError) {
-            (database, records) = try await EngineThreads.aside { () throws(DownloadError) in
-                let database = try QueueDatabase(at: self.database)
-                do throws(DownloadError) {
-                    return (database, try database.records())
-                } catch {
-                    try? database.close()
-                    throw error
-                }
-            }
+            opening = try await self.open()
         } catch {
             return .failure(error)
         }
+        self.state.withLock { $0.repair = opening.repair }
+        let storage = opening.storage
         let result = await withTaskGroup(of: Result<Void, DownloadError>.self) { tasks in
             tasks.addTask {
                 do throws(DownloadError) {
@@ -175,29 +196,32 @@ public final class DownloadQueue: Service {
                 return .success(())
             }
             await self.work(
-                Running(machine: QueueStateMachine(records, limit: self.limit), group: group, database: database))
+                Running(
+                    machine: QueueStateMachine(opening.records, limit: self.limit, isHeld: self.isHeld), group: group,
+                    storage: storage))
             self.service.shutdown()
             var result = Result<Void, DownloadError>.success(())
             for await one in tasks { if case .failure = one { result = one } }
             // What completed while the downloads were being paused.
-            if await self.store(database) == nil, case .success = result {
+            let last = await self.store(storage)
+            if let damage = self.state.withLock({ $0.damage }) {
+                result = .failure(damage)
+            } else if last == nil, case .success = result {
                 result = .failure(
                     DownloadError(
-                        .file, "the last changes of the queue \(self.database.string) could not be written",
+                        .file, "the last changes of the queue could not be written",
                         hint: "Downloads that have just completed are found complete when the queue runs again"))
             }
             return result
         }
         // First, because callers must not read a database that is being closed.
         self.end(with: Self.isOver)
-        let closed = await EngineThreads.aside { () -> Result<Void, DownloadError> in
-            do throws(DownloadError) {
-                return .success(try database.close())
-            } catch {
-                return .failure(error)
-            }
+        do throws(DownloadError) {
+            try await storage.close()
+        } catch {
+            return result.flatMap { .failure(error) }
         }
-        return result.flatMap { closed }
+        return result
     }
 
     /// Ends the queue: its downloads are paused, and ``run()`` returns. May be called at any time from any task. A queue that
@@ -232,7 +256,7 @@ public final class DownloadQueue: Service {
         await withDiscardingTaskGroup { tasks in
             var delay = Self.writeDelay
             for await _ in self.wakes {
-                if let actions = await self.store(running.database) {
+                if let actions = await self.store(running.storage) {
                     delay = Self.writeDelay
                     self.perform(actions, in: running.group, &tasks)
                 } else if self.state.withLock({ state in
@@ -242,12 +266,12 @@ public final class DownloadQueue: Service {
                     let pause = delay
                     delay = min(delay * 2, Self.writeDelayMax)
                     tasks.addTask {
-                        try? await Task.sleep(for: pause)
+                        try? await self.clock.sleep(until: self.clock.now + pause)
                         self.state.withLock { $0.isRetrying = false }
                         self.wake.yield()
                     }
                 }
-                if self.state.withLock({ $0.isEnding }) { break }
+                if self.state.withLock({ $0.isEnding || $0.damage != nil }) { break }
             }
             tasks.cancelAll()
         }
@@ -257,13 +281,13 @@ public final class DownloadQueue: Service {
     ///
     /// - Returns: What to do with the group; nil if it could not be stored. Then commands have failed, and reports are
     ///   handled with the next call.
-    private func store(_ database: QueueDatabase) async -> [QueueStateMachine.Action]? {
+    private func store(_ storage: any QueueStorage) async -> [QueueStateMachine.Action]? {
         let (commands, reports, phase) = self.state.withLock { state in
             defer { (state.commands, state.reports) = ([], []) }
             return (state.commands, state.reports, state.phase)
         }
         guard case .running(var running) = phase, !commands.isEmpty || !reports.isEmpty else { return [] }
-        let time = Self.now
+        let time = self.clock.secondsSinceEpoch
         var actions = reports.flatMap { running.machine.handle($0, at: time) }
         let answers = commands.map { command in
             let own = running.machine.handle(command.event, at: time)
@@ -273,11 +297,12 @@ public final class DownloadQueue: Service {
         }
         let changes = actions.compactMap(\.change)
         do {
-            if !changes.isEmpty {
-                try await EngineThreads.aside { () throws(DownloadError) in try database.apply(changes) }
-            }
+            if !changes.isEmpty { try await storage.apply(changes) }
         } catch {
-            self.state.withLock { $0.reports.insert(contentsOf: reports, at: 0) }
+            self.state.withLock { state in
+                state.reports.insert(contentsOf: reports, at: 0)
+                if error.code == .state { state.damage = error }
+            }
             for command in commands { command.answer.resume(returning: .failure(error)) }
             return nil
         }
@@ -286,6 +311,10 @@ public final class DownloadQueue: Service {
             state.revision += 1
         }
         for (command, ids) in zip(commands, answers) { command.answer.resume(returning: .success(ids)) }
+        for case .startFailed(let id, _) in reports {
+            guard let entry = QueueEntry(id, in: running), entry.state == .failed else { continue }
+            for observer in self.state.withLock({ Array($0.failureObservers.values) }) { observer.yield(entry) }
+        }
         self.announce()
         return actions
     }
@@ -371,22 +400,14 @@ public final class DownloadQueue: Service {
             guard let id = QueueEntry.ID(rawValue: download.id.rawValue) else { return }
             switch event {
             case .progress, .segment, .retrying, .checkpoint, .note, .state: return
-            case .started: self.begun(id, at: download.path)
+            case .started: self.report(.begun(id, at: download.path))
             case .paused(let progress): self.report(.ended(id, .paused(progress)))
             case .failed(let error, let progress): self.report(.ended(id, .failed(error, progress)))
             case .completed, .cancelled:
-                guard let row = HistoryEntry(event, of: download, at: Self.now) else { return }
+                guard let row = HistoryEntry(event, of: download, at: self.clock.secondsSinceEpoch) else { return }
                 self.report(.ended(id, event == .cancelled ? .cancelled(row) : .completed(row)))
             }
         }
-    }
-
-    private func begun(_ id: QueueEntry.ID, at path: FilePath) {
-        guard case .running(let running) = self.state.withLock({ $0.phase }),
-            let request = running.machine.entries[id]?.record.request
-        else { return }
-        // A request that could be stored can be stored with another path.
-        if let begun = try? request.begun(at: path) { self.report(.begun(id, begun)) }
     }
 
     private func report(_ event: QueueStateMachine.Event) {
@@ -417,6 +438,30 @@ public final class DownloadQueue: Service {
         }
         return changes
     }
+
+    /// The entries that fail before their download has begun, from now on: ``events()`` has nothing of them. It ends with
+    /// the queue. The latest 1024 wait for an observer that is busy.
+    public var startFailures: AsyncStream<QueueEntry> {
+        let (failures, observer) = AsyncStream.makeStream(of: QueueEntry.self, bufferingPolicy: .bufferingNewest(1024))
+        let number = self.state.withLock { state -> Int? in
+            if state.phase.ending != nil { return nil }
+            state.observerNext += 1
+            state.failureObservers[state.observerNext] = observer
+            return state.observerNext
+        }
+        guard let number else {
+            observer.finish()
+            return failures
+        }
+        observer.onTermination = { [weak self] _ in
+            _ = self?.state.withLock { $0.failureObservers.removeValue(forKey: number) }
+        }
+        return failures
+    }
+
+    /// What was done when the queue began to run, if its database was damaged: it was set aside, and replaced by one that
+    /// has what could be read. Nil before the queue runs.
+    public var repair: QueueRepair? { self.state.withLock { $0.repair } }
 
     /// A number that grows whenever the queue's entries or their states change. The progress of a download does not count.
     public var revision: Int { self.state.withLock { $0.revision } }
@@ -468,17 +513,17 @@ public final class DownloadQueue: Service {
 
     /// Ends all waits, because the queue does not run any more.
     private func release(_ error: DownloadError) {
-        let (commands, waiters, observers) = self.state.withLock { state in
-            defer { (state.commands, state.waiters, state.observers) = ([], [], [:]) }
-            return (state.commands, state.waiters, state.observers.values.map(\.self))
+        let (commands, waiters, observers, failures) = self.state.withLock { state in
+            defer { (state.commands, state.waiters, state.observers, state.failureObservers) = ([], [], [:], [:]) }
+            return (
+                state.commands, state.waiters, state.observers.values.map(\.self), Array(state.failureObservers.values)
+            )
         }
         for observer in observers { observer.finish() }
+        for observer in failures { observer.finish() }
         for command in commands { command.answer.resume(returning: .failure(error)) }
         for waiter in waiters { waiter.finish() }
     }
-
-    /// In seconds since 1970.
-    static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 }
 
 extension QueueStateMachine.Action {

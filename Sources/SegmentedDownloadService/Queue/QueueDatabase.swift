@@ -1,5 +1,6 @@
 import GRDB
 import SegmentedDownload
+import Synchronization
 import SystemPackage
 
 /// The entries of a queue and its history, in a SQLite database that only one process opens at a time. Its functions block
@@ -10,6 +11,8 @@ import SystemPackage
 /// Deleted rows are overwritten, and the write-ahead log is emptied once a secret has been deleted.
 struct QueueDatabase: Sendable {
     let queue: DatabaseQueue
+    private let directories: QueueDirectories
+    private let directoriesKnown = KnownDirectories()
 
     /// Marks the file as a queue of segdl: `sgdl` in ASCII (https://sqlite.org/pragma.html#pragma_application_id).
     private static let applicationID: Int32 = 0x7367_646C
@@ -21,7 +24,36 @@ struct QueueDatabase: Sendable {
     /// - Throws: ``DownloadError`` with code `exists` if another process has it, `state` if it is damaged or was written
     ///   by a later version, `file` if it cannot be opened, or other users can write to it.
     init(at path: FilePath) throws(DownloadError) {
+        do {
+            try self.init(opening: path)
+        } catch {
+            throw Self.error(error, "open", path.string)
+        }
+    }
+
+    /// Opens the database and reads its entries.
+    ///
+    /// - Returns: Nil if it is damaged.
+    /// - Throws: ``DownloadError`` as ``init(at:)``, except for damage.
+    static func openIfIntact(at path: FilePath) throws(DownloadError) -> (QueueDatabase, [QueueRecord])? {
+        do {
+            let database = try QueueDatabase(opening: path)
+            do {
+                return (database, try database.queue.read { try Self.records(in: $0) })
+            } catch {
+                try? database.close()
+                throw error
+            }
+        } catch {
+            if Self.isDamage(error) { return nil }
+            throw Self.error(error, "open", path.string)
+        }
+    }
+
+    /// Throws what SQLite and the decoders throw.
+    private init(opening path: FilePath) throws {
         try QueueFile.prepare(path)
+        self.directories = QueueDirectories(of: path)
         var configuration = Configuration()
         configuration.label = "segdl queue"
         configuration.prepareDatabase { database in
@@ -33,11 +65,7 @@ struct QueueDatabase: Sendable {
                     PRAGMA trusted_schema = OFF;
                     """)
         }
-        do {
-            self.queue = try DatabaseQueue(path: path.string, configuration: configuration)
-        } catch {
-            throw Self.error(error, "open", path.string)
-        }
+        self.queue = try DatabaseQueue(path: path.string, configuration: configuration)
         do {
             try Self.check(self.queue, path)
             try QueueFile.guardMode(path)
@@ -52,7 +80,7 @@ struct QueueDatabase: Sendable {
             try self.emptyLog()
         } catch {
             try? self.queue.close()
-            throw Self.error(error, "open", path.string)
+            throw error
         }
     }
 
@@ -116,26 +144,23 @@ struct QueueDatabase: Sendable {
 
     // MARK: Entries
 
+    /// Entries and their secrets, in any order.
+    static let selection = """
+        SELECT id, position, state, error, attempts, added, begun, request, secrets
+        FROM entry LEFT JOIN secrets ON secrets.entry = entry.id
+        """
+
     /// All entries, in the order of their positions.
-    ///
-    /// - Throws: ``DownloadError`` with code `state` if a row cannot be decoded, `file` if the database cannot be read.
-    func records() throws(DownloadError) -> [QueueRecord] {
-        try self.read { database in
-            let rows = try Row.fetchCursor(
-                database,
-                sql: """
-                    SELECT id, position, state, error, attempts, added, begun, request, secrets
-                    FROM entry LEFT JOIN secrets ON secrets.entry = entry.id ORDER BY position, id
-                    """)
-            var records: [QueueRecord] = []
-            while let row = try rows.next() { records.append(try Self.record(row)) }
-            return records
-        }
+    static func records(in database: Database) throws -> [QueueRecord] {
+        let rows = try Row.fetchCursor(database, sql: self.selection + " ORDER BY position, id")
+        var records: [QueueRecord] = []
+        while let row = try rows.next() { records.append(try Self.record(row)) }
+        return records
     }
 
-    private static func record(_ row: Row) throws -> QueueRecord {
+    static func record(_ row: Row) throws -> QueueRecord {
         guard let id = QueueEntry.ID(rawValue: try row.decode(forColumn: "id")) else {
-            throw Self.damaged("an entry has no valid ID")
+            throw QueueDamage(what: "an entry has no valid ID")
         }
         let error = try row.decode(String?.self, forColumn: "error").map { try DownloadError(jsonText: $0) }
         let secrets = try row.decode(String?.self, forColumn: "secrets").map { try RequestSecrets(jsonText: $0) }
@@ -152,11 +177,26 @@ struct QueueDatabase: Sendable {
     ///
     /// - Throws: ``DownloadError`` with code `space` or `file`. Then none of them is applied.
     func apply(_ changes: [QueueChange]) throws(DownloadError) {
+        self.noteDirectories(of: changes)
         let deletesSecrets = try self.write { database in
             try changes.reduce(false) { try Self.apply($1, to: database) || $0 }
         }
         // If this fails, the log is emptied when the database is opened again.
         if deletesSecrets { try? self.emptyLog() }
+    }
+
+    /// Records directories of new entries, before manifests can be in them.
+    private func noteDirectories(of changes: [QueueChange]) {
+        var named: Set<FilePath> = []
+        for change in changes {
+            switch change {
+            case .insert(let record): record.request.directory.map { _ = named.insert($0) }
+            case .begun(_, let request), .request(_, let request): request.directory.map { _ = named.insert($0) }
+            case .position, .state, .finish: break
+            }
+        }
+        let new = self.directoriesKnown.add(named) { self.directories.all }
+        if !new.isEmpty { self.directories.add(new) }
     }
 
     /// Returns whether secrets were deleted.
@@ -196,15 +236,34 @@ struct QueueDatabase: Sendable {
             return hadSecrets
         case .finish(let id, let row):
             let hadSecrets = try deleteSecrets(of: id)
+            // A query may be secret, such as that of a signed URL.
+            let hadQuery =
+                try Bool.fetchOne(
+                    database, sql: "SELECT instr(request, '?') FROM entry WHERE id = ?", arguments: [id.rawValue])
+                ?? false
             try execute("DELETE FROM entry WHERE id = ?", [id.rawValue])
-            try execute("INSERT INTO history (record, id) VALUES (?, ?)", [try row.jsonText, row.id])
+            try Self.insert(row, into: database)
             try execute("DELETE FROM history WHERE number <= ?", [database.lastInsertedRowID - self.historyMax])
-            return hadSecrets
+            return hadSecrets || hadQuery
         }
         return false
     }
 
     // MARK: History and settings
+
+    /// Adds rows to the history, the oldest first.
+    ///
+    /// - Throws: ``DownloadError`` with code `space` or `file`.
+    func insert(_ rows: [HistoryEntry]) throws(DownloadError) {
+        try self.write { database in
+            for row in rows { try Self.insert(row, into: database) }
+        }
+    }
+
+    private static func insert(_ row: HistoryEntry, into database: Database) throws {
+        try database.cachedStatement(sql: "INSERT INTO history (record, id) VALUES (?, ?)")
+            .execute(arguments: [try row.jsonText, row.id])
+    }
 
     /// The latest rows of the history, the newest first.
     ///
@@ -217,6 +276,13 @@ struct QueueDatabase: Sendable {
                 arguments: [max(limit, 0), max(offset, 0)]
             ).map { try HistoryEntry(jsonText: $0) }
         }
+    }
+
+    /// The number of rows in the history.
+    ///
+    /// - Throws: ``DownloadError`` with code `file` or `state`.
+    func historyCount() throws(DownloadError) -> Int {
+        try self.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM history") ?? 0 }
     }
 
     /// The latest row of an entry; nil if there is none.
@@ -291,19 +357,28 @@ struct QueueDatabase: Sendable {
 
     // MARK: Errors
 
-    static func damaged(_ what: String) -> DownloadError {
-        DownloadError(
-            .state, "the queue is damaged: \(what)",
-            hint: "Move the database away; partial files remain, and the same URLs continue them")
+    /// Whether an error means that the database itself is wrong.
+    private static func isDamage(_ error: any Error) -> Bool {
+        switch error {
+        case is QueueDamage, is DecodingError, is RowDecodingError: true
+        case let error as DatabaseError: [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode)
+        default: false
+        }
     }
 
     private static func error(_ error: any Error, _ verb: String, _ path: String) -> DownloadError {
+        if self.isDamage(error) {
+            let what =
+                (error as? QueueDamage)?.what ?? (error as? DatabaseError)?.message ?? "an entry cannot be decoded"
+            return DownloadError(
+                .state, "the queue \(path) is damaged: \(what)",
+                hint: "Start the queue again: it sets the database aside, and makes another from what can be read")
+        }
         switch error {
         case let error as DownloadError: return error
         case let error as DatabaseError:
             let what = error.message ?? error.resultCode.description
             switch error.resultCode {
-            case .SQLITE_CORRUPT, .SQLITE_NOTADB: return self.damaged("\(what) (\(path))")
             case .SQLITE_BUSY, .SQLITE_LOCKED:
                 return DownloadError(
                     .exists, "another process has the queue \(path)", hint: "Stop it, or use another queue",
@@ -314,10 +389,29 @@ struct QueueDatabase: Sendable {
                     isTransient: true)
             default: return DownloadError(.file, "cannot \(verb) the queue \(path): \(what)")
             }
-        case is DecodingError, is RowDecodingError: return self.damaged("an entry cannot be decoded (\(path))")
         default: return DownloadError(.file, "cannot \(verb) the queue \(path): \(error)")
         }
     }
+}
+
+/// The directories that the file beside the database has, read when they are first needed.
+private final class KnownDirectories: Sendable {
+    private let known = Mutex<Set<FilePath>?>(nil)
+
+    /// Returns those of the directories that are new.
+    func add(_ directories: Set<FilePath>, read: () -> Set<FilePath>) -> Set<FilePath> {
+        guard !directories.isEmpty else { return [] }
+        return self.known.withLock { known in
+            let before = known ?? read()
+            known = before.union(directories)
+            return directories.subtracting(before)
+        }
+    }
+}
+
+/// A row that no version of this program writes.
+private struct QueueDamage: Error {
+    let what: String
 }
 
 extension QueueRecord.State {
@@ -334,14 +428,14 @@ extension QueueRecord.State {
 
     var error: DownloadError? { if case .failed(let error) = self { error } else { nil } }
 
-    fileprivate init(text: String, error: DownloadError?) throws(DownloadError) {
+    fileprivate init(text: String, error: DownloadError?) throws(QueueDamage) {
         switch (text, error) {
         case ("queued", _): self = .queued
         case ("paused", _): self = .paused
         case ("failed", let error?): self = .failed(error)
         case ("cancelling", _): self = .cancelling(keepingPartial: true)
         case ("deleting", _): self = .cancelling(keepingPartial: false)
-        default: throw QueueDatabase.damaged("an entry has no valid state")
+        default: throw QueueDamage(what: "an entry has no valid state")
         }
     }
 }

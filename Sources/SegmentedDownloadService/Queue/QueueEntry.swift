@@ -4,9 +4,9 @@ public import SegmentedDownload
 public struct QueueEntry: Hashable, Sendable, Identifiable {
     /// Sixteen lowercase hexadecimal digits, unique in all queues: an aria2 GID.
     public struct ID: RawRepresentable, Codable, Hashable, Sendable, CustomStringConvertible {
-        let number: UInt64
+        package let number: UInt64
 
-        init(_ number: UInt64) { self.number = number }
+        package init(_ number: UInt64) { self.number = number }
 
         /// Nil unless the text has sixteen hexadecimal digits.
         public init?(rawValue: String) {

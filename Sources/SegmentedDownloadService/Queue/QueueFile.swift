@@ -81,6 +81,58 @@ enum QueueFile {
         }
     }
 
+    // MARK: Damage
+
+    /// The name of a file that says that the database is damaged.
+    private static func marker(_ path: FilePath) -> String { path.string + "-damaged" }
+
+    static func isMarked(_ path: FilePath) -> Bool { access(self.marker(path), F_OK) == 0 }
+
+    /// Records that the database is damaged. If that fails, the next start may find out by itself.
+    static func mark(_ path: FilePath) {
+        let descriptor = open(self.marker(path), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    static func unmark(_ path: FilePath) { unlink(self.marker(path)) }
+
+    /// Renames a database and SQLite's files beside it.
+    ///
+    /// - Returns: The new path of the database.
+    /// - Throws: ``DownloadError`` with code `file`.
+    static func setAside(_ path: FilePath) throws(DownloadError) -> FilePath {
+        var now = time(nil)
+        var date = tm()
+        gmtime_r(&now, &date)
+        var text = [CChar](repeating: 0, count: 32)
+        strftime(&text, text.count, "%Y%m%dT%H%M%SZ", &date)
+        let stem =
+            "\(path.string).damaged-\(String(decoding: text.prefix { $0 != 0 }.map { UInt8($0) }, as: UTF8.self))"
+        var (target, number) = (stem, 1)
+        while try self.exists(FilePath(target)) {
+            number += 1
+            target = "\(stem)-\(number)"
+        }
+        // The write-ahead log first: SQLite would delete one that has no database.
+        for suffix in self.companions + [""] {
+            guard rename(path.string + suffix, target + suffix) == 0 || errno == ENOENT else {
+                throw self.error("rename", FilePath(path.string + suffix))
+            }
+        }
+        try self.sync(path.removingLastComponent())
+        return FilePath(target)
+    }
+
+    /// Appends to a private file beside a database. Errors are ignored.
+    static func append(_ bytes: [UInt8], to path: String) {
+        guard !bytes.isEmpty else { return }
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        _ = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+        fdatasync(descriptor)
+    }
+
     private static func sync(_ directory: FilePath) throws(DownloadError) {
         let descriptor = open(directory.string, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw self.error("open", directory) }

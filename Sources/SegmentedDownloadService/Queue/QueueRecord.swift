@@ -1,9 +1,9 @@
-import SegmentedDownload
+package import SegmentedDownload
 
 /// What the database stores of an entry: what is wanted, never what is on disk.
-struct QueueRecord: Hashable, Sendable {
+package struct QueueRecord: Hashable, Sendable {
     /// What becomes of an entry.
-    enum State: Hashable, Sendable {
+    package enum State: Hashable, Sendable {
         /// It runs when its turn comes. Becomes any other.
         case queued
         /// It waits until it is resumed. Becomes `queued` or `cancelling`.
@@ -14,21 +14,21 @@ struct QueueRecord: Hashable, Sendable {
         case cancelling(keepingPartial: Bool)
     }
 
-    let id: QueueEntry.ID
+    package let id: QueueEntry.ID
     /// The place in the queue. Entries with a lower one come first; no two are equal.
-    var position: Int64
-    var state: State
+    package var position: Int64
+    package var state: State
     /// The number of runs that failed.
-    var attempts = 0
+    package var attempts = 0
     /// When it was added, in seconds since 1970.
-    let added: Int64
+    package let added: Int64
     /// Whether it was in the download group, so that it may have files on disk.
-    var hasBegun = false
-    var request: QueuedRequest
+    package var hasBegun = false
+    package var request: QueuedRequest
 }
 
 /// A change of the database. All changes of one transaction are durable, or none.
-enum QueueChange: Hashable, Sendable {
+package enum QueueChange: Hashable, Sendable {
     case insert(QueueRecord)
     case position(QueueEntry.ID, Int64)
     case state(QueueEntry.ID, QueueRecord.State, attempts: Int)
@@ -39,7 +39,7 @@ enum QueueChange: Hashable, Sendable {
     /// The entry and its secrets leave the queue, and the history gets a row.
     case finish(QueueEntry.ID, HistoryEntry)
 
-    var id: QueueEntry.ID {
+    package var id: QueueEntry.ID {
         switch self {
         case .insert(let record): record.id
         case .position(let id, _), .state(let id, _, _), .begun(let id, _), .request(let id, _), .finish(let id, _): id

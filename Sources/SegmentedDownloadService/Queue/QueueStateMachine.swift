@@ -16,7 +16,8 @@ struct QueueStateMachine: Sendable {
         case cancel([QueueEntry.ID], keepingPartial: Bool)
         /// Move an entry to a place, counted from 0. A place behind the end is the end.
         case move(QueueEntry.ID, to: Int)
-        /// Fetch an entry with another request, unless its request is not the first one any more.
+        /// Fetch an entry with another request, unless its request is not the first one any more, or it has begun and the
+        /// destination differs.
         case change(QueueEntry.ID, from: QueuedRequest, to: QueuedRequest)
         /// How many entries may be in the group.
         case limit(Int)
@@ -27,7 +28,7 @@ struct QueueStateMachine: Sendable {
         /// The queue ends: start nothing more.
         case end
         /// The file of a download has a name.
-        case begun(QueueEntry.ID, QueuedRequest)
+        case begun(QueueEntry.ID, at: FilePath)
         /// A download came to rest.
         case ended(QueueEntry.ID, Ending)
         /// An entry's partial file cannot be deleted.
@@ -129,7 +130,7 @@ struct QueueStateMachine: Sendable {
     private var limit: Int
     private(set) var activeCount = 0
     private var isEnding = false
-    private(set) var isHeld = false
+    private(set) var isHeld: Bool
 
     /// Room between two positions, so that a move rarely has to change others.
     private static let gap: Int64 = 1 << 20
@@ -137,8 +138,10 @@ struct QueueStateMachine: Sendable {
     /// - Parameters:
     ///   - records: The stored entries, in the order of their positions.
     ///   - limit: How many may be in the group, at least 1.
-    init(_ records: [QueueRecord], limit: Int) {
+    ///   - isHeld: Whether all entries wait at first.
+    init(_ records: [QueueRecord], limit: Int, isHeld: Bool = false) {
         self.limit = max(limit, 1)
+        self.isHeld = isHeld
         for record in records { self.insert(record) }
         self.order = records.map(\.id)
     }
@@ -163,7 +166,10 @@ struct QueueStateMachine: Sendable {
         case .end:
             self.isEnding = true
             return []
-        case .begun(let id, let request): return self.begun(id, request)
+        case .begun(let id, let path):
+            // From the request as it is now: it may have been changed since the download started.
+            guard let request = try? self.entries[id]?.record.request.begun(at: path) else { return [] }
+            return self.begun(id, request)
         case .ended(let id, let ending): return self.ended(id, ending) + self.fill()
         case .cancelFailed(let id, let error): return self.cancelFailed(id, error)
         case .startFailed(let id, let error): return self.startFailed(id, error, at: time) + self.fill()
@@ -258,9 +264,9 @@ struct QueueStateMachine: Sendable {
     private mutating func change(
         _ id: QueueEntry.ID, from old: QueuedRequest, to new: QueuedRequest
     ) -> [Action] {
-        guard let entry = self.entries[id], entry.record.request == old, !entry.record.state.isCancelling else {
-            return []
-        }
+        guard let entry = self.entries[id], entry.record.request == old, !entry.record.state.isCancelling,
+            !entry.record.hasBegun || old.request.destination == new.request.destination
+        else { return [] }
         self.change(id) { $0.record.request = new }
         return [.store(.request(id, new))] + (entry.phase == .active ? [.update(id)] : [])
     }

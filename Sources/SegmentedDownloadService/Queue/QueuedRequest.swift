@@ -1,4 +1,4 @@
-import SegmentedDownload
+package import SegmentedDownload
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -7,9 +7,9 @@ import SegmentedDownload
 #endif
 
 /// The request of an entry. It never changes, so all copies of the entry's record share it.
-final class QueuedRequest: Hashable, Sendable {
+package final class QueuedRequest: Hashable, Sendable {
     /// Without its id, fields and credentials.
-    let request: DownloadRequest
+    package let request: DownloadRequest
     let secrets: RequestSecrets
     /// The request as the database stores it.
     let text: String
@@ -47,6 +47,15 @@ final class QueuedRequest: Hashable, Sendable {
         return try QueuedRequest(request, path: path, hasName: true)
     }
 
+    /// The directory of its file.
+    var directory: FilePath? {
+        switch self.request.destination {
+        case .file(let path): path.removingLastComponent()
+        case .directory(let directory, _): directory
+        case .descriptor: nil
+        }
+    }
+
     /// The request with its secrets.
     func complete(id: QueueEntry.ID?) -> DownloadRequest {
         var request = self.request
@@ -55,16 +64,21 @@ final class QueuedRequest: Hashable, Sendable {
         return request
     }
 
-    static func == (left: QueuedRequest, right: QueuedRequest) -> Bool {
+    package static func == (left: QueuedRequest, right: QueuedRequest) -> Bool {
         left.text == right.text && left.secrets == right.secrets
     }
 
-    func hash(into hasher: inout Hasher) { hasher.combine(self.text) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(self.text) }
 }
 
 extension Encodable {
+    /// The keys are sorted, so that equal values have equal texts.
     var jsonText: String {
-        get throws { String(decoding: try JSONEncoder().encode(self), as: UTF8.self) }
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = .sortedKeys
+            return String(decoding: try encoder.encode(self), as: UTF8.self)
+        }
     }
 }
 

@@ -237,7 +237,7 @@ import Testing
         try await Scene.run { scene in
             try await scene.run { queue in
                 let first = try await queue.add([try scene.request("/1M/a.bin")], paused: true)
-                try await queue.running().database.queue.writeWithoutTransaction { connection in
+                try await queue.database().writeWithoutTransaction { connection in
                     let count = try Int.fetchOne(connection, sql: "PRAGMA page_count") ?? 0
                     _ = try Int.fetchOne(connection, sql: "PRAGMA max_page_count = \(count)")
                 }
@@ -257,7 +257,7 @@ import Testing
                 request.stallTimeout = .milliseconds(500)
                 let ids = try await queue.add([request, try scene.request("/1M/b.bin")])
                 try await queue.waitUntil { $0.first?.progress?.bytesDone ?? 0 > 0 }
-                let database = try await queue.running().database.queue
+                let database = try await queue.database()
                 try await database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = ON") }
                 scene.release("a.bin")
                 try await queue.waitUntil { _ in scene.names == ["a.bin"] }
@@ -358,5 +358,11 @@ extension DownloadQueue {
     func waitUntil(_ condition: ([QueueEntry]) -> Bool) async throws {
         for await _ in self.changes where condition(try await self.entries()) { return }
         Issue.record("the queue has ended before the condition held")
+    }
+}
+
+extension DownloadQueue {
+    fileprivate func database() async throws -> DatabaseQueue {
+        try #require(try await self.running().storage as? DatabaseStorage).database.queue
     }
 }

@@ -244,12 +244,43 @@ import Testing
         var machine = Machine(try (1...2).map { try Self.record($0) }, limit: 1)
         _ = machine.handle(.begin)
         let old = try #require(machine.entries[Self.id(1)]?.record.request)
-        let new = try old.begun(at: "/b")
+        let new = try Self.changed(old)
         let actions = machine.handle(.change(Self.id(1), from: old, to: new))
         #expect(actions == [.store(.request(Self.id(1), new)), .update(Self.id(1))])
         #expect(machine.handle(.change(Self.id(1), from: old, to: old)).isEmpty)
         let other = try #require(machine.entries[Self.id(2)]?.record.request)
-        #expect(machine.handle(.change(Self.id(2), from: other, to: new)) == [.store(.request(Self.id(2), new))])
+        // One that has not begun can also be moved.
+        let moved = try other.begun(at: "/b")
+        #expect(machine.handle(.change(Self.id(2), from: other, to: moved)) == [.store(.request(Self.id(2), moved))])
+    }
+
+    /// The request with another priority.
+    private static func changed(_ old: QueuedRequest) throws -> QueuedRequest {
+        var request = old.complete(id: nil)
+        request.priority = 0.25
+        return try QueuedRequest(request, path: try #require(request.destination.path), hasName: false)
+    }
+
+    @Test("When its file gets a name, an entry keeps a change that came after the start, and cannot be moved any more")
+    func begunKeepsChange() throws {
+        var machine = Machine([try Self.record(1)], limit: 1)
+        _ = machine.handle(.begin)
+        let old = try #require(machine.entries[Self.id(1)]?.record.request)
+        let new = try Self.changed(old)
+        let path = try #require(new.request.destination.path)
+        #expect(!machine.handle(.change(Self.id(1), from: old, to: new)).isEmpty)
+        _ = machine.handle(.begun(Self.id(1), at: path))
+        let begun = try #require(machine.entries[Self.id(1)]?.record.request)
+        #expect(begun.request.priority == 0.25 && begun.request.destination == .file(path))
+        let moved = try begun.begun(at: "/elsewhere")
+        #expect(machine.handle(.change(Self.id(1), from: begun, to: moved)).isEmpty)
+    }
+
+    @Test("A machine that is created held starts nothing until the hold ends")
+    func createdHeld() throws {
+        var machine = Machine([try Self.record(1)], limit: 1, isHeld: true)
+        #expect(machine.handle(.begin).isEmpty)
+        #expect(machine.handle(.hold(false)).last == .start(Self.id(1)))
     }
 
     @Test("No entry is added if one of their IDs is taken")
