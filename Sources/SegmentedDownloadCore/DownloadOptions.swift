@@ -98,8 +98,8 @@ public struct DownloadOptions: Hashable, Sendable {
     /// length are not used. If none has the right one, the download fails with code `integrity`.
     public var lengthExpected: Int64?
     /// Whether a connection may lead to a loopback, link-local, private or other special address. If not, such a connection is
-    /// closed before anything is sent on it, and the download fails with code `policy`, whatever name or redirect led there. The
-    /// address of a proxy does not count.
+    /// not made, and the download fails with code `policy`, whatever name or redirect led there. The address of a proxy does not
+    /// count.
     public var allowsPrivateAddresses = true
     /// Whether missing directories are created. If not, a missing directory is an error with code `file`.
     public var createsDirectories = true

@@ -14,6 +14,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case printableText = "printable-text"
     case rangeResponse = "range-response"
     case retryAfter = "retry-after"
+    case rpcMessage = "rpc-message"
     case safeFilename = "safe-filename"
     case segmentPlan = "segment-plan"
     case sourceURL = "source-url"
@@ -34,6 +35,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .printableText: try PrintableTextProperties.check(bytes)
         case .rangeResponse: try RangeResponseProperties.check(bytes)
         case .retryAfter: try RetryAfterProperties.check(bytes)
+        case .rpcMessage: try RPCMessageProperties.check(bytes)
         case .safeFilename: try SafeFilenameProperties.check(bytes)
         case .segmentPlan: try SegmentPlanProperties.check(bytes)
         case .sourceURL: try SourceURLProperties.check(bytes)

@@ -14,6 +14,9 @@ extension DownloadRequest {
         try self.checkLabel()
         _ = try self.destination.path?.text
         try self.credentials?.validate()
+        guard self.options.lengthMaximum >= 0, self.options.lengthExpected ?? 0 >= 0 else {
+            throw DownloadError(.usage, "a length must be 0 or more")
+        }
         for field in self.fields {
             // A field made with `lenientValue` may have a control character.
             guard field.withUnsafeBytesOfValue({ HTTPField.isValidValue($0) }) else {

@@ -101,8 +101,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         _ channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ buffers: ReceiveBuffers,
         _ connections: ConnectionRegister, allowsPrivateAddresses: Bool
     ) -> EventLoopFuture<Void> {
-        if !allowsPrivateAddresses, let refusal = SpecialAddress.refusal(of: channel) {
-            return channel.eventLoop.makeFailedFuture(refusal)
+        if !allowsPrivateAddresses, SpecialAddress.isSpecial(channel.remoteAddress?.ipAddress ?? "") {
+            return channel.eventLoop.makeFailedFuture(SpecialAddress.refusal(of: "the connection's peer"))
         }
         // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
         let admitted =
@@ -196,9 +196,11 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         // Without a client certificate all requests share the same connections.
         let allowsClientCertificate = request.allowsClientCertificate || self.configuration.trust.certificateFile == nil
         guard let proxy else {
+            var addresses = self.addresses(of: origin)
+            if !request.allowsPrivateAddresses { addresses = try await self.publicAddress(of: origin, addresses) }
             return (
                 self.clients[
-                    .direct(self.addresses(of: origin)), allowsClientCertificate: allowsClientCertificate,
+                    .direct(addresses), allowsClientCertificate: allowsClientCertificate,
                     allowsPrivateAddresses: request.allowsPrivateAddresses],
                 message
             )
@@ -234,8 +236,21 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         return own.map { [$0.host: $0.address] } ?? [:]
     }
 
+    /// The address to connect to, so that no connection to a special one is begun. The address of the connection is
+    /// examined as well.
+    private func publicAddress(
+        of origin: SourceURL.Origin, _ known: [String: String]
+    ) async throws -> [String: String] {
+        let addresses = known.isEmpty ? try await self.lookUp(origin, hint: nil) : known
+        let address = addresses[origin.host] ?? origin.host.filter { $0 != "[" && $0 != "]" }
+        guard !SpecialAddress.isSpecial(address) else { throw SpecialAddress.refusal(of: origin.host) }
+        return addresses
+    }
+
     /// Resolves a host's name; empty if the host is an address.
-    private func lookUp(_ origin: SourceURL.Origin) async throws -> [String: String] {
+    private func lookUp(
+        _ origin: SourceURL.Origin, hint: String? = "Have the proxy look it up: socks5h://"
+    ) async throws -> [String: String] {
         guard !origin.host.hasPrefix("["), (try? SocketAddress(ipAddress: origin.host, port: origin.port)) == nil else {
             return [:]
         }
@@ -245,7 +260,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         guard let text = address?.ipAddress else {
             throw Failure(
                 .network, "\(origin.host) was not found (name lookup failed)",
-                hint: "Have the proxy look it up: socks5h://", isTransient: true)
+                hint: hint, isTransient: true)
         }
         return [origin.host: text]
     }

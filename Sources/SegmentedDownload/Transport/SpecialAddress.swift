@@ -1,4 +1,3 @@
-import NIOCore
 import SegmentedDownloadCore
 
 #if canImport(Musl)
@@ -9,13 +8,11 @@ import SegmentedDownloadCore
 
 /// Addresses that are not on the public internet (the IANA special-purpose registries, RFC 6890).
 enum SpecialAddress {
-    /// Why a connection to its peer is not allowed; nil if the peer has a public address.
-    static func refusal(of channel: any Channel) -> Failure? {
-        let address = channel.remoteAddress?.ipAddress ?? "an unknown address"
-        guard Self.isSpecial(address) else { return nil }
-        return Failure(
-            .policy, "the connection leads to \(address), which is not a public address",
-            hint: "Whoever added the download may not reach such addresses", isTransient: false)
+    /// Why a connection to a host is not allowed. It does not tell the address, nor whether a server answers there.
+    static func refusal(of host: String) -> Failure {
+        Failure(
+            .policy, "\(host) does not have a public address",
+            hint: "The client that added the download may only reach such addresses", isTransient: false)
     }
 
     /// Whether an IPv4 or IPv6 address is not public. True for a text that is no address.

@@ -45,7 +45,7 @@ package struct DownloadSettings: Hashable, Sendable {
     }
 
     /// The length in bytes at which a body of unknown length is cut off.
-    var streamLengthMaximum: Int64 { min(self.options.lengthMaximum, self.options.lengthExpected ?? .max) }
+    var streamLengthMaximum: Int64 { max(min(self.options.lengthMaximum, self.options.lengthExpected ?? .max), 0) }
 
     /// Why a resource of this length is not the one asked for; nil if it is.
     func mismatch(ofLength length: Int64, from host: String) -> Failure? {

@@ -1,17 +1,17 @@
 import SegmentedDownload
 
 /// Why a method failed, as aria2 reports it.
-struct RPCError: Error, Hashable {
-    let code: Int
-    let message: String
+package struct RPCError: Error, Hashable {
+    package let code: Int
+    package let message: String
 
     /// - Parameter code: 1 for a method that failed; the negative ones are those of JSON-RPC 2.0.
-    init(_ message: String, code: Int = 1) {
+    package init(_ message: String, code: Int = 1) {
         self.code = code
         self.message = message
     }
 
-    init(_ error: any Error) {
+    package init(_ error: any Error) {
         switch error {
         case let error as RPCError: self = error
         case let error as DownloadError: self.init(error.message)
@@ -19,25 +19,27 @@ struct RPCError: Error, Hashable {
         }
     }
 
-    static let parse = RPCError("Parse error.", code: -32700)
-    static let invalidRequest = RPCError("Invalid Request.", code: -32600)
-    static let invalidParameters = RPCError("Invalid params.", code: -32602)
-    static let unauthorized = RPCError("Unauthorized")
+    package static let parse = RPCError("Parse error.", code: -32700)
+    package static let invalidRequest = RPCError("Invalid Request.", code: -32600)
+    package static let invalidParameters = RPCError("Invalid params.", code: -32602)
+    package static let unauthorized = RPCError("Unauthorized")
 
-    var value: RPCValue { .object(["code": .int(Int64(self.code)), "message": .string(self.message)]) }
+    package var value: RPCValue { .object(["code": .int(Int64(self.code)), "message": .string(self.message)]) }
 }
 
 /// The parameters of a call without its token. The errors are aria2's.
-struct RPCParameters: Hashable, Sendable {
-    let values: [RPCValue]
+package struct RPCParameters: Hashable, Sendable {
+    package let values: [RPCValue]
 
-    func string(_ index: Int) throws(RPCError) -> String {
+    package init(values: [RPCValue]) { self.values = values }
+
+    package func string(_ index: Int) throws(RPCError) -> String {
         guard case .string(let text) = try self.value(index) else { throw Self.wrongType(index) }
         return text
     }
 
     /// - Parameter minimum: The smallest number that is valid.
-    func integer(_ index: Int, atLeast minimum: Int = .min) throws(RPCError) -> Int {
+    package func integer(_ index: Int, atLeast minimum: Int = .min) throws(RPCError) -> Int {
         guard let number = try self.value(index).integer else { throw Self.wrongType(index) }
         guard number >= minimum else {
             throw RPCError(
@@ -47,31 +49,31 @@ struct RPCParameters: Hashable, Sendable {
         return number
     }
 
-    func integerIfAny(_ index: Int) throws(RPCError) -> Int? {
+    package func integerIfAny(_ index: Int) throws(RPCError) -> Int? {
         index < self.values.count ? try self.integer(index) : nil
     }
 
-    func array(_ index: Int) throws(RPCError) -> [RPCValue] {
+    package func array(_ index: Int) throws(RPCError) -> [RPCValue] {
         guard case .array(let values) = try self.value(index) else { throw Self.wrongType(index) }
         return values
     }
 
     /// The strings of an array. As in aria2, its other values are skipped.
-    func strings(_ index: Int) throws(RPCError) -> [String] {
+    package func strings(_ index: Int) throws(RPCError) -> [String] {
         try self.array(index).compactMap { if case .string(let text) = $0 { text } else { nil } }
     }
 
     /// The names of the fields that the client asks for; empty for all.
-    func keys(_ index: Int) throws(RPCError) -> Set<String> {
+    package func keys(_ index: Int) throws(RPCError) -> Set<String> {
         index < self.values.count ? Set(try self.strings(index)) : []
     }
 
-    func object(_ index: Int) throws(RPCError) -> [String: RPCValue] {
+    package func object(_ index: Int) throws(RPCError) -> [String: RPCValue] {
         guard case .object(let values) = try self.value(index) else { throw Self.wrongType(index) }
         return values
     }
 
-    func objectIfAny(_ index: Int) throws(RPCError) -> [String: RPCValue] {
+    package func objectIfAny(_ index: Int) throws(RPCError) -> [String: RPCValue] {
         index < self.values.count ? try self.object(index) : [:]
     }
 

@@ -2,9 +2,9 @@
 ///
 /// A decoder needs much time and stack for some short texts, such as 100,000 nested brackets. This check reads each byte
 /// once. It does not check the grammar: the decoder does. A fuzzer compiles this file alone, so it imports nothing.
-enum RPCText {
+package enum RPCText {
     /// Why a text is rejected.
-    enum Problem: Error, Hashable, CaseIterable {
+    package enum Problem: Error, Hashable, CaseIterable {
         /// It is longer than ``RPCText/lengthMax``.
         case length
         /// It is not valid UTF-8.
@@ -18,14 +18,14 @@ enum RPCText {
     }
 
     /// 1 MiB: a metalink of some hundred files in base64.
-    static let lengthMax = 1 << 20
+    package static let lengthMax = 1 << 20
     /// 32: calls in a `system.multicall` of a batch have 7 levels.
-    static let depthMax = 32
+    package static let depthMax = 32
     /// 65,536: some thousand calls. A decoder needs a fifth of a second for them.
-    static let valuesMax = 1 << 16
+    package static let valuesMax = 1 << 16
 
     /// Nil if a decoder may read the text.
-    static func problem(in bytes: [UInt8]) -> Problem? {
+    package static func problem(in bytes: [UInt8]) -> Problem? {
         guard bytes.count <= Self.lengthMax else { return .length }
         var depth = 0
         var values = 1

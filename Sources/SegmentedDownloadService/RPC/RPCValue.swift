@@ -5,7 +5,7 @@
 #endif
 
 /// A value of a JSON-RPC message.
-enum RPCValue: Hashable, Sendable {
+package enum RPCValue: Hashable, Sendable {
     case null
     case bool(Bool)
     case int(Int64)
@@ -16,7 +16,7 @@ enum RPCValue: Hashable, Sendable {
     case object([String: RPCValue])
 
     /// Nil unless the bytes are JSON within the limits of ``RPCText``.
-    init?(parsing bytes: [UInt8]) {
+    package init?(parsing bytes: [UInt8]) {
         guard RPCText.problem(in: bytes) == nil,
             let value = try? JSONDecoder().decode(Self.self, from: Data(bytes))
         else { return nil }
@@ -24,19 +24,19 @@ enum RPCValue: Hashable, Sendable {
     }
 
     /// The value as JSON; nil if a number in it is not finite.
-    var bytes: [UInt8]? {
+    package var bytes: [UInt8]? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return (try? encoder.encode(self)).map { [UInt8]($0) }
     }
 
     /// A number as aria2 writes it: in a string.
-    static func digits(_ number: some BinaryInteger) -> Self { .string("\(number)") }
+    package static func digits(_ number: some BinaryInteger) -> Self { .string("\(number)") }
     /// A Boolean as aria2 writes it: in a string.
-    static func word(_ flag: Bool) -> Self { .string("\(flag)") }
+    package static func word(_ flag: Bool) -> Self { .string("\(flag)") }
 
     /// The number of values in it.
-    var count: Int {
+    package var count: Int {
         switch self {
         case .null, .bool, .int, .double, .string: 1
         case .array(let values): values.reduce(1) { $0 + $1.count }
@@ -45,7 +45,7 @@ enum RPCValue: Hashable, Sendable {
     }
 
     /// A string, number or Boolean as text: aria2's options are strings, but clients also send the others.
-    var text: String? {
+    package var text: String? {
         switch self {
         case .string(let text): text
         case .int(let number): "\(number)"
@@ -56,7 +56,7 @@ enum RPCValue: Hashable, Sendable {
     }
 
     /// A whole number. As in aria2, the fraction of another number is dropped.
-    var integer: Int? {
+    package var integer: Int? {
         switch self {
         case .int(let number): Int(exactly: number)
         case .double(let number): Int(exactly: number.rounded(.towardZero))
@@ -66,7 +66,7 @@ enum RPCValue: Hashable, Sendable {
 }
 
 extension RPCValue: Codable {
-    init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let value = try decoder.singleValueContainer()
         // Strings come first, because most values are strings and an attempt that fails is slow.
         if let text = try? value.decode(String.self) {
@@ -86,7 +86,7 @@ extension RPCValue: Codable {
         }
     }
 
-    func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var value = encoder.singleValueContainer()
         switch self {
         case .null: try value.encodeNil()

@@ -146,7 +146,8 @@ enum CompatibilityOptions {
         "--save-session": .written("Leave it out: manifests beside the files keep the state. Write segdl resume --all"),
         "--force-sequential": .given, "--summary-interval": .written("Write --progress log"),
         "--select-file": .written(Self.torrent), "--seed-time": .written(Self.torrent),
-        "--torrent-file": .written(Self.torrent), "--enable-rpc": .written("segdl has no RPC interface"),
+        "--torrent-file": .written(Self.torrent),
+        "--enable-rpc": .written("Write segdl daemon --rpc-listen 127.0.0.1:6800"),
         "-M": .written("Write -i FILE for a metalink"), "--metalink-base-uri": .written("Write --base-url URL"),
         "--follow-metalink": .written(
             "Write -i URL to fetch the files that a metalink lists, or the URL alone to fetch the metalink itself"),

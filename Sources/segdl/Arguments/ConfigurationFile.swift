@@ -160,6 +160,7 @@ struct Setting: Hashable {
     var isSecret: Bool {
         guard case .text(let text) = self.value else { return false }
         return switch self.name {
+        case "rpc-secret": true
         case "proxy-user": text.contains(":")
         case "proxy", "all-proxy": text.contains("@")
         default: false

@@ -12,22 +12,26 @@ struct OptionLayers {
     /// Of the command line.
     var line: [FileEdit] = []
 
-    private static let passwords = PasswordPrompt()
+    /// Whether a password that is missing is asked for at the terminal. The service has none.
+    var asksPasswords = true
+
+    private static let prompt = PasswordPrompt()
+    private var passwords: PasswordPrompt? { self.asksPasswords ? Self.prompt : nil }
 
     /// Applies all layers but the command line to the request of a file.
     func applyStored(to draft: inout RequestDraft) throws(DownloadError) {
-        try draft.apply(self.settings, asking: Self.passwords)
+        try draft.apply(self.settings, asking: self.passwords)
         let host = draft.request.source.origin.host
         let sections = self.sections.enumerated().compactMap { number, section in
             section.rank(for: host).map { (rank: $0, number: number, edits: section.edits) }
         }.sorted { ($0.rank, $0.number) < ($1.rank, $1.number) }
         for section in sections { try draft.apply(section.edits) }
-        try draft.apply(self.environment, asking: Self.passwords)
+        try draft.apply(self.environment, asking: self.passwords)
     }
 
     /// Applies the options of the command line.
     func applyLine(to draft: inout RequestDraft) throws(DownloadError) {
-        try draft.apply(self.line, asking: Self.passwords)
+        try draft.apply(self.line, asking: self.passwords)
     }
 
     /// Applies all layers to the request of a file.

@@ -18,6 +18,17 @@ enum SecretArguments {
             "--proxy-user", "--proxy", "--all-proxy", "--rpc-secret",
         ])
 
+    /// The first of these arguments that has a secret, or precedes one; for a URL, only its kind.
+    static func first(in arguments: [String]) -> String? {
+        for argument in arguments {
+            let found = Self.secrets(in: Array(argument.utf8), isValue: false)
+            if found.isNext { return argument }
+            guard !found.ranges.isEmpty else { continue }
+            return ArgumentWord(Array(argument.utf8)).option ?? "a password in a URL"
+        }
+        return nil
+    }
+
     /// Overwrites the secrets in the memory that the system shows. Call it after the arguments are read.
     static func hide() {
         guard let area = self.area else { return }

@@ -13,6 +13,11 @@ struct StoredOptions {
         "base-url",
     ]
 
+    /// Whether only the background service has an option.
+    private static func isOfService(_ name: String) -> Bool {
+        name.hasPrefix("rpc-") || name == "web" || name == "idle-exit"
+    }
+
     /// The options for a command line. `--no-config` excludes the configuration file, and subcommands that fetch
     /// nothing have no stored options.
     init(for arguments: [String], environment: [String: String]) throws(ConfigurationFile.Problem) {
@@ -33,7 +38,7 @@ struct StoredOptions {
         let isPlacing = command == nil || command == "get" || command == "add"
         self.layers = isPlacing ? layers : layers.withoutPlacement
         self.settings = ((file?.settings ?? []) + variables.settings).filter {
-            isPlacing || !Self.listing.contains($0.name)
+            (isPlacing || !Self.listing.contains($0.name)) && (command == "daemon" || !Self.isOfService($0.name))
         }
     }
 

@@ -1,4 +1,5 @@
 import SegmentedDownload
+import SegmentedDownloadService
 
 #if canImport(Musl)
     import Musl

@@ -1,4 +1,5 @@
 import SegmentedDownloadCore
+import SegmentedDownloadService
 
 /// What this program does with aria2's options.
 ///

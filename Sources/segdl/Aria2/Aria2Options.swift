@@ -1,4 +1,5 @@
 import SegmentedDownload
+import SegmentedDownloadService
 
 /// aria2's options of one download, translated to those of this program.
 struct Aria2Options {

@@ -4,12 +4,15 @@ import SegmentedDownloadService
 extension Aria2RPC {
     // MARK: Pausing and removing
 
+    /// Pauses a download. As in aria2, one that was active is then in front of those that wait.
     func pause(_ parameters: RPCParameters) async throws -> RPCValue {
         let found = try await self.find(parameters)
         guard case .entry(let entry) = found, entry.state == .waiting || entry.state == .active else {
             throw RPCError("GID#\(found.gid) cannot be paused now")
         }
         try await self.perform(.pause, entry.id)
+        // It may have completed meanwhile.
+        if entry.state == .active { _ = try? await self.move(entry.id, to: 0) }
         return .string(found.gid)
     }
 
@@ -24,7 +27,9 @@ extension Aria2RPC {
     }
 
     func pauseAll() async throws -> RPCValue {
+        let active = try await self.control.queue.entries().filter { $0.state == .active }
         _ = try await self.control.perform(.pause, on: EntrySelection(all: true))
+        for entry in active.reversed() { _ = try? await self.move(entry.id, to: 0) }
         return Self.ok
     }
 

@@ -63,20 +63,31 @@ extension Aria2RPC {
 
     private static let notifications = ["Start", "Pause", "Stop", "Complete", "Error"].map { "aria2.onDownload\($0)" }
 
-    /// The message that clients with a WebSocket get for an event; nil for events that aria2 does not have.
-    static func notification(for entry: EventLog.Entry) -> String? {
+}
+
+/// Turns events into the messages that a client with a WebSocket gets.
+struct Aria2Notifications {
+    /// The downloads of which the client knows that they run.
+    private var started: Set<String> = []
+
+    /// The message for an event; nil if aria2 has none.
+    mutating func message(for entry: EventLog.Entry) -> String? {
         guard let event = entry.event, let gid = entry.file?.id?.rawValue, QueueEntry.ID(rawValue: gid) != nil else {
             return nil
         }
         let name: String
         switch event {
-        case .started: name = "Start"
+        // Before a server has answered, as in aria2.
+        case .state(.probing):
+            guard self.started.insert(gid).inserted else { return nil }
+            name = "Start"
         case .paused: name = "Pause"
         case .cancelled: name = "Stop"
         case .completed: name = "Complete"
         case .failed: name = "Error"
-        case .progress, .segment, .retrying, .checkpoint, .note, .state: return nil
+        case .started, .progress, .segment, .retrying, .checkpoint, .note, .state: return nil
         }
+        if name != "Start" { self.started.remove(gid) }
         return #"{"jsonrpc":"2.0","method":"aria2.onDownload\#(name)","params":[{"gid":"\#(gid)"}]}"#
     }
 }

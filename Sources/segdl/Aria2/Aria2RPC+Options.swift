@@ -14,7 +14,11 @@ extension Aria2RPC {
         switch found {
         case .entry(let entry): return self.options(of: entry.request)
         case .row(let row):
-            return ["dir": row.path.removingLastComponent().string, "out": row.path.lastComponent?.string ?? ""]
+            // The history does not have the options of a download: those of the service are in their place.
+            var options = self.defaults
+            options["dir"] = row.path.removingLastComponent().string
+            options["out"] = row.path.lastComponent?.string
+            return options
         }
     }
 
@@ -73,15 +77,19 @@ extension Aria2RPC {
 
     var globalOptions: RPCValue { .object(self.currentGlobalOptions.mapValues { .string($0) }) }
 
+    /// The options of a download that says nothing else.
+    private var defaults: [String: String] {
+        guard var draft = try? RequestDraft.sample() else { return [:] }
+        // A mistake in the configuration is reported when a download is added.
+        try? self.control.layers.current.apply(to: &draft)
+        var options = self.options(of: draft.finished)
+        options["out"] = nil
+        return options
+    }
+
     /// The options of the service, and the defaults of a download.
     private var currentGlobalOptions: [String: String] {
-        var options: [String: String] = [:]
-        if var draft = try? RequestDraft.sample() {
-            // A mistake in the configuration is reported when a download is added.
-            try? self.control.layers.current.apply(to: &draft)
-            options = self.options(of: draft.finished)
-            options["out"] = nil
-        }
+        var options = self.defaults
         let limits = self.control.policy.settings.limits
         options["dir"] = self.control.directory.string
         options["max-concurrent-downloads"] = "\(limits.downloads)"

@@ -5,22 +5,31 @@ extension Aria2RPC {
     func tellStatus(_ parameters: RPCParameters) async throws -> RPCValue {
         let found = try await self.find(parameters)
         let keys = try parameters.keys(1)
-        let segments: [SegmentStatus]? =
-            if keys.isEmpty || keys.contains("bitfield") { try await self.segments(of: found) } else { nil }
-        return Aria2Status(found).object(keys, segments: segments)
+        var status = try await self.status(of: found)
+        if case .entry(let entry) = found, entry.state != .active, case .file(let path) = entry.request.destination,
+            let saved = try? await SavedDownload(at: path)
+        {
+            status.update(saved)
+        }
+        return status.object(keys)
     }
 
-    private func segments(of found: Found) async throws -> [SegmentStatus] {
+    /// A download with the parts that are present and the sources in use, if it is active.
+    private func status(of found: Found) async throws -> Aria2Status {
         switch found {
-        case .entry(let entry): try await self.control.queue.segments(of: entry.id)
-        case .row: []
+        case .entry(let entry):
+            Aria2Status(
+                entry, segments: entry.state == .active ? try await self.control.queue.segments(of: entry.id) : [])
+        case .row(let row): Aria2Status(row)
         }
     }
 
     func tellActive(_ parameters: RPCParameters) async throws -> RPCValue {
         let keys = try parameters.keys(0)
         let entries = try await self.control.queue.entries().filter { $0.state == .active }
-        return .array(entries.map { Aria2Status(.entry($0)).object(keys) })
+        var active: [RPCValue] = []
+        for entry in entries { active.append(try await self.status(of: .entry(entry)).object(keys)) }
+        return .array(active)
     }
 
     func tellWaiting(_ parameters: RPCParameters) async throws -> RPCValue {
@@ -38,26 +47,31 @@ extension Aria2RPC {
     private static func page(_ list: [Found], _ parameters: RPCParameters) throws -> RPCValue {
         let (offset, count) = (try parameters.integer(0), try parameters.integer(1, atLeast: 0))
         let keys = try parameters.keys(2)
-        return .array(Self.page(list, offset: offset, count: count).map { Aria2Status($0).object(keys) })
+        let page = Self.page(list, offset: offset, count: count).map { found in
+            switch found {
+            case .entry(let entry): Aria2Status(entry, segments: [])
+            case .row(let row): Aria2Status(row)
+            }
+        }
+        return .array(page.map { $0.object(keys) })
     }
 
     // MARK: Parts of the status
 
     func getURIs(_ parameters: RPCParameters) async throws -> RPCValue {
-        switch try await self.find(parameters) {
-        case .entry(let entry): return .array(Aria2Status.uris(of: entry))
-        case .row(let row): throw RPCError("No URI data is available for GID#\(row.id)")
-        }
+        let found = try await self.find(parameters)
+        if case .row(let row) = found { throw RPCError("No URI data is available for GID#\(row.id)") }
+        return .array(try await self.status(of: found).uris)
     }
 
     func getFiles(_ parameters: RPCParameters) async throws -> RPCValue {
-        Aria2Status(try await self.find(parameters)).files
+        try await self.status(of: try await self.find(parameters)).files
     }
 
     func getPeers(_ parameters: RPCParameters) async throws -> RPCValue {
         let found = try await self.find(parameters)
         // As in aria2, a download with HTTP has no peers.
-        if case .entry(let entry) = found, entry.state == .active { return .array([]) }
+        if case .entry(let entry) = found, !Aria2Status.state(of: entry).isStopped { return .array([]) }
         throw RPCError("No peer data is available for GID#\(found.gid)")
     }
 
@@ -66,9 +80,7 @@ extension Aria2RPC {
         guard case .entry(let entry) = found, entry.state == .active else {
             throw RPCError("No active download for GID#\(found.gid)")
         }
-        let sources = ([entry.request.source] + entry.request.mirrors).reduce(into: [SourceURL]()) { sources, source in
-            if !sources.contains(source) { sources.append(source) }
-        }
+        let sources = Aria2Status.sources(of: entry.request)
         let used = try await self.control.queue.segments(of: entry.id).compactMap(\.source)
             .filter { sources.indices.contains($0) }
         let counts = Dictionary(used.map { ($0, 1) }, uniquingKeysWith: +)
@@ -86,11 +98,13 @@ extension Aria2RPC {
         let entries = try await self.control.queue.entries()
         let active = entries.filter { $0.state == .active }
         let rate = active.reduce(0.0) { $0 + ($1.progress?.rate ?? 0) }
-        let stopped = try await self.stopped().count
+        let failed = entries.count { Aria2Status.state(of: $0).isStopped }
+        let total = failed + (try await self.control.queue.historyCount())
+        let stopped = min(total, Self.stoppedMax)
         return .object([
             "downloadSpeed": .digits(Aria2Status.whole(rate)), "uploadSpeed": .string("0"),
             "numActive": .digits(active.count), "numWaiting": .digits(entries.count { Self.isWaiting($0) }),
-            "numStopped": .digits(stopped), "numStoppedTotal": .digits(stopped),
+            "numStopped": .digits(stopped), "numStoppedTotal": .digits(total),
         ])
     }
 }

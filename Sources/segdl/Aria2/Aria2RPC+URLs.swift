@@ -37,10 +37,12 @@ extension Aria2RPC {
             // What may be fetched is decided in one place.
             sources.append(try self.control.request(Submission.Description(url: text)).source)
         }
+        // As in aria2, the position is one among the URLs that are not in use.
+        let isUsed = entry.state == .active
         let removals = removed.compactMap { Self.url($0) }.compactMap { try? SourceURL($0).string }
         var count = 0
         let isChanged = try await self.control.queue.update(entry.id) { (request) throws(DownloadError) in
-            count = try Self.change(&request, removals, sources, at: position)
+            count = try Self.change(&request, removals, sources, at: position.map { isUsed ? $0 + 1 : $0 })
             self.control.restrict(&request)
         }
         guard isChanged else { throw RPCError("Cannot remove URIs from GID#\(found.gid)") }

@@ -6,8 +6,21 @@ import SegmentedDownloadService
 ///
 /// It translates calls to ``QueueControl``. Names, types and error texts are those of aria2 1.36.
 struct Aria2RPC: Sendable {
+    /// The answer to a message.
+    struct Answer: Sendable {
+        let bytes: [UInt8]
+        /// The code of the error, unless the message is a batch.
+        var errorCode: Int?
+        /// Whether a call had the secret.
+        var isAuthorized = false
+    }
+
     /// What the calls of one message have in common.
     private struct Message {
+        /// Whether a call had the secret.
+        var isAuthorized = false
+        /// The methods without a secret that were called. Each is answered once, because their answers are long.
+        var openCalls: Set<String> = []
         /// Whether a call had a wrong secret. Later calls of the message are refused unseen, so that one message cannot try
         /// many secrets.
         var isRefused = false
@@ -47,7 +60,7 @@ struct Aria2RPC: Sendable {
     /// Answers a message: a request, or a batch of requests.
     ///
     /// - Parameter body: The body of an HTTP request, or a text of a WebSocket.
-    func answer(_ body: [UInt8]) async -> [UInt8] {
+    func answer(_ body: [UInt8]) async -> Answer {
         var message = Message()
         let answer: RPCValue
         switch RPCValue(parsing: body) {
@@ -60,7 +73,17 @@ struct Aria2RPC: Sendable {
         case .null?, .bool?, .int?, .double?, .string?: answer = Self.answer(.null, .failure(.invalidRequest))
         case nil: answer = Self.answer(.null, .failure(.parse))
         }
-        return answer.bytes ?? Array(#"{"error":{"code":1,"message":"internal error"},"id":null,"jsonrpc":"2.0"}"#.utf8)
+        guard let bytes = answer.bytes else {
+            return Answer(
+                bytes: Array(#"{"error":{"code":1,"message":"internal error"},"id":null,"jsonrpc":"2.0"}"#.utf8),
+                errorCode: 1)
+        }
+        return Answer(bytes: bytes, errorCode: Self.errorCode(of: answer), isAuthorized: message.isAuthorized)
+    }
+
+    private static func errorCode(of answer: RPCValue) -> Int? {
+        guard case .object(let answer) = answer, case .object(let error)? = answer["error"] else { return nil }
+        return error["code"]?.integer
     }
 
     private func answer(to request: [String: RPCValue], in message: inout Message) async -> RPCValue {
@@ -91,7 +114,11 @@ struct Aria2RPC: Sendable {
         guard name != Self.multicall else { return await self.results(of: values, in: &message) }
         var values = values
         let token = Self.removeToken(from: &values)
-        if !Self.openMethods.contains(name) {
+        if Self.openMethods.contains(name) {
+            guard message.openCalls.insert(name).inserted else {
+                return .failure(RPCError("\(name) is answered once in a message"))
+            }
+        } else {
             guard await self.isAuthorized(token, in: &message) else { return .failure(.unauthorized) }
         }
         guard let method = Self.methods[name] else {
@@ -146,7 +173,10 @@ struct Aria2RPC: Sendable {
 
     private func isAuthorized(_ token: [UInt8]?, in message: inout Message) async -> Bool {
         guard !message.isRefused else { return false }
-        if Self.isEqual(token ?? [], self.secret) { return true }
+        if Self.isEqual(token ?? [], self.secret) {
+            message.isAuthorized = true
+            return true
+        }
         message.isRefused = true
         try? await Task.sleep(for: Self.refusalDelay)
         return false

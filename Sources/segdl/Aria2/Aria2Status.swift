@@ -21,9 +21,11 @@ struct Aria2Status {
     let directory: String
     let file: String?
     let uris: [RPCValue]
-    let bytesDone: Int64
+    private(set) var bytesDone: Int64
     /// 0 if it is unknown.
-    let bytesTotal: Int64
+    private(set) var bytesTotal: Int64
+    /// The parts of the file that are present, as far as they are known.
+    private var ranges: [(start: Int64, end: Int64)]
     var rate = 0.0
     var connections = 0
     var error: (code: Aria2ErrorCode, message: String)?
@@ -38,18 +40,13 @@ struct Aria2Status {
         }
     }
 
-    init(_ found: Aria2RPC.Found) {
-        switch found {
-        case .entry(let entry): self.init(entry)
-        case .row(let row): self.init(row)
-        }
-    }
-
-    private init(_ entry: QueueEntry) {
+    /// - Parameter segments: Those of a download that runs.
+    init(_ entry: QueueEntry, segments: [SegmentStatus]) {
         self.gid = entry.id.rawValue
         self.state = Self.state(of: entry)
         (self.directory, self.file) = Self.place(of: entry.request)
-        self.uris = Self.uris(of: entry)
+        self.uris = Self.uris(of: entry, segments)
+        self.ranges = segments.map { ($0.start, $0.position) }
         self.bytesDone = max(entry.progress?.bytesDone ?? 0, 0)
         self.bytesTotal = max(entry.progress?.bytesTotal ?? 0, 0)
         if entry.state == .active {
@@ -63,11 +60,15 @@ struct Aria2Status {
         }
     }
 
-    private init(_ row: HistoryEntry) {
+    init(_ row: HistoryEntry) {
         self.gid = row.id
-        self.directory = row.path.removingLastComponent().string
-        self.file = row.path.string
-        self.uris = [Self.uri(row.url, isUsed: true)]
+        // A download that was cancelled before its file had a name has the path of the directory.
+        let isNamed = row.outcome == .completed || FileFacts(row.path.string)?.isDirectory != true
+        self.directory = isNamed ? row.path.removingLastComponent().string : row.path.string
+        self.file = isNamed ? row.path.string : nil
+        // The history has no query, which may be secret, and without it the URL is another one.
+        self.uris = row.url.contains("?") ? [] : [Self.uri(row.url, isUsed: true)]
+        self.ranges = row.outcome == .completed ? [(start: Int64(0), end: row.bytes)] : []
         self.bytesDone = max(row.bytes, 0)
         switch row.outcome {
         case .completed: (self.state, self.error) = (.complete, (.none, ""))
@@ -77,6 +78,12 @@ struct Aria2Status {
             (self.state, self.error) = (.error, (Aria2ErrorCode(code), row.message ?? ""))
         }
         self.bytesTotal = row.outcome == .completed ? max(row.bytes, 0) : 0
+    }
+
+    /// Uses what the manifest of a download that does not run says.
+    mutating func update(_ saved: SavedDownload) {
+        (self.bytesDone, self.bytesTotal) = (saved.bytesDone, saved.bytesTotal)
+        self.ranges = saved.ranges.map { ($0.lowerBound, $0.upperBound) }
     }
 
     static func place(of request: DownloadRequest) -> (directory: String, file: String?) {
@@ -89,12 +96,19 @@ struct Aria2Status {
 
     // MARK: Fields
 
-    /// The first of these in a list is the URL in use.
-    ///
     /// The URLs are complete except for user name and password, because front-ends add a download again with them.
-    static func uris(of entry: QueueEntry) -> [RPCValue] {
-        ([entry.request.source] + entry.request.mirrors).enumerated().map { index, source in
-            Self.uri(source.string, isUsed: index == 0 && (entry.state == .active || entry.state == .failed))
+    private static func uris(of entry: QueueEntry, _ segments: [SegmentStatus]) -> [RPCValue] {
+        let sources = Self.sources(of: entry.request)
+        let used = Set(segments.compactMap(\.source).filter { sources.indices.contains($0) }.map { sources[$0] })
+        return ([entry.request.source] + entry.request.mirrors).map { source in
+            Self.uri(source.string, isUsed: used.contains(source))
+        }
+    }
+
+    /// The sources of a request, each once: their indices are those that ``SegmentStatus`` has.
+    static func sources(of request: DownloadRequest) -> [SourceURL] {
+        ([request.source] + request.mirrors).reduce(into: []) { sources, source in
+            if !sources.contains(source) { sources.append(source) }
         }
     }
 
@@ -111,10 +125,8 @@ struct Aria2Status {
         ])
     }
 
-    /// - Parameters:
-    ///   - keys: The names of the fields; empty for all.
-    ///   - segments: What `bitfield` shows; nil to leave it out.
-    func object(_ keys: Set<String>, segments: [SegmentStatus]? = nil) -> RPCValue {
+    /// - Parameter keys: The names of the fields; empty for all.
+    func object(_ keys: Set<String>) -> RPCValue {
         let pieces = Aria2Pieces(bytesTotal: self.bytesTotal)
         var fields: [String: RPCValue] = [
             "gid": .string(self.gid), "status": .string(self.state.rawValue), "dir": .string(self.directory),
@@ -127,10 +139,8 @@ struct Aria2Status {
             fields["errorCode"] = error.code.value
             fields["errorMessage"] = .string(error.message)
         }
-        if let segments, pieces.count > 0, self.state == .complete || !segments.isEmpty {
-            let whole: [(start: Int64, end: Int64)] = [(0, self.bytesTotal)]
-            let ranges = self.state == .complete ? whole : segments.map { ($0.start, $0.position) }
-            fields["bitfield"] = .string(pieces.bitfield(of: ranges))
+        if pieces.count > 0, !self.ranges.isEmpty, keys.isEmpty || keys.contains("bitfield") {
+            fields["bitfield"] = .string(pieces.bitfield(of: self.ranges))
         }
         return .object(keys.isEmpty ? fields : fields.filter { keys.contains($0.key) })
     }

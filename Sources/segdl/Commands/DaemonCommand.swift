@@ -73,13 +73,19 @@ struct DaemonCommand: FetchingCommand {
             let paths = try ServicePaths(environment: environment)
             let arguments = Array(CommandLine.arguments.dropFirst())
             if self.install {
+                if let secret = SecretArguments.first(in: arguments) {
+                    throw ServiceFailure(
+                        "\(secret) would be written into a file that other users can read",
+                        hint: "Put it into the configuration file, with chmod 600")
+                }
                 for line in try SystemdUnits.install(arguments, environment: environment) {
                     errors.send("segdl: \(line)\n")
                 }
                 return .ok
             }
             if self.detach {
-                let process = try await ServiceLauncher(paths: paths).start(arguments.filter { $0 != "--detach" })
+                let process = try await ServiceLauncher(paths: paths).start(
+                    arguments.filter { $0 != "--detach" }, in: FileManager.default.currentDirectoryPath)
                 if !self.output.quiet { errors.send("segdl: the service runs as process \(process)\n") }
                 return .ok
             }
@@ -124,7 +130,8 @@ struct DaemonCommand: FetchingCommand {
     }
 
     private func settings(_ fetch: FetchRun) throws(DownloadError) -> Daemon.Settings {
-        Daemon.Settings(
-            configuration: try fetch.configuration(for: []), layers: fetch.layers, hooks: self.hooks)
+        var layers = fetch.layers
+        layers.asksPasswords = false
+        return Daemon.Settings(configuration: try fetch.configuration(for: []), layers: layers, hooks: self.hooks)
     }
 }

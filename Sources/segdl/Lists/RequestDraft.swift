@@ -26,6 +26,17 @@ struct RequestDraft {
         return request
     }
 
+    /// Takes file name and directory from the request's destination, so that options can change one of them.
+    mutating func place() {
+        switch self.request.destination {
+        case .file(let path):
+            self.output = path.lastComponent?.string
+            self.dir = path.removingLastComponent().string
+        case .directory(let directory, let template): (self.dir, self.nameTemplate) = (directory.string, template)
+        case .descriptor: break
+        }
+    }
+
     /// A draft for no file in particular, to check options with.
     static func sample() throws(DownloadError) -> RequestDraft {
         RequestDraft(request: DownloadRequest(try SourceURL("http://localhost/")))

@@ -33,7 +33,7 @@ struct RPCOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Clients may save files in this directory and below. Repeatable. (default: the directory of -d)",
+            "Clients may save files in this directory and below. Repeatable. (default: the directory of -d, unless that is the home directory)",
             valueName: "DIR"))
     var rpcRoot: [String] = []
 

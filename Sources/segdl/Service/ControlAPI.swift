@@ -17,6 +17,9 @@ struct ControlAPI: Sendable {
     let events: EventLog
     /// Identifies this run of the service in the numbers of events.
     let run: String
+    /// Whether clients come over TCP: then a body has at most ``WebGuard/lengthMax`` bytes, and is examined before it is
+    /// decoded.
+    var isRemote = false
     /// Ends the service.
     let stop: @Sendable () -> Void
 
@@ -32,13 +35,13 @@ struct ControlAPI: Sendable {
         api.post("downloads") { request, context in try await self.add(request, context) }
         for action in QueueControl.Action.allCases {
             api.post("downloads/\(action.rawValue)") { request, context in
-                JSONAnswer(try await self.control.perform(action, on: try await Self.body(request, context)))
+                JSONAnswer(try await self.control.perform(action, on: try await self.body(request, context)))
             }
         }
         api.get("downloads/:id") { request, context in try await self.entry(request, context) }
         api.get("limits") { _, _ in JSONAnswer(self.control.policy.texts) }
         api.patch("limits") { request, context in
-            try await self.control.policy.update(try await Self.body(request, context))
+            try await self.control.policy.update(try await self.body(request, context))
             return JSONAnswer(self.control.policy.texts)
         }
         api.get("history") { request, _ in try await self.history(request) }
@@ -69,7 +72,7 @@ struct ControlAPI: Sendable {
     }
 
     private func add(_ request: Request, _ context: ServiceContext) async throws -> JSONAnswer {
-        let ids = try await self.control.add(try await Self.body(request, context))
+        let ids = try await self.control.add(try await self.body(request, context))
         return JSONAnswer(Submission.Answer(ids: ids.map(\.rawValue)), status: .created)
     }
 
@@ -97,12 +100,15 @@ struct ControlAPI: Sendable {
     }
 
     /// - Throws: ``DownloadError`` with code `usage` if the body is not JSON of this form.
-    private static func body<Body: Decodable>(_ request: Request, _ context: ServiceContext) async throws -> Body {
+    private func body<Body: Decodable>(_ request: Request, _ context: ServiceContext) async throws -> Body {
         // A web page can send no other type to a foreign server without asking it first.
         guard request.headers[.contentType]?.hasPrefix("application/json") == true else {
             throw HTTPError(.unsupportedMediaType, message: "the Content-Type must be application/json")
         }
-        let buffer = try await request.body.collect(upTo: context.maxUploadSize)
+        let buffer = try await request.body.collect(upTo: self.isRemote ? WebGuard.lengthMax : context.maxUploadSize)
+        if self.isRemote, let problem = RPCText.problem(in: Array(buffer.readableBytesView)) {
+            throw DownloadError(.usage, "the request's body is refused: \(problem)")
+        }
         do {
             return try JSONDecoder().decode(Body.self, from: Data(buffer.readableBytesView))
         } catch let error as DownloadError {
@@ -226,7 +232,7 @@ struct EventStream: ResponseGenerator {
         let parameters = request.uri.queryParameters
         let last = request.headers[.lastEventID] ?? parameters["after"].map { String($0) }
         let parts = last?.split(separator: "-", omittingEmptySubsequences: false) ?? []
-        if parts.count == 2, parts[0] == run, let number = Int(parts[1]), number >= 0 {
+        if parts.count == 2, parts[0] == run, let number = Int(parts[1]), (0...log.numberLast).contains(number) {
             (self.number, self.isLost) = (number, false)
         } else {
             (self.number, self.isLost) = (log.numberLast, last != nil)

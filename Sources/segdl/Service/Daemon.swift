@@ -51,7 +51,8 @@ struct Daemon: Sendable {
         let start = ContinuousClock.now
         let elapsed: @Sendable () -> Duration = { ContinuousClock.now - start }
         let queue = DownloadQueue(
-            self.settings.configuration, database: FilePath(self.paths.database), directory: self.directory)
+            self.settings.configuration, database: FilePath(self.paths.database), directory: self.directory,
+            isHeld: true)
         let hooks = HookRunner(self.settings.hooks, console: self.console, elapsed: elapsed)
         let events = EventLog(
             of: queue, reporters: [hooks, MessageReporter(console: self.console, verbosity: .normal, isAlone: false)],
@@ -82,7 +83,7 @@ struct Daemon: Sendable {
                 .init(service: Hooks(runner: hooks)),
                 .init(service: events),
                 .init(service: policy),
-                .init(service: Readiness(queue: queue, manager: manager, onReady: self.onReady)),
+                .init(service: Readiness(queue: queue, manager: manager, console: self.console, onReady: self.onReady)),
                 .init(service: queue, successTerminationBehavior: .gracefullyShutdownGroup),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint],
@@ -104,6 +105,12 @@ extension Daemon {
         guard let address = self.rpc.rpcListen else { return nil }
         let secret = try self.rpc.rpcSecret ?? RPCSecretFile.secret(at: self.paths.secret)
         var control = api.control
+        let home = self.environment["HOME"].map { FilePath($0).lexicallyNormalized() }
+        guard !self.rpc.rpcRoot.isEmpty || self.directory.lexicallyNormalized() != home, self.directory != "/" else {
+            throw ServiceFailure(
+                "clients could save files anywhere in \(self.directory.string.shown)",
+                hint: "Give a directory for files with -d DIR, or allow some with --rpc-root DIR")
+        }
         let roots = self.rpc.rpcRoot.isEmpty ? [self.directory] : self.rpc.rpcRoot.map { FilePath($0) }
         control.roots = SavingRoots(directories: roots.map { self.directory.pushing($0).lexicallyNormalized() })
         control.allowsPrivateAddresses = self.rpc.rpcAllowPrivate
@@ -111,16 +118,16 @@ extension Daemon {
             origins: Set(self.rpc.rpcAllowOrigin), hosts: Set(self.rpc.rpcAllowHost.map { $0.lowercased() }))
         let rpc = Aria2RPC(control: control, events: api.events, secret: secret, session: api.run, stop: api.stop)
         let web = WebListener(
-            rpc: rpc, api: ControlAPI(control: control, events: api.events, run: api.run, stop: api.stop),
+            rpc: rpc,
+            api: ControlAPI(control: control, events: api.events, run: api.run, isRemote: true, stop: api.stop),
             policy: policy, secret: secret, hasPage: self.rpc.web)
-        let router = web.router
-        router.add(middleware: idle.middleware)
+        let router = web.router(idle)
         let (socket, port) = try Listener.open(address)
         let bound = RPCAddress(host: address.host, port: port)
         self.console.write("segdl: \(self.rpc.web ? "page at http://\(bound)/, " : "")RPC at http://\(bound)/jsonrpc")
         return Listener(
             socket: socket, peers: .any,
-            webSockets: .init(policy: policy, handler: RPCSocket(rpc: rpc, events: api.events)),
+            webSockets: .init(policy: policy, handler: RPCSocket(rpc: rpc, events: api.events, idle: idle)),
             responder: router.buildResponder(), logger: logger)
     }
 }
@@ -141,10 +148,17 @@ final class Layers: Sendable {
 private struct Readiness: Service {
     let queue: DownloadQueue
     let manager: ServiceManager
+    let console: Console
     let onReady: @Sendable () -> Void
 
     func run() async throws {
         if (try? await self.queue.limits()) != nil {
+            if let repair = self.queue.repair {
+                self.console.write(
+                    "segdl: the queue was damaged; it is now \(repair.setAside.string.shown). Restored "
+                        + "\(repair.readCount) downloads from it, and \(repair.foundCount) from their manifests, which are "
+                        + "paused: segdl resume --all")
+            }
             self.manager.send("READY=1")
             self.onReady()
         }
@@ -214,6 +228,13 @@ final class IdleWatch: Service {
             self.queue.shutdown()
         }
         try await gracefulShutdown()
+    }
+
+    /// Counts a client while `body` runs.
+    func whileBusy(_ body: () async -> Void) async {
+        let busy = Busy(self)
+        await body()
+        withExtendedLifetime(busy) {}
     }
 
     /// Counts the requests that are being answered.

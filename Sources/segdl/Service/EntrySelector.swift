@@ -9,32 +9,58 @@ struct EntrySelector: Sendable {
     /// 1000 rows of the history are searched for anything but a whole ID.
     private static let rowsMax = 1000
 
-    /// The entry in the queue that a text means.
-    ///
-    /// - Throws: ``DownloadError`` with code `usage` if there is none, or there are several.
-    func entry(_ text: String) async throws(DownloadError) -> QueueEntry {
-        if let entry = try await self.entryIfAny(text) { return entry }
-        throw Self.unknown(text)
+    /// The entries of the queue, prepared for looking up many texts.
+    struct Index {
+        private let entries: [QueueEntry]
+        private let ids: [QueueEntry.ID: Int]
+        /// The entries by the last component of the file's path, and by each form of the URL.
+        private let names: [Substring: [Int]]
+        private let urls: [String: [Int]]
+
+        fileprivate init(_ entries: [QueueEntry]) {
+            self.entries = entries
+            self.ids = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.id, $0) })
+            var (names, urls): ([Substring: [Int]], [String: [Int]]) = ([:], [:])
+            for (index, entry) in entries.enumerated() {
+                names[EntrySelector.lastComponent(of: EntrySelector.path(of: entry)), default: []].append(index)
+                for url in Set([entry.request.source.string, entry.request.source.description]) {
+                    urls[url, default: []].append(index)
+                }
+            }
+            (self.names, self.urls) = (names, urls)
+        }
+
+        /// - Throws: ``DownloadError`` with code `usage` if there are several.
+        func entry(_ text: String) throws(DownloadError) -> QueueEntry? {
+            if let id = QueueEntry.ID(rawValue: text) { return self.ids[id].map { self.entries[$0] } }
+            var found = Set(self.urls[text] ?? [])
+            for index in self.names[EntrySelector.lastComponent(of: text)] ?? []
+            where EntrySelector.matches(text, path: EntrySelector.path(of: self.entries[index])) {
+                found.insert(index)
+            }
+            if EntrySelector.isPrefix(text) {
+                found.formUnion(self.entries.indices.filter { self.entries[$0].id.rawValue.hasPrefix(text) })
+            }
+            return try EntrySelector.only(found.sorted().map { self.entries[$0] }, text) { $0.id.rawValue }
+        }
     }
+
+    func index() async throws(DownloadError) -> Index { Index(try await self.queue.entries()) }
 
     /// - Throws: ``DownloadError`` with code `usage` if there are several.
     func entryIfAny(_ text: String) async throws(DownloadError) -> QueueEntry? {
         if let id = QueueEntry.ID(rawValue: text) { return try await self.queue.entry(id) }
-        let entries = try await self.queue.entries()
-        return try Self.only(
-            entries.filter {
-                Self.matches(text, id: $0.id.rawValue, url: $0.request.source, path: EntryRecord($0).path)
-            },
-            text
-        ) { $0.id.rawValue }
+        return try await self.index().entry(text)
     }
 
     /// The row of the history that a text means; nil if there is none. Of several downloads of one file it is the latest.
     ///
+    /// - Parameter rows: The latest rows, which are read if they are nil: other texts may have needed them before.
     /// - Throws: ``DownloadError`` with code `usage` if the text is the beginning of several IDs.
-    func row(_ text: String) async throws(DownloadError) -> HistoryEntry? {
+    func row(_ text: String, in rows: inout [HistoryEntry]?) async throws(DownloadError) -> HistoryEntry? {
         if let id = QueueEntry.ID(rawValue: text), let row = try await self.queue.history(of: id) { return row }
-        let rows = try await self.queue.history(limit: Self.rowsMax)
+        if rows == nil { rows = try await self.queue.history(limit: Self.rowsMax) }
+        let rows = rows ?? []
         if let row = rows.first(where: { Self.matches(text, path: $0.path.string) || $0.url == text }) { return row }
         guard Self.isPrefix(text) else { return nil }
         return try Self.only(rows.filter { $0.id.hasPrefix(text) }, text) { $0.id }
@@ -44,13 +70,19 @@ struct EntrySelector: Sendable {
         DownloadError(.usage, "there is no download \(text.shown)", hint: "To see all: segdl list")
     }
 
-    private static func matches(_ text: String, id: String, url: SourceURL, path: String) -> Bool {
-        self.matches(text, path: path.hasSuffix("/") ? path + Self.name(of: url) : path) || url.string == text
-            || url.description == text
-            || self.isPrefix(text) && id.hasPrefix(text)
+    /// The path of an entry's file. While the response has not named it, its name is the one that it probably gets.
+    private static func path(of entry: QueueEntry) -> String {
+        switch entry.request.destination {
+        case .file(let path): path.string
+        case .directory(let directory, _): directory.string + "/" + self.name(of: entry.request.source)
+        case .descriptor: "-"
+        }
     }
 
-    /// The name that the file probably gets, while the response has not named it.
+    private static func lastComponent(of path: String) -> Substring {
+        path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path[...]
+    }
+
     private static func name(of url: SourceURL) -> String {
         let path = url.description.prefix { $0 != "?" }
         return PercentEncoding.decode((path.split(separator: "/").last ?? "").utf8)

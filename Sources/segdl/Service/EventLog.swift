@@ -105,6 +105,15 @@ final class EventLog: Service {
             tasks.addTask {
                 while (try? await Task.sleep(for: .seconds(1))) != nil { self.beat() }
             }
+            tasks.addTask {
+                for await entry in self.queue.startFailures {
+                    guard let error = entry.error else { continue }
+                    let event = DownloadEvent.failed(error, entry.progress ?? DownloadProgress())
+                    let file = TransferFile(EntryRecord(entry))
+                    for reporter in self.reporters { reporter.report(event, of: file) }
+                    self.append(event, file)
+                }
+            }
             for await case .download(let download, let event) in events {
                 var file = TransferFile(download)
                 if case .started(let start) = event { file.url = start.url }

@@ -115,12 +115,15 @@ struct QueueControl: Sendable {
             entries = try await self.queue.entries().filter { Self.applies(action, to: $0.state) }
             if action == .remove { try await self.queue.deleteHistory(of: nil) }
         }
-        for text in selection.ids ?? [] {
+        let ids = selection.ids ?? []
+        let index = ids.isEmpty ? nil : try await self.selector.index()
+        var latest: [HistoryEntry]?
+        for text in ids {
             do throws(DownloadError) {
-                if let entry = try await self.selector.entryIfAny(text) {
+                if let entry = try index?.entry(text) {
                     guard Self.applies(action, to: entry.state) else { throw Self.refusal(of: action, entry) }
                     entries.append(entry)
-                } else if action == .remove, let row = try await self.selector.row(text),
+                } else if action == .remove, let row = try await self.selector.row(text, in: &latest),
                     let id = QueueEntry.ID(rawValue: row.id)
                 {
                     rows.append(id)
@@ -159,27 +162,45 @@ struct QueueControl: Sendable {
             try await self.queue.move(ids[0], to: place)
             return ids
         case .change:
-            var changed: [QueueEntry.ID] = []
-            for id in ids where try await self.change(id, selection.options ?? [:]) { changed.append(id) }
-            return changed
+            return try await self.change(ids, selection.options ?? [:])
         }
     }
 
-    /// Changes options of an entry. Where its file goes cannot be changed.
+    /// Changes options of an entry. Where its file goes can be changed until the download has begun.
     func change(
         _ id: QueueEntry.ID, _ options: [String: Submission.OptionValue]
     ) async throws(DownloadError) -> Bool {
-        for name in options.keys where FileOption.named(name)?.isPlacement == true {
-            throw DownloadError(
-                .usage, "\(name.shown) says where the file goes, and cannot be changed any more",
-                hint: "Cancel the download, and add it again")
-        }
+        let moves = options.keys.contains { FileOption.named($0)?.isPlacement == true }
         return try await self.queue.update(id) { (request) throws(DownloadError) in
             var draft = RequestDraft(request: request)
+            if moves { draft.place() }
+            // Instead of those that it had: a wrong one could not be corrected otherwise.
+            if options.keys.contains(where: { FileOption.named($0)?.name == "checksum" }) { draft.request.digests = [] }
             try Self.apply(options, to: &draft)
-            request = draft.request
-            self.restrict(&request)
+            request = moves ? draft.finished : draft.request
+            if moves, let roots { request.destination = try roots.checked(request.destination) }
         }
+    }
+
+    /// Changes several entries, all at once so that one transaction stores most of them.
+    private func change(
+        _ ids: [QueueEntry.ID], _ options: [String: Submission.OptionValue]
+    ) async throws(DownloadError) -> [QueueEntry.ID] {
+        let results = await withTaskGroup(of: (Int, Result<Bool, DownloadError>).self) { tasks in
+            for (index, id) in ids.enumerated() {
+                tasks.addTask {
+                    do throws(DownloadError) {
+                        return (index, .success(try await self.change(id, options)))
+                    } catch {
+                        return (index, .failure(error))
+                    }
+                }
+            }
+            return await tasks.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        var changed: [QueueEntry.ID] = []
+        for (index, id) in ids.enumerated() where try results[index]?.get() == true { changed.append(id) }
+        return changed
     }
 
     private static func applies(_ action: Action, to state: QueueEntry.State) -> Bool {
@@ -214,7 +235,8 @@ struct QueueControl: Sendable {
             record.segments = segments.isEmpty ? nil : segments
             return record
         }
-        if let row = try await self.selector.row(text) { return EntryRecord(row) }
+        var latest: [HistoryEntry]?
+        if let row = try await self.selector.row(text, in: &latest) { return EntryRecord(row) }
         throw EntrySelector.unknown(text)
     }
 

@@ -153,10 +153,11 @@ struct ServiceClient: Sendable {
         "/" + PercentEncoding.encode(text)
     }
 
-    /// Waits until the service accepts no connection any more, and its lock is free.
+    /// Waits until the service's lock is free. The socket may be that of systemd, which starts the service when a process
+    /// connects.
     func waitForEnd() async throws {
         let deadline = ContinuousClock.now + .seconds(10)
-        while ServiceSocket.answers(self.paths.socket) || !ServiceLock.isFree(self.paths.lock) {
+        while !ServiceLock.isFree(self.paths.lock) {
             guard ContinuousClock.now < deadline else { throw ServiceFailure("the service has not ended after 10 s") }
             try await Task.sleep(for: .milliseconds(5))
         }

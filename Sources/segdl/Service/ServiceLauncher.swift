@@ -29,10 +29,12 @@ struct ServiceLauncher: Sendable {
 
     /// Starts the service, and waits until it answers.
     ///
-    /// - Parameter arguments: The command line without the program's name.
+    /// - Parameters:
+    ///   - arguments: The command line without the program's name.
+    ///   - directory: Relative paths begin there; nil for the home directory, which is not removed or unmounted.
     /// - Returns: The service's process identifier.
     /// - Throws: ``ServiceFailure`` with the service's own message, if it does not start.
-    func start(_ arguments: [String]) async throws(ServiceFailure) -> Int32 {
+    func start(_ arguments: [String], in directory: String? = nil) async throws(ServiceFailure) -> Int32 {
         try self.paths.prepare()
         var ends: (CInt, CInt) = (0, 0)
         let isOpen = withUnsafeMutableBytes(of: &ends) { bytes in
@@ -43,7 +45,7 @@ struct ServiceLauncher: Sendable {
         do throws(ChildProcess.SpawnFailure) {
             defer { SystemCalls.closeFile(ends.1) }
             process = try ChildProcess(
-                [Self.program] + arguments, in: getenv("HOME").map { String(cString: $0) } ?? "/",
+                [Self.program] + arguments, in: directory ?? getenv("HOME").map { String(cString: $0) } ?? "/",
                 environment: [Self.variable: self.paths.log], output: ends.1, errors: ends.1, inNewSession: true)
         } catch {
             SystemCalls.closeFile(ends.0)

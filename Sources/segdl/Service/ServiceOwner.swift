@@ -1,4 +1,5 @@
 import SegmentedDownload
+import SegmentedDownloadService
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -41,12 +42,13 @@ enum ServiceOwner {
         return remarks ?? []
     }
 
-    /// The entry of the queue for a file; nil if there is none.
+    /// The entry of the queue for a file, or with a whole ID; nil if there is none. A name or the beginning of an ID would
+    /// also find the file of another directory.
     private static func record(_ text: String, _ client: ServiceClient) async throws -> EntryRecord? {
         let suffixes = [".segdl-part", ".segdl"]
         let file = suffixes.first { text.hasSuffix($0) }.map { String(text.dropLast($0.count)) } ?? text
         let path = FilePath(FileManager.default.currentDirectoryPath).pushing(FilePath(file)).lexicallyNormalized()
-        for name in [path.string, text] {
+        for name in [path.string] + (QueueEntry.ID(rawValue: text) == nil ? [] : [text]) {
             let record: EntryRecord? = try? await client.get("/downloads" + ServiceClient.component(name))
             // A row of the history owns no file.
             if let record, record.ended == nil { return record }

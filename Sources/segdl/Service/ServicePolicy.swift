@@ -21,14 +21,23 @@ final class ServicePolicy: Service {
         case hours, space
     }
 
+    /// A change of settings, and who waits until it applies.
+    private struct Change: Sendable {
+        let texts: [String: String]
+        let answer: CheckedContinuation<Result<Void, DownloadError>, Never>
+    }
+
     private struct State {
         /// The texts that were set, by name.
         var texts: [String: String] = [:]
         var settings: ServiceSettings
+        /// Nil while the queue is not held.
         var held: Hold?
         /// The values of settings that were not set.
         var configured: ServiceSettings
         var network: NetworkPolicy
+        /// The changes that are to be made; nil once none is made any more.
+        var changes: [Change]? = []
     }
 
     /// 5 s: how late a limit of hours or space may be noticed.
@@ -40,7 +49,9 @@ final class ServicePolicy: Service {
     private let state: Mutex<State>
     private let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    /// - Parameter configuration: Has the values of settings that were not set.
+    /// - Parameters:
+    ///   - queue: It is held, and released once the stored settings apply.
+    ///   - configuration: Has the values of settings that were not set.
     init(of queue: DownloadQueue, _ configuration: DownloadConfiguration) {
         self.queue = queue
         let configured = ServiceSettings(configuration)
@@ -52,8 +63,9 @@ final class ServicePolicy: Service {
     /// The texts of the settings that were changed.
     var texts: [String: String] { self.state.withLock { $0.texts } }
 
-    /// Applies the stored settings, and then changes of hours and free space, until the service shuts down.
+    /// Applies the stored settings, and then changes of settings, hours and free space, until the service shuts down.
     func run() async throws {
+        defer { self.end() }
         do {
             try await self.restore()
         } catch let error as DownloadError where error.code == .cancelled {
@@ -63,11 +75,36 @@ final class ServicePolicy: Service {
             tasks.addTask {
                 while (try? await Task.sleep(for: Self.interval)) != nil { self.wake.yield() }
             }
+            // The queue was created held.
+            var isHeld = true
             self.wake.yield()
-            for await _ in self.wakes.cancelOnGracefulShutdown() { await self.look() }
+            // In one loop: two changes at once would lose one, and two holds could come in the wrong order.
+            for await _ in self.wakes.cancelOnGracefulShutdown() {
+                var results: [(Change, Result<Void, DownloadError>)] = []
+                for change in self.changes() { results.append((change, await self.perform(change.texts))) }
+                await self.look(&isHeld)
+                for (change, result) in results { change.answer.resume(returning: result) }
+            }
             tasks.cancelAll()
         }
     }
+
+    private func changes() -> [Change] {
+        self.state.withLock { state in
+            defer { if state.changes != nil { state.changes = [] } }
+            return state.changes ?? []
+        }
+    }
+
+    private func end() {
+        let changes = self.state.withLock { state in
+            defer { state.changes = nil }
+            return state.changes ?? []
+        }
+        for change in changes { change.answer.resume(returning: .failure(Self.isOver)) }
+    }
+
+    private static let isOver = DownloadError(.cancelled, "the service has ended")
 
     /// Applies the settings that an earlier run stored. Those of a later version are left out.
     private func restore() async throws {
@@ -82,18 +119,34 @@ final class ServicePolicy: Service {
     /// - Parameter changes: Texts by name; `default` for the configured value.
     /// - Throws: ``DownloadError`` with code `usage` if a name or text is invalid. Then nothing is changed.
     func update(_ changes: [String: String]) async throws(DownloadError) {
-        var texts = self.texts
-        for (name, text) in changes {
-            guard ServiceSetting.named(name) != nil else {
-                throw DownloadError(
-                    .usage, "there is no limit \(name.shown)",
-                    hint: "There are \(ServiceSetting.all.map(\.name).joined(separator: ", "))")
+        let result = await withCheckedContinuation { answer in
+            let isOver = self.state.withLock { state in
+                state.changes?.append(Change(texts: changes, answer: answer))
+                return state.changes == nil
             }
-            texts[name] = text == "default" ? nil : text
+            if isOver { answer.resume(returning: .failure(Self.isOver)) } else { self.wake.yield() }
         }
-        let (_, stored) = (try self.settings(texts), Self.json(texts))
-        try await self.queue.set(Self.key, to: stored)
-        try await self.apply(texts)
+        try result.get()
+    }
+
+    private func perform(_ changes: [String: String]) async -> Result<Void, DownloadError> {
+        do throws(DownloadError) {
+            var texts = self.texts
+            for (name, text) in changes {
+                guard ServiceSetting.named(name) != nil else {
+                    throw DownloadError(
+                        .usage, "there is no limit \(name.shown)",
+                        hint: "There are \(ServiceSetting.all.map(\.name).joined(separator: ", "))")
+                }
+                texts[name] = text == "default" ? nil : text
+            }
+            let (_, stored) = (try self.settings(texts), Self.json(texts))
+            try await self.queue.set(Self.key, to: stored)
+            try await self.apply(texts)
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// Uses another configuration for what was not set.
@@ -102,7 +155,7 @@ final class ServicePolicy: Service {
             state.configured = ServiceSettings(configuration)
             state.network = configuration.network
         }
-        try await self.apply(self.texts)
+        try await self.update([:])
     }
 
     private static func json(_ texts: [String: String]) -> String {
@@ -125,23 +178,22 @@ final class ServicePolicy: Service {
         var network = self.state.withLock { $0.network }
         network.allowsMetered = settings.usesMetered
         try await self.queue.client().update(network: network)
-        await self.look()
     }
 
-    /// Holds or releases the queue.
-    private func look() async {
+    /// Holds or releases the queue. If that fails, the next look tries again.
+    private func look(_ isHeld: inout Bool) async {
         let (settings, held) = self.state.withLock { ($0.settings, $0.held) }
-        let reason: Hold?
+        var reason: Hold?
         if !settings.hours.contains(Self.minute()) {
             reason = .hours
         } else if settings.space.pauseBelow > 0, await !self.hasSpace(settings.space, isPaused: held == .space) {
             reason = .space
-        } else {
-            reason = nil
         }
-        guard reason != held else { return }
+        if isHeld != (reason != nil) {
+            guard (try? await self.queue.hold(reason != nil)) != nil else { return }
+            isHeld = reason != nil
+        }
         self.state.withLock { $0.held = reason }
-        try? await self.queue.hold(reason != nil)
     }
 
     /// Whether enough space is free in every directory that a download would write to next.
@@ -149,14 +201,21 @@ final class ServicePolicy: Service {
         guard let entries = try? await self.queue.entries() else { return true }
         var directories: Set<String> = []
         for entry in entries where entry.state == .active || entry.state == .waiting {
-            guard let path = entry.request.destination.path else { continue }
-            directories.insert(path.removingLastComponent().string)
+            switch entry.request.destination {
+            case .file(let path): directories.insert(path.removingLastComponent().string)
+            case .directory(let directory, _): directories.insert(directory.string)
+            case .descriptor: continue
+            }
             // Each costs a system call, and most files are in few directories.
             if directories.count == 64 { break }
         }
-        return directories.allSatisfy { directory in
-            guard let free = Self.freeBytes(directory) else { return true }
-            return limit.allows(free: free, isPaused: isPaused)
+        // A file system that does not answer blocks the thread.
+        let paths = directories
+        return await EngineThreads.aside {
+            paths.allSatisfy { directory in
+                guard let free = Self.freeBytes(directory) else { return true }
+                return limit.allows(free: free, isPaused: isPaused)
+            }
         }
     }
 

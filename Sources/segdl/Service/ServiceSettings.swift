@@ -148,7 +148,8 @@ struct FreeSpaceLimit: Hashable, Sendable {
         }
         guard let low = sizes.first ?? nil, low >= 0 else { return nil }
         guard sizes.count > 1 else {
-            self.init(pauseBelow: low, resumeAt: low.multipliedReportingOverflow(by: 2).partialValue)
+            let (twice, overflow) = low.multipliedReportingOverflow(by: 2)
+            self.init(pauseBelow: low, resumeAt: overflow ? .max : twice)
             return
         }
         guard sizes.count == 2, let high = sizes[1], high >= low else { return nil }

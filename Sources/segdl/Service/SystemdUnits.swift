@@ -21,8 +21,10 @@ enum SystemdUnits {
 
         """
 
-    /// - Parameter command: The program and its arguments.
-    static func service(_ command: [String]) -> String {
+    /// - Parameters:
+    ///   - command: The program and its arguments.
+    ///   - directory: Relative paths begin there.
+    static func service(_ command: [String], in directory: String) -> String {
         """
         [Unit]
         Description=Downloads of segdl
@@ -34,7 +36,7 @@ enum SystemdUnits {
         Type=notify
         ExecStart=\(command.map { Self.quoted($0) }.joined(separator: " "))
         ExecReload=/bin/kill -HUP $MAINPID
-        WorkingDirectory=%h
+        WorkingDirectory=\(Self.path(directory))
         Restart=on-failure
         WatchdogSec=30
         TimeoutStopSec=5
@@ -69,6 +71,9 @@ enum SystemdUnits {
         return "\"\(escaped)\""
     }
 
+    /// A path that systemd does not expand.
+    private static func path(_ path: String) -> String { path.replacing("%", with: "%%") }
+
     /// Writes the units into the user's directory.
     ///
     /// - Parameter arguments: The command line, from which `--install` is left out.
@@ -83,7 +88,10 @@ enum SystemdUnits {
         let command = [ServiceLauncher.program] + arguments.filter { $0 != "--install" }
         do {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-            for (name, text) in [("segdl.socket", Self.socket), ("segdl.service", Self.service(command))] {
+            for (name, text) in [
+                ("segdl.socket", Self.socket),
+                ("segdl.service", Self.service(command, in: FileManager.default.currentDirectoryPath)),
+            ] {
                 try Data(text.utf8).write(to: URL(fileURLWithPath: "\(directory)/\(name)"), options: .atomic)
             }
         } catch {

@@ -11,15 +11,18 @@ struct WebListener: Sendable {
     let secret: String
     let hasPage: Bool
 
-    var router: Router<ServiceContext> {
+    /// - Parameter idle: Counts the requests that are being answered.
+    func router(_ idle: IdleWatch) -> Router<ServiceContext> {
         let router = Router(context: ServiceContext.self)
+        // Before the routes: middleware applies only to those that follow.
+        router.add(middleware: idle.middleware)
         router.add(middleware: WebGuard(policy: self.policy))
         router.post("jsonrpc") { request, _ in
             let buffer = try await request.body.collect(upTo: WebGuard.lengthMax)
             let answer = await self.rpc.answer(Array(buffer.readableBytesView))
             return Response(
-                status: .ok, headers: [.contentType: "application/json-rpc"],
-                body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer)))
+                status: Self.status(of: answer), headers: [.contentType: "application/json-rpc"],
+                body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer.bytes)))
         }
         if self.hasPage {
             for file in WebPage.files {
@@ -32,6 +35,14 @@ struct WebListener: Sendable {
             self.api.add(to: router.group().add(middleware: WebSecret(secret: self.secret)))
         }
         return router
+    }
+}
+
+extension WebListener {
+    /// The status that aria2 sends with an answer. Front-ends see a refused call by it.
+    private static func status(of answer: Aria2RPC.Answer) -> HTTPResponse.Status {
+        guard let code = answer.errorCode else { return .ok }
+        return [1, -32600].contains(code) ? .badRequest : .internalServerError
     }
 }
 

@@ -76,6 +76,7 @@ import Testing
             #"{"downloads": [{"url": "http://x/", "options": {"proxy": "y"}}]}"#, 400
         ),
         ("POST", "/v1/downloads", "application/json", String(repeating: "[", count: 100_000), 400),
+        ("POST", "/v1/downloads", "application/json", #"{"downloads": [{"url": "http://x/", "length": -5}]}"#, 400),
         ("POST", "/v1/downloads/pause", "application/json", #"{"all": true, "ids": ["a"]}"#, 400),
         ("POST", "/v1/downloads/move", "application/json", #"{"all": true, "to": 0}"#, 400),
         ("PATCH", "/v1/limits", "application/json", #"{"on-complete": "rm"}"#, 400),
@@ -96,6 +97,46 @@ import Testing
                 }
                 let list = try await service.list()
                 #expect(list.isEmpty)
+            }
+        }
+    }
+
+    @Test("An event number that the service never sent counts as a lost one", arguments: [Int.max, 1 << 40])
+    func unknownEvent(number: Int) async throws {
+        try await withCommand { command in
+            _ = try await Service.run(command) { service in
+                let state = try await service.answer(to: Self.request("GET", "/v1"))
+                let run = try #require(state.firstMatch(of: #/"event":"([0-9a-z]+)-/#)).output.1
+                let descriptor = try #require(RawConnection.open(service.socket))
+                let request = Self.request("GET", "/v1/events?after=\(run)-\(number)")
+                async let events = aside { RawConnection.answer(to: Array(request.utf8), on: descriptor) }
+                #expect(try await service.run("list").status == 0)
+                _ = try await service.run("stop")
+                #expect(try await events.contains("event: lost\n"))
+                close(descriptor)
+            }
+        }
+    }
+
+    @Test("A wrong digest is replaced by the one that is given later")
+    func checksum() async throws {
+        try await withCommand { command in
+            try await withOrigin { origin in
+                _ = try await Service.run(command) { service in
+                    let url = origin.url("/1M/a.bin")
+                    let wrong = String(repeating: "0", count: 64)
+                    let id = try #require(try await service.add("--checksum", "sha256=\(wrong)", url).first)
+                    #expect(try await service.run("wait", id).status == 9)
+                    let other = try #require(try await service.add(origin.url("/1M/b.bin")).first)
+                    #expect(try await service.run("wait", other).status == 0)
+                    let bytes = try Data(contentsOf: URL(fileURLWithPath: command.path("b.bin")))
+                    let right = MetalinkCommandTests.digest(Array(bytes))
+                    let body = #"{"ids": ["\#(id)"], "options": {"checksum": "sha256=\#(right)"}}"#
+                    let changed = try await service.answer(to: Self.request("POST", "/v1/downloads/change", body))
+                    #expect(changed.contains(id), "\(changed)")
+                    #expect(try await service.run("retry", id).status == 0)
+                    #expect(try await service.run("wait", id).status == 0)
+                }
             }
         }
     }

@@ -8,65 +8,15 @@ import Testing
 
 /// aria2's JSON-RPC and the web page's API over TCP, with the requests of honest clients and of attackers.
 @Suite struct RPCTests {
-    /// A client of the service.
-    private struct Client: Sendable {
-        let service: Service
-        let port: Int
-        let secret: String
-
-        /// The answer to an HTTP request.
-        func send(
-            _ method: String, _ path: String, _ body: String = "", host: String? = nil, fields: [String] = [],
-            type: String? = "application/json"
-        ) async throws -> (status: Int?, text: String) {
-            let own = [
-                "Host: \(host ?? "127.0.0.1:\(self.port)")", "Connection: close", "Content-Length: \(body.utf8.count)",
-            ]
-            let lines = ["\(method) \(path) HTTP/1.1"] + own + (type.map { ["Content-Type: \($0)"] } ?? []) + fields
-            let text = try await RawConnection.answer(
-                to: Array((lines.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8), port: self.port)
-            return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) }, text)
-        }
-
-        /// The `result` or the `error` of a call.
-        func call(_ method: String, _ parameters: [Any], secret: String? = nil) async throws -> [String: Any] {
-            let call: [String: Any] = [
-                "jsonrpc": "2.0", "id": "1", "method": method,
-                "params": ["token:\(secret ?? self.secret)"] + parameters,
-            ]
-            let body = String(decoding: try JSONSerialization.data(withJSONObject: call), as: UTF8.self)
-            let text = try await self.send("POST", "/jsonrpc", body).text
-            let json = text.split(separator: "\r\n\r\n", maxSplits: 1).last.map { Data($0.utf8) } ?? Data()
-            return try #require(try JSONSerialization.jsonObject(with: json) as? [String: Any], "\(text)")
-        }
-
-        func message(_ method: String, _ parameters: Any...) async throws -> String? {
-            (try await self.call(method, parameters)["error"] as? [String: Any])?["message"] as? String
-        }
-    }
-
     private static func run(
-        _ options: [String] = [], _ body: @escaping @Sendable (Client, Origin) async throws -> Void
+        _ options: [String] = [], _ body: @escaping @Sendable (RPCClient, Service, Origin) async throws -> Void
     ) async throws {
-        try await withCommand { command in
-            try await withOrigin { origin in
-                let all = ["-d", command.path("files"), "--rpc-listen", "127.0.0.1:0", "--web"] + options
-                let ending = try await Service.run(command, all) { service in
-                    let text = FileManager.default.contents(atPath: command.path("state/segdl/rpc-secret")) ?? Data()
-                    let port = try #require(service.rpcPort)
-                    try await body(
-                        Client(
-                            service: service, port: port,
-                            secret: String(decoding: text, as: UTF8.self).filter { !$0.isWhitespace }), origin)
-                }
-                #expect(ending.status == 0, "\(ending.errors)")
-            }
-        }
+        try await RPCClient.run(["--web"] + options, body)
     }
 
     @Test("A file that aria2.addUri adds is fetched, and tellStatus says so")
     func adds() async throws {
-        try await Self.run(["--rpc-allow-private"]) { client, origin in
+        try await Self.run(["--rpc-allow-private"]) { client, service, origin in
             let added = try await client.call(
                 "aria2.addUri", [[origin.url("/1M/a.bin")], ["out": "b.bin", "split": "2", "pause": "true"]])
             let gid = try #require(added["result"] as? String, "\(added)")
@@ -75,10 +25,10 @@ import Testing
             }
             #expect(try await status()["status"] as? String == "paused")
             #expect(try await client.call("aria2.unpause", [gid])["result"] as? String == gid)
-            #expect(try await client.service.run("wait", gid).status == 0)
+            #expect(try await service.run("wait", gid).status == 0)
             let end = try await status()
             #expect(end["status"] as? String == "complete" && end["completedLength"] as? String == "1048576", "\(end)")
-            let path = client.service.command.path("files/b.bin")
+            let path = service.command.path("files/b.bin")
             #expect(OriginContent(seed: 1).firstMismatch(inFileAt: path, length: 1 << 20) == nil)
             #expect(try await client.call("aria2.purgeDownloadResult", [])["result"] as? String == "OK")
             #expect(try await client.message("aria2.tellStatus", gid) == "GID \(gid) is not found")
@@ -88,7 +38,7 @@ import Testing
     @Test("Requests of foreign pages, other machines' names and wrong secrets are refused")
     func refused() async throws {
         try await Self.run(["--rpc-allow-origin", "https://good.example", "--rpc-allow-host", "nas.local"]) {
-            client, _ in
+            client, _, _ in
             let body = #"{"jsonrpc":"2.0","id":"1","method":"aria2.getVersion","params":["token:\#(client.secret)"]}"#
             let cases: [(host: String?, fields: [String], type: String?, status: Int)] = [
                 (nil, [], "application/json", 200), (nil, [], "application/json-rpc; charset=utf-8", 200),
@@ -124,8 +74,8 @@ import Testing
 
     @Test("Files go only below the allowed directories, whatever the options, names and links are")
     func paths() async throws {
-        try await Self.run(["--rpc-allow-private"]) { client, origin in
-            let command = client.service.command
+        try await Self.run(["--rpc-allow-private"]) { client, service, origin in
+            let command = service.command
             try FileManager.default.createDirectory(
                 atPath: command.path("files/real"), withIntermediateDirectories: true)
             symlink("/tmp", command.path("files/link"))
@@ -153,37 +103,37 @@ import Testing
                 "POST", "/v1/downloads", #"{"downloads":[{"request":{"record":{},"secrets":{}}}]}"#,
                 fields: ["Authorization: Bearer \(client.secret)"])
             #expect(portable.status == 400 || portable.status == 403, "\(portable.text)")
-            #expect(try await client.service.list().isEmpty)
+            #expect(try await service.list().isEmpty)
             let added = try await client.call(
                 "aria2.addUri", [[url], ["dir": command.path("files/real"), "out": "-x"]])
             let gid = try #require(added["result"] as? String, "\(added)")
-            #expect(try await client.service.run("wait", gid).status == 0)
+            #expect(try await service.run("wait", gid).status == 0)
             #expect(command.exists("files/real/_x"))
         }
     }
 
     @Test("A download that is added over TCP does not reach private addresses, one of the user does")
     func privateAddresses() async throws {
-        try await Self.run { client, origin in
+        try await Self.run { client, service, origin in
             let url = origin.url("/1M/a.bin")
             let gid = try #require(
                 try await client.call("aria2.addUri", [[url], [String: String]()])["result"] as? String)
-            let waited = try await client.service.run("wait", gid)
+            let waited = try await service.run("wait", gid)
             #expect(waited.status == 11 && waited.errors.contains("127.0.0.1"), "\(waited.errors)")
-            let own = try #require(try await client.service.add("-d", "own", url).first)
-            #expect(try await client.service.run("wait", own).status == 0)
+            let own = try #require(try await service.add("-d", "own", url).first)
+            #expect(try await service.run("wait", own).status == 0)
             // Nor does one of the user once a client has changed it.
             let paused = try #require(
-                try await client.service.add("--paused", "-d", "own", origin.url("/1M/b.bin")).first)
+                try await service.add("--paused", "-d", "own", origin.url("/1M/b.bin")).first)
             _ = try await client.call("aria2.changeUri", [paused, 1, [String](), [origin.url("/1M/c.bin")], 0])
             _ = try await client.call("aria2.unpause", [paused])
-            #expect(try await client.service.run("wait", paused).status == 11)
+            #expect(try await service.run("wait", paused).status == 11)
         }
     }
 
     @Test("The page and its modules are served with a strict policy, and a TCP port needs --rpc-listen")
     func page() async throws {
-        try await Self.run { client, _ in
+        try await Self.run { client, _, _ in
             for (path, type) in [("/", "text/html"), ("/app.js", "text/javascript"), ("/page.css", "text/css")] {
                 let answer = try await client.send("GET", path)
                 #expect(answer.status == 200 && answer.text.contains(type), "\(answer.text.prefix(400))")
@@ -216,8 +166,7 @@ import Testing
                 "--rpc-root", "a",
             ]
             _ = try await Service.run(command, options) { service in
-                let client = Client(
-                    service: service, port: try #require(service.rpcPort), secret: "a secret of the user")
+                let client = RPCClient(port: try #require(service.rpcPort), secret: "a secret of the user")
                 #expect(try await client.call("aria2.getVersion", [])["result"] != nil)
                 // Not in the process's arguments.
                 let arguments = FileManager.default.contents(atPath: "/proc/\(service.process)/cmdline") ?? Data()
@@ -234,9 +183,104 @@ import Testing
         }
     }
 
+    @Test("No connection to a private address is begun, also not with TLS, and a port that is closed looks the same")
+    func noConnection() async throws {
+        try await RPCClient.run { client, service, _ in
+            let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
+            defer { close(listener) }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(listener, $0, length) == 0 && listen(listener, 8) == 0
+                        && getsockname(listener, $0, &length) == 0
+                }
+            }
+            try #require(isBound)
+            let port = UInt16(bigEndian: address.sin_port)
+            var messages: Set<String> = []
+            for url in [
+                "https://127.0.0.1:\(port)/a", "http://127.0.0.1:\(port)/a", "https://localhost:\(port)/a",
+                "http://127.0.0.1:1/a",
+            ] {
+                let gid = try #require(try await client.result("aria2.addUri", [url]).text)
+                #expect(try await service.run("wait", gid).status == 11)
+                let message = try await client.result("aria2.tellStatus", gid)["errorMessage"]?.text ?? ""
+                messages.insert(message.replacing("localhost", with: "127.0.0.1"))
+            }
+            #expect(messages.count == 1, "\(messages)")
+            // Nobody has connected.
+            #expect(accept(listener, nil, nil) == -1 && errno == EAGAIN)
+        }
+    }
+
+    @Test("Clients without the secret have few WebSockets, and each open method is answered once in a message")
+    func openClients() async throws {
+        try await RPCClient.run { client, _, _ in
+            let call = #"{"jsonrpc":"2.0","id":"1","method":"system.listMethods"}"#
+            let answers = try #require(try await client.response(to: "[\(call),\(call)]").elements)
+            #expect(answers.first?["result"] != nil && answers.last?["error"] != nil)
+            let request = """
+                GET /jsonrpc HTTP/1.1\r
+                Host: 127.0.0.1:\(client.port)\r
+                Upgrade: websocket\r
+                Connection: Upgrade\r
+                Sec-WebSocket-Version: 13\r
+                Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
+                \r
+
+                """
+            var open: [CInt] = []
+            defer { for descriptor in open { close(descriptor) } }
+            // One after the other: each is counted once it is answered.
+            for _ in 0..<8 {
+                let descriptor = try #require(RawConnection.open(port: client.port))
+                open.append(descriptor)
+                _ = request.withCString { write(descriptor, $0, strlen($0)) }
+                let count = try await aside {
+                    var byte: UInt8 = 0
+                    return recv(descriptor, &byte, 1, 0)
+                }
+                #expect(count == 1)
+            }
+            // It ends; the others would wait.
+            let ninth = try await RawConnection.answer(to: Array(request.utf8), port: client.port)
+            #expect(ninth.hasPrefix("HTTP/1.1 101"), "\(ninth)")
+            // Others are served.
+            #expect(try await client.result("aria2.getVersion")["version"] != nil)
+        }
+    }
+
+    @Test("A body over TCP is limited, also without a stated length, and its depth")
+    func limitedBody() async throws {
+        try await RPCClient.run(["--web"]) { client, _, _ in
+            let chunk = String(repeating: " ", count: 1 << 16)
+            let chunks = (0..<20).map { _ in "10000\r\n\(chunk)\r\n" }.joined()
+            let head = """
+                POST /v1/downloads HTTP/1.1\r
+                Host: 127.0.0.1:\(client.port)\r
+                Authorization: Bearer \(client.secret)\r
+                Content-Type: application/json\r
+                Transfer-Encoding: chunked\r
+                Connection: close\r
+                \r
+
+                """
+            let long = try await RawConnection.answer(
+                to: Array((head + chunks + "0\r\n\r\n").utf8), port: client.port)
+            #expect(long.hasPrefix("HTTP/1.1 413"), "\(long.prefix(200))")
+            let deep = #"{"downloads":"# + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "}"
+            let refused = try await client.send(
+                "POST", "/v1/downloads", deep, fields: ["Authorization: Bearer \(client.secret)"])
+            #expect(refused.status == 400 && refused.text.contains("depth"), "\(refused.text)")
+        }
+    }
+
     @Test("Deep, long and incomplete requests end, and the service answers others meanwhile")
     func hostile() async throws {
-        try await Self.run { client, _ in
+        try await Self.run { client, _, _ in
             let deep = try await client.send("POST", "/jsonrpc", String(repeating: "[", count: 100_000))
             #expect(deep.text.contains("-32700"), "\(deep.text.suffix(200))")
             let long = try await client.send("POST", "/jsonrpc", String(repeating: " ", count: (1 << 20) + 1))

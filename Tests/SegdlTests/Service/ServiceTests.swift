@@ -1,5 +1,6 @@
 import Foundation
 import Origin
+import Synchronization
 import TestSupport
 import Testing
 
@@ -203,6 +204,86 @@ import Testing
         }
     }
 
+    @Test("resume of a file does not resume another file with its name")
+    func sameName() async throws {
+        _ = try await Self.run { service, origin in
+            let url = origin.plainURL("/64M/a.bin?stall-after=4M:all")
+            let id = try #require(try await service.add("--paused", "-d", "other", url).first)
+            let outcome = try await service.run("resume", "a.bin")
+            #expect(outcome.status == 14, "\(outcome.errors)")
+            #expect(try await service.list().first?["state"] as? String == "paused")
+            // The beginning of an ID is a file's name as well.
+            #expect(try await service.run("resume", String(id.prefix(6))).status == 14)
+            #expect(try await service.list().first?["state"] as? String == "paused")
+        }
+    }
+
+    @Test("attach ends when a download that has not begun is cancelled or paused", arguments: ["cancel", "pause"])
+    func attachWaiting(word: String) async throws {
+        _ = try await Self.run(["-j", "1"]) { service, origin in
+            let first = try await service.add("-s", "2", origin.plainURL("/64M/a.bin?stall-after=4M:all"))
+            let id = try #require(try await service.add(origin.url("/1M/b.bin")).first)
+            async let attached = service.run("attach", id)
+            // Once attach has read its state, or before: both end.
+            #expect(try await service.run(word, id).status == 0)
+            #expect(try await attached.status == 130)
+            #expect(try await service.run(["cancel"] + first).status == 0)
+        }
+    }
+
+    @Test("A download that cannot begin fails like others: with its exit status, and its hook")
+    func cannotBegin() async throws {
+        try await withCommand { command in
+            try await withOrigin { origin in
+                let options = ["--proto", "=https", "--on-error", "cat >\(command.path("hook"))"]
+                _ = try await Service.run(command, options) { service in
+                    let id = try #require(try await service.add(origin.url("/1M/a.bin")).first)
+                    #expect(try await service.run("attach", id).status == 11)
+                    while !command.exists("hook") {
+                        // Not a delay for correctness: it leaves the processor to the hook.
+                        try await Task.sleep(for: .milliseconds(5))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("Limits that were set apply before a restarted service begins a download")
+    func restoredLimits() async throws {
+        try await withCommand { command in
+            try await withOrigin { origin in
+                let ids = Mutex<[String]>([])
+                _ = try await Service.run(command) { service in
+                    _ = try await service.run("limits", "max-concurrent-downloads=1")
+                    let added = try await service.add(
+                        "--paused", origin.plainURL("/64M/a.bin?stall-after=4M:all"),
+                        origin.plainURL("/64M/b.bin?stall-after=4M:all"))
+                    ids.withLock { $0 = added }
+                    _ = try await service.run("limits", "between=\(Self.otherHours)")
+                    #expect(try await service.run(["resume"] + added).status == 0)
+                }
+                for _ in 0..<3 {
+                    _ = try await Service.run(command) { service in
+                        let states = try await service.list().map { $0["state"] as? String }
+                        #expect(states == ["waiting", "waiting"])
+                    }
+                }
+                #expect(origin.log.snapshot().requests.isEmpty)
+                _ = try await Service.run(command) { service in
+                    _ = try await service.run("limits", "between=always")
+                    #expect(try await service.run(["cancel"] + ids.withLock { $0 }).status == 0)
+                }
+            }
+        }
+    }
+
+    /// Two hours from now for an hour, as a limit.
+    private static var otherHours: String {
+        let formatter = DateFormatter()
+        formatter.dateFormat = "HH:mm"
+        return [120.0, 180].map { formatter.string(from: Date(timeIntervalSinceNow: $0 * 60)) }.joined(separator: "-")
+    }
+
     @Test("Limits are applied while the service runs, are kept, and an invalid one changes nothing")
     func limits() async throws {
         try await withCommand { command in
@@ -224,13 +305,7 @@ import Testing
     @Test("Outside of the allowed hours nothing starts, and a change of them starts it")
     func hours() async throws {
         _ = try await Self.run { service, origin in
-            // Two minutes of which neither is now, whatever the time.
-            let minutes = { (offset: Double) in
-                let formatter = DateFormatter()
-                formatter.dateFormat = "HH:mm"
-                return formatter.string(from: Date(timeIntervalSinceNow: offset * 60))
-            }
-            _ = try await service.run("limits", "between=\(minutes(120))-\(minutes(180))")
+            _ = try await service.run("limits", "between=\(Self.otherHours)")
             let id = try #require(try await service.add(origin.url("/1M/a.bin")).first)
             #expect(try await service.list().first?["state"] as? String == "waiting")
             let answer = try await service.answer(to: "GET /v1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -295,6 +370,9 @@ import Testing
             let unit = try String(contentsOfFile: command.path("config/systemd/user/segdl.service"), encoding: .utf8)
             #expect(unit.contains("\"daemon\" \"-j\" \"2\"\n") && unit.contains("Type=notify"), "\(unit)")
             #expect(command.exists("config/systemd/user/segdl.socket"))
+            let refused = try await command.run(
+                ["daemon", "--install", "--header", "X-Key: secret-value"], environment: environment)
+            #expect(refused.status == 15 && !refused.errors.contains("secret-value"), "\(refused.errors)")
         }
     }
 

@@ -113,7 +113,8 @@ import Testing
 
     @Test("The systemd unit quotes its command line")
     func units() {
-        let unit = SystemdUnits.service(["/usr/bin/segdl", "daemon", "-d", #"/a "b"/%d/$x\"#])
+        let unit = SystemdUnits.service(["/usr/bin/segdl", "daemon", "-d", #"/a "b"/%d/$x\"#], in: "/w %i")
         #expect(unit.contains(#"ExecStart="/usr/bin/segdl" "daemon" "-d" "/a \"b\"/%%d/$$x\\""#), "\(unit)")
+        #expect(unit.contains("WorkingDirectory=/w %%i\n"), "\(unit)")
     }
 }

@@ -63,11 +63,12 @@ final class Attachment: Sendable {
     /// Reports events until all entries are at rest. After a lost event or connection, it asks how they are.
     private func follow(_ ids: [String], _ open: inout [String: Int], after event: String) async throws {
         var last = event
+        var begun: Set<String> = []
         var paths = Dictionary(uniqueKeysWithValues: self.records.map { ($0.id, TransferFile($0).path) })
         while !open.isEmpty {
-            for (id, number) in open {
-                let record: EntryRecord = try await self.client.get("/downloads/\(id)")
-                guard record.isAtRest else { continue }
+            for record in try await self.records(of: open.keys.sorted()) {
+                guard record.isAtRest, let number = open[record.id] else { continue }
+                let id = record.id
                 open[id] = nil
                 self.note(try await self.final(record), number)
             }
@@ -75,10 +76,14 @@ final class Attachment: Sendable {
             var left = open
             try await self.client.events(of: ids, after: last) { event in
                 if let id = event.id { last = id }
-                if event.name == "lost" { return true }
+                // An entry that waits has no event when it is paused or cancelled.
+                if event.name == "lost" || event.name == "queue" && !left.keys.allSatisfy(begun.contains) {
+                    return true
+                }
                 guard event.name != "queue", let record = EventRecord(line: event.data), let id = record.id,
                     let number = left[id], let known = DownloadEvent(record)
                 else { return false }
+                begun.insert(id)
                 var file = TransferFile(record)
                 if record.path == nil { file.path = paths[id] ?? file.path }
                 paths[id] = file.path
@@ -90,6 +95,24 @@ final class Attachment: Sendable {
             }
             open = left
         }
+    }
+
+    /// The entries with these IDs, and the rows of those that have left the queue.
+    private func records(of ids: [String]) async throws -> [EntryRecord] {
+        guard ids.count > 1 else {
+            return [try await self.client.get("/downloads/\(ids.first ?? "")")]
+        }
+        let list: [String: [EntryRecord]] = try await self.client.get("/downloads")
+        let entries = Dictionary((list["downloads"] ?? []).map { ($0.id, $0) }) { first, _ in first }
+        var records: [EntryRecord] = []
+        for id in ids {
+            if let entry = entries[id] {
+                records.append(entry)
+            } else {
+                records.append(try await self.client.get("/downloads/\(id)"))
+            }
+        }
+        return records
     }
 
     private func begin(_ record: EntryRecord) {
