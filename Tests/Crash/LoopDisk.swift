@@ -26,6 +26,27 @@ struct LoopDisk: Sendable {
         try await self.mount()
     }
 
+    /// Creates one disk per worker; on every second one data may reach the disk after the metadata.
+    ///
+    /// - Throws: ``Bench/SetupFailure`` if this system does not allow it, or cannot cut the power. Then none is left.
+    static func several(_ count: Int, in folder: String) async throws -> [LoopDisk] {
+        var disks: [LoopDisk] = []
+        do {
+            for number in 0..<count {
+                let options = number % 2 == 1 ? "data=writeback" : ""
+                disks.append(try await LoopDisk(in: folder, number: number, options: options))
+            }
+            guard let first = disks.first else { return [] }
+            try first.cut()
+            try await first.unmount()
+            try await first.mount()
+            return disks
+        } catch {
+            for disk in disks { try? await disk.unmount() }
+            throw error
+        }
+    }
+
     func mount() async throws { try await self.do("mount", "-o", self.options, self.image, self.mountPoint) }
 
     func unmount() async throws {

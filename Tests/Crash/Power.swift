@@ -61,7 +61,7 @@ struct Power: AsyncParsableCommand {
             let report = Report("power")
             let disks: [LoopDisk]
             do {
-                disks = try await Self.disks(self.options.jobs, in: lab.root)
+                disks = try await LoopDisk.several(self.options.jobs, in: lab.root)
             } catch {
                 return print("power: skipping: \(error)")
             }
@@ -79,21 +79,6 @@ struct Power: AsyncParsableCommand {
             }
             for disk in disks { try await disk.unmount() }
             try report.conclude(atLeast: "cuts")
-        }
-    }
-
-    /// One disk per worker; on every second one data may reach the disk after the metadata.
-    private static func disks(_ count: Int, in folder: String) async throws -> [LoopDisk] {
-        var disks: [LoopDisk] = []
-        do {
-            for number in 0..<count {
-                let options = number % 2 == 1 ? "data=writeback" : ""
-                disks.append(try await LoopDisk(in: folder, number: number, options: options))
-            }
-            return disks
-        } catch {
-            for disk in disks { try? await disk.unmount() }
-            throw error
         }
     }
 

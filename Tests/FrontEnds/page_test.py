@@ -92,6 +92,40 @@ return {number: fields.length + buttons.length + regions.length, bad: [
 ].map((e) => e.outerHTML.slice(0, 120))};
 """
 
+# What a screen reader needs to find its way: one heading of level 1, landmarks around all texts, IDs that are unique and
+# exist, and an element that has the focus only if it can be seen.
+STRUCTURE = r"""
+const visible = (selector) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility());
+const bad = [];
+const expect = (isGood, text) => isGood || bad.push(text);
+const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
+expect(new Set(ids).size === ids.length, 'IDs that are not unique: ' + ids.filter((id, index) => ids.indexOf(id) !== index));
+for (const name of ['aria-labelledby', 'aria-describedby', 'aria-activedescendant', 'for']) {
+  for (const e of document.querySelectorAll(`[${name}]`)) {
+    for (const id of e.getAttribute(name).split(' ')) expect(ids.includes(id), `${name} of ${e.id || e.tagName} names no element`);
+  }
+}
+expect(document.documentElement.lang && document.title, 'no language or title');
+expect(visible('h1').length === 1, visible('h1').length + ' headings of level 1');
+expect(visible('main').length === 1, visible('main').length + ' main landmarks');
+const dialog = document.querySelector('dialog[open]');
+const levels = visible('h1, h2, h3, h4, h5, h6').filter((e) => !dialog || dialog.contains(e)).map((e) => +e.tagName[1]);
+levels.forEach((level, index) =>
+  expect(level <= (levels[index - 1] ?? 1 + !!dialog) + 1, 'a heading of level ' + level + ' after ' + levels[index - 1]));
+const landmarks = 'main, header, nav, footer, aside, dialog, [role=region], [role=alert], [role=status], .skip';
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const { parentElement: e, data } = walker.currentNode;
+  if (data.trim() && e.checkVisibility({visibilityProperty: true})) expect(e.closest(landmarks), 'outside of the landmarks: ' + data);
+}
+for (const e of visible('[tabindex]')) expect(e.tabIndex <= 0, 'an order of its own: ' + e.id);
+for (const e of visible('[role=row]')) {
+  expect(e.closest('[role=grid]') && e.querySelector('[role=gridcell], [role=columnheader]'), 'a row without grid or cells');
+}
+expect(visible('[role=grid] [role=row]').every((e) => e.ariaRowIndex), 'rows without numbers');
+return bad;
+"""
+
 
 class PageTest:
     def __init__(self, arguments):
@@ -99,7 +133,7 @@ class PageTest:
         self.failures = 0
         options = webdriver.ChromeOptions()
         options.binary_location = arguments.chromium
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en-US"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         options.set_capability("unhandledPromptBehavior", "ignore")
@@ -210,6 +244,31 @@ class PageTest:
         found = self.js(NAMES)
         assert found["number"] > 10, where
         assert not found["bad"], f"{where}: {found['bad'][:5]}"
+        self.structure(where)
+
+    def structure(self, where):
+        bad = self.js(STRUCTURE)
+        assert not bad, f"{where}: {bad[:5]}"
+
+    def served(self):
+        """The names at the ends of the queue's URLs, in its order."""
+        return [entry["url"].split("?")[0].rsplit("/")[-1] for entry in self.api("/downloads")["downloads"]]
+
+    def submit(self, paused=True, first=False):
+        """Adds what the dialog has."""
+        for name, value in (("add-paused", paused), ("add-first", first)):
+            if self.id(name).is_selected() != value:
+                self.id(name).click()
+        self.id("add-button").click()
+
+    def fill(self, number):
+        """Empties the queue, and adds files that are paused."""
+        self.clear()
+        self.api("/downloads", {"paused": True, "downloads": [{"url": self.url(f"1M/many-{i:04}.bin")} for i in range(number)]})
+        self.wait(lambda: self.id("grid").get_attribute("aria-rowcount") == str(number + 1), "all rows")
+
+    def closed(self, what):
+        self.wait(lambda: self.id("add-dialog").get_attribute("open") is None, what, 120)
 
     # Checks, in this order
 
@@ -217,6 +276,7 @@ class PageTest:
         self.driver.get(self.arguments.page)
         self.wait(lambda: self.id("secret").is_displayed(), "the form")
         self.contrast("sign-in")
+        self.structure("sign-in")
         self.id("secret").send_keys("not the secret", Keys.ENTER)
         self.wait(lambda: "wrong" in self.id("sign-in-error").text, "the refusal")
         self.id("secret").send_keys("wrong" + self.arguments.secret, Keys.ENTER)
@@ -251,6 +311,15 @@ class PageTest:
         self.wait(lambda: self.state(name) == "Failed", "the failure")
         text = self.row(name).find_element(By.CSS_SELECTOR, ".sub").text
         assert "sha256" in text.lower() or "checksum" in text.lower() or "digest" in text.lower(), text
+        error = next(e["error"] for e in self.api("/downloads")["downloads"] if e["path"].endswith(name))
+        for width in (1280, 320):
+            self.resize(width, 640)
+            remedy = self.row(name).find_element(By.CSS_SELECTOR, ".remedy")
+            assert remedy.is_displayed() and error.get("hint", "") in remedy.text and len(remedy.text) > 10, remedy.text
+            inside = "const [a, b] = [...arguments].map((e) => e.getBoundingClientRect()); return a.right <= b.right && a.bottom <= b.bottom"
+            assert self.js(inside, remedy, self.row(name)), f"the remedy is cut off at {width} px"
+            self.contrast(f"a failed row at {width} px")
+        self.resize(1280, 800)
 
     def check_refused_request_is_shown_in_the_dialog(self):
         self.id("add").click()
@@ -303,12 +372,22 @@ class PageTest:
         self.add(self.url(f"16M/{name}?total-rate=2M"))
         percent = lambda: int((self.row(name).find_element(By.CSS_SELECTOR, ".percent").text or "0 %").split()[0])
         self.wait(lambda: self.row(name) and percent() >= 10, "some progress")
+        self.id("add").click()
+        typed = self.url(f"1M/typed-{RUN}.bin")
+        self.id("urls").send_keys(typed)
         self.run(self.arguments.kill)
         self.wait(lambda: self.id("connection-text").text == "Disconnected", "Disconnected")
         self.wait(lambda: "trying again in" in self.id("countdown").text, "the countdown")
         self.contrast("disconnected")
+        self.submit()
+        self.wait(lambda: "cannot be reached" in self.id("add-error").text, "the error")
+        assert self.id("urls").get_attribute("value") == typed, "the text is lost"
         self.run(self.arguments.start)
         self.wait(lambda: self.id("connection-text").text == "Connected", "Connected", 60)
+        assert self.id("urls").get_attribute("value") == typed, "the text is lost"
+        self.submit()
+        self.wait(lambda: self.row(f"typed-{RUN}"), "the row")
+        assert self.served().count(f"typed-{RUN}.bin") == 1
         self.wait(lambda: f"{name} completed" in self.id("notice").text, "completed", 60)
         self.view("history")
         self.wait(lambda: self.ended(name), "the history")
@@ -397,13 +476,40 @@ class PageTest:
             self.view(name)
             self.wait(lambda: self.js("return document.querySelector(arguments[0])", f"#{name}-rows tr, #{name}-fields input"), name)
             self.contrast(name)
+            self.resize(320, 640)
+            self.contrast(f"narrow {name}")
+            self.wait(lambda: self.js("return document.documentElement.scrollWidth <= innerWidth"), f"{name}, 320 px wide")
+            self.resize(1280, 800)
         self.view("queue")
+        self.resize(320, 640)
+        self.id("add").click()
+        self.contrast("narrow dialog")
+        assert self.js("return arguments[0].scrollWidth <= arguments[0].clientWidth", self.id("add-dialog")), "the dialog, 320 px wide"
+        self.id("add-close").click()
+        self.resize(1280, 800)
 
     def check_every_control_has_a_name(self):
         for name in ("history", "limits", "queue"):
             self.view(name)
             self.wait(lambda: self.id(f"view-{name}").is_displayed(), name)
             self.names(name)
+
+    def check_every_control_is_reached_by_keyboard_and_shows_the_focus(self):
+        wanted = set(self.js(
+            "return [...document.querySelectorAll('button:enabled, a[href], input:enabled, [tabindex=\"0\"]')]"
+            ".filter((e) => e.checkVisibility()).map((e) => e.id || e.className)"))
+        reached = set()
+        # Also through the window's own controls.
+        for _ in range(2 * len(wanted) + 10):
+            if wanted <= reached:
+                break
+            ActionChains(self.driver).send_keys(Keys.TAB).perform()
+            name, style, width = self.js(
+                "const e = document.activeElement, s = getComputedStyle(e); return [e.id || e.className, s.outlineStyle, parseFloat(s.outlineWidth)]")
+            if name:
+                assert style != "none" and width >= 2, f"the focus of {name} is not visible"
+            reached.add(name)
+        assert wanted <= reached, wanted - reached
 
     def check_limits_and_held_reason(self):
         self.view("limits")
@@ -425,11 +531,9 @@ class PageTest:
         self.view("queue")
 
     def check_thousand_rows(self):
-        self.clear()
         number = 1000
-        self.api("/downloads", {"paused": True, "downloads": [{"url": self.url(f"1M/many-{i:04}.bin")} for i in range(number)]})
+        self.fill(number)
         grid = self.id("grid")
-        self.wait(lambda: grid.get_attribute("aria-rowcount") == str(number + 1), "all rows")
         count = lambda: self.js("return document.querySelectorAll('#grid-body [role=row]').length")
         self.wait(lambda: self.row("many-0000"), "the first row")
         assert count() < 60, count()
@@ -447,6 +551,150 @@ class PageTest:
                                   "?.textContent.includes('many-0999')", grid), "the last row after End")
         indices = self.js("return [...document.querySelectorAll('#grid-body [role=row]')].map((e) => +e.getAttribute('aria-rowindex'))")
         assert indices == sorted(indices), "the elements are not in the order of the rows"
+
+    def check_list_above_one_mebibyte_is_added_in_order(self):
+        self.clear()
+        self.api("/downloads", {"paused": True, "downloads": [{"url": self.url("1M/middle")}]})
+        lists = {name: [f"{name}-{i:04}" for i in range(4000)] for name in ("front", "back")}
+        for name, names in lists.items():
+            text = "".join(f"{self.url('1M/' + each)}?pad={'x' * 300}\n" for each in names)
+            assert len(text) > 1 << 20
+            self.drop("list.txt", text)
+            self.wait(lambda: len(self.js("return document.getElementById('urls').value")) == len(text), "the list", 60)
+            # Screen readers report the progress.
+            self.js(
+                "window.progress = []; new MutationObserver(() => window.progress.push(arguments[0].textContent))"
+                ".observe(arguments[0], {childList: true})", self.id("add-progress"))
+            self.submit(first=name == "front")
+            self.closed(f"all of {name}")
+            shown = [text for text in self.js("return window.progress") if text]
+            assert len(shown) > 4 and shown == sorted(shown, key=lambda t: int(t.split()[0].replace(",", ""))), shown
+            self.wait(lambda: "4,000 downloads added" in self.id("notice").text, "the result")
+        assert self.served() == lists["front"] + ["middle"] + lists["back"], "another order"
+        self.wait(lambda: self.id("grid").get_attribute("aria-rowcount") == "8002", "all rows")
+
+    def check_refused_line_stays_with_those_after_it(self):
+        self.clear()
+        for first in (False, True):
+            names = [f"line-{i:04}" for i in range(3000)]
+            lines = [f"{self.url('1M/' + name)}?pad={'x' * 200}" for name in names]
+            lines[2000] = "http://127.0.0.1:0/port"
+            self.drop("list.txt", "\n".join(lines))
+            self.wait(lambda: len(self.id("urls").get_attribute("value")) > 500_000, "the list", 60)
+            self.submit(first=first)
+            self.wait(lambda: "not added" in self.id("add-error").text, "the refusal", 120)
+            text = self.id("add-error").text
+            left = lines[:2001] if first else lines[2000:]
+            assert self.id("urls").get_attribute("value").split("\n") == left, "another text"
+            for part in (f"{3000 - len(left):,} of 3,000 downloads added", f"Line {2001 if first else 1}: ", "port", f"{len(left):,} are not added"):
+                assert part in text, f"{part!r} is not in {text!r}"
+            selected = self.js("const e = arguments[0]; return e.value.slice(e.selectionStart, e.selectionEnd)", self.id("urls"))
+            assert selected == lines[2000], f"{selected!r} is selected"
+            self.contrast("a refused line")
+            self.names("a refused line")
+            assert self.served() == (names[2001:] if first else names[:2000]), "another part"
+            self.js(
+                "arguments[0].value = arguments[0].value.replace('http://127.0.0.1:0/port', arguments[1]);"
+                "arguments[0].dispatchEvent(new Event('input'))", self.id("urls"), self.url("1M/line-2000"))
+            self.submit(first=first)
+            self.closed("the rest")
+            assert self.served() == names, "another order"
+            self.clear()
+
+    def check_lost_answer_adds_nothing_twice(self):
+        self.clear()
+        names = [f"lost-{i:04}" for i in range(3000)]
+        self.drop("list.txt", "\n".join(f"{self.url('1M/' + name)}?pad={'x' * 200}" for name in names))
+        self.wait(lambda: len(self.id("urls").get_attribute("value")) > 500_000, "the list", 60)
+        # The first piece is sent twice, as browsers do when a connection ends early. The service adds the second one, but
+        # the page gets no answer until `isLost` is false.
+        self.js("""
+            let posts = 0;
+            window.isLost = false;
+            window.fetchReal = fetch;
+            window.fetch = async (path, options) => {
+              if (path === '/v1/events') return fetchReal(path, options);
+              if (isLost) throw new TypeError('lost');
+              const response = await fetchReal(path, options);
+              if (options.method !== 'POST') return response;
+              if (++posts === 1) return fetchReal(path, options);
+              isLost = posts === 2;
+              if (isLost) throw new TypeError('lost');
+              return response;
+            }""")
+        self.submit()
+        self.wait(lambda: "cannot be reached" in self.id("add-error").text, "the error", 60)
+        assert "none is added twice" in self.id("add-error").text, self.id("add-error").text
+        left = self.id("urls").get_attribute("value").count("\n") + 1
+        added = len(self.served())
+        assert 0 < added < 3000 and 3000 - left < added, f"{left} left, {added} added"
+        self.js("window.isLost = false")
+        self.submit()
+        self.closed("the rest")
+        self.js("window.fetch = window.fetchReal")
+        assert self.served() == names, "another order, or some twice"
+
+    def check_stopped_list_goes_on(self):
+        self.clear()
+        names = [f"stop-{i:04}" for i in range(4000)]
+        self.drop("list.txt", "\n".join(f"{self.url('1M/' + name)}?pad={'x' * 300}" for name in names))
+        self.wait(lambda: len(self.id("urls").get_attribute("value")) > 1 << 20, "the list", 60)
+        self.js(
+            "new MutationObserver((_, observer) => { observer.disconnect(); document.activeElement.click(); })"
+            ".observe(arguments[0], {childList: true})", self.id("add-progress"))
+        self.submit()
+        self.wait(lambda: "stopped" in self.id("add-error").text, "the end", 60)
+        added = len(self.served())
+        assert 0 < added < 4000, added
+        assert self.id("urls").get_attribute("value").count("\n") + 1 == 4000 - added
+        self.submit()
+        self.closed("the rest")
+        assert self.served() == names, "another order"
+
+    def check_long_list_is_fetched_once_a_second_and_not_when_hidden(self):
+        self.fill(1000)
+        fetches = lambda: self.js("return window.fetches")
+        self.js("""
+            window.fetches = 0;
+            window.fetchReal = fetch;
+            window.fetch = (path, options) => {
+              fetches += path === '/v1/downloads' && options.method === 'GET';
+              return fetchReal(path, options);
+            }""")
+        start = time.monotonic()
+        ids = [e["id"] for e in self.api("/downloads")["downloads"]]
+        for i in range(30):
+            self.api("/downloads/move", {"ids": [ids[-1]], "to": i % 2})
+            time.sleep(0.1)
+        self.wait(lambda: fetches() >= 1, "the list")
+        time.sleep(1)
+        assert fetches() <= time.monotonic() - start + 1, fetches()
+        self.js("Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})")
+        time.sleep(1.5)
+        before = fetches()
+        self.api("/downloads", {"paused": True, "first": True, "downloads": [{"url": self.url("1M/unseen")}]})
+        time.sleep(2.5)
+        assert fetches() == before, "a hidden page has fetched the list"
+        self.js("delete document.hidden; window.fetch = window.fetchReal; document.dispatchEvent(new Event('visibilitychange'))")
+        self.id("grid").send_keys(Keys.HOME)
+        self.wait(lambda: self.row("unseen"), "the row")
+
+    def check_place_in_the_list_and_focus_are_kept(self):
+        self.fill(20)
+        current = lambda: self.js(
+            "return document.getElementById(document.getElementById('grid').getAttribute('aria-activedescendant'))?.ariaRowIndex")
+        self.id("grid").send_keys(Keys.HOME, *[Keys.ARROW_DOWN] * 5)
+        self.wait(lambda: current() == "7", "the sixth row")
+        self.js("arguments[0].focus()", self.id("remove"))
+        ActionChains(self.driver).send_keys(Keys.ENTER).perform()
+        self.wait(lambda: self.id("confirm-dialog").is_displayed(), "the question")
+        self.id("confirm-yes").send_keys(Keys.ENTER)
+        self.wait(lambda: self.id("grid").get_attribute("aria-rowcount") == "20", "the row leaves")
+        self.wait(lambda: self.driver.switch_to.active_element == self.id("grid"), "the focus on the list")
+        self.wait(lambda: "1 file removed" in self.id("notice").text, "the result")
+        ActionChains(self.driver).send_keys(Keys.ARROW_DOWN).perform()
+        self.wait(lambda: current() == "7", "the row that has its place")
+        self.clear()
 
     def check_no_script_ran_and_no_violation(self):
         self.assert_no_script_ran()

@@ -1,6 +1,6 @@
 // Sign-in, the connection to the service, and the actions.
 import { API } from './api.js';
-import { $, confirm, make, setText } from './dom.js';
+import { $, confirm, make, setDisabled, setText } from './dom.js';
 import { clean, count, fileName, sizeOf, speed } from './text.js';
 import { errorText, heldText, stateTexts, Store } from './store.js';
 import { QueueList } from './list.js';
@@ -11,6 +11,8 @@ import { History, Limits } from './panels.js';
 const storageKey = 'segdl-secret';
 // Seconds between two attempts to connect.
 const delayMax = 20;
+// Milliseconds between two requests for the list: that of 10,000 files has some megabytes.
+const refreshPause = 1000;
 
 const api = new API();
 const store = new Store();
@@ -68,7 +70,9 @@ async function connect(signal) {
 			store.service = await api.get('/v1');
 			lastID ??= store.service.event;
 			sessionStorage.setItem(storageKey, api.secret);
-			await fetchList();
+			// A hidden page needs its list when it is shown.
+			if (document.hidden && store.order.length) isStale = true;
+			else await fetchList();
 			show(signal);
 			await api.events(lastID, {
 				signal,
@@ -125,28 +129,38 @@ async function fetchList() {
 let isRefreshing = false;
 let isStale = false;
 
-/** Fetches the state and the list; once more afterwards if it is called in the meantime. */
+/** Fetches the state and the list; once more afterwards if it is called in the meantime. A hidden page waits until it is shown. */
 async function refresh() {
 	isStale = true;
 	if (isRefreshing) return;
 	isRefreshing = true;
-	while (isStale && isConnected) {
+	while (isStale && isConnected && !document.hidden) {
 		isStale = false;
+		await moves;
 		const start = performance.now();
 		try {
 			store.service = await api.get('/v1');
-			await moves;
 			await fetchList();
 			if (!$('view-history').hidden) await history.load();
 		} catch { /* The connection for events fails as well, and reports it. */ }
 		// The page spends at most a fifth of its time on a long list.
-		await new Promise((resolve) => setTimeout(resolve, Math.max(300, 4 * (performance.now() - start))));
+		await new Promise((resolve) => setTimeout(resolve, Math.max(refreshPause, 4 * (performance.now() - start))));
 	}
 	isRefreshing = false;
 }
 
+document.onvisibilitychange = () => isStale && refresh();
+
 // The free space changes without an event.
-setInterval(() => document.hidden || refresh(), 10_000);
+setInterval(async () => {
+	if (document.hidden || !isConnected) return;
+	try {
+		const { counts } = store.service = await api.get('/v1');
+		const shown = store.totals().counts;
+		if (Object.entries(counts).some(([state, number]) => number !== (shown[state] ?? 0))) refresh();
+		draw();
+	} catch { /* As in refresh(). */ }
+}, 10_000);
 
 function handle(name, data) {
 	if (name === 'queue' || name === 'lost') return refresh();
@@ -192,23 +206,23 @@ function openView(name) {
 	draw();
 }
 
-let news = [];
+const news = new Map();
 
-/** Once a second at most. */
-function announce(text) {
-	if (!news.length) setTimeout(() => {
-		setText($('notice'), news.slice(0, 3).join(' ') + (news[3] ? ` And ${news.length - 3} more.` : ''));
-		news = [];
+/** Once a second at most. @param subject A later text about it replaces this one. */
+function announce(text, subject = text) {
+	if (!news.size) setTimeout(() => {
+		setText($('notice'), [...news.values()].slice(0, 3).join(' ') + (news.size > 3 ? ` And ${news.size - 3} more.` : ''));
+		news.clear();
 	}, 1000);
-	news.push(text);
+	news.set(subject, text);
 }
 
 function report(...errors) {
-	$('problem-text').replaceChildren(...errors.slice(0, 5).map((error) =>
-		make('p', {}, error instanceof TypeError ? 'The service cannot be reached.' : errorText(error))));
+	$('problem-text').replaceChildren(...errors.slice(0, 5).map((error) => make('p', {}, errorText(error))));
 	$('problem').hidden = !errors.length;
 }
 
+const results = { pause: 'paused', resume: 'resumed', cancel: 'cancelled', remove: 'removed' };
 const states = {
 	pause: ['waiting', 'active'],
 	resume: ['paused', 'failed'],
@@ -218,10 +232,12 @@ const states = {
 const chosen = (action) => list.selection().filter(({ record }) => states[action].includes(record.state));
 
 function selectionChanged() {
-	for (const action of Object.keys(states)) $(action).disabled = !chosen(action).length;
 	const number = list.selected.size;
-	for (const direction of ['top', 'up', 'down']) $(`move-${direction}`).disabled = !number;
-	$('details').disabled = !list.current;
+	const next = store.order.length ? $('grid') : $('add');
+	const disable = (id, isDisabled) => setDisabled($(id), isDisabled, next);
+	for (const action of Object.keys(states)) disable(action, !chosen(action).length);
+	for (const direction of ['top', 'up', 'down']) disable(`move-${direction}`, !number);
+	disable('details', !list.current);
 	const resumable = chosen('resume');
 	setText($('resume'), resumable.length && resumable.every(({ record }) => record.state === 'failed') ? 'Retry' : 'Resume');
 	setText($('selection'), number ? `${count(number, 'file')} selected` : '');
@@ -230,9 +246,10 @@ function selectionChanged() {
 
 async function act(action, body) {
 	try {
-		const { errors } = await api.post(`/v1/downloads/${action}`, body);
+		const { changed, errors } = await api.post(`/v1/downloads/${action}`, body);
 		const failed = Object.entries(errors).map(([id, error]) => ({ ...error, message: `${fileName(store.get(id)?.record ?? { path: id })}: ${error.message}` }));
 		if (failed.length) report(...failed);
+		if (changed.length && results[action]) announce(`${count(changed.length, 'file')} ${results[action]}.`);
 		refresh();
 	} catch (error) {
 		report(error);
@@ -269,6 +286,9 @@ function move(direction) {
 		moves = moves.then(() => actOn([item], 'move', { to }));
 	}
 	if (list.current) list.reveal(list.indexOf(list.current));
+	const place = items.length && `number ${(store.order.indexOf(items[0]) + 1).toLocaleString()} of ${length.toLocaleString()}`;
+	if (items.length === 1) announce(`${clean(fileName(items[0].record), 200)} is ${place}.`, 'move');
+	else if (items.length) announce(`${count(items.length, 'file')} moved, the first to ${place}.`, 'move');
 	draw();
 }
 

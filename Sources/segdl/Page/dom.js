@@ -20,6 +20,13 @@ export function setText(element, text) {
 	if (element.textContent !== text) element.textContent = text;
 }
 
+/** Disables or enables a control. The focus of a control that is disabled goes to `next`. */
+export function setDisabled(control, isDisabled, next) {
+	const hasFocus = control === document.activeElement;
+	control.disabled = isDisabled;
+	if (isDisabled && hasFocus) next.focus();
+}
+
 /** Resolves to whether the user confirms, and whether partial files are to be deleted. */
 export function confirm(title, text, hasDelete) {
 	const dialog = $('confirm-dialog');

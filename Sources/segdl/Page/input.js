@@ -1,6 +1,7 @@
 // Reads lists of URLs and metalink files.
 import { clean, isClean, isHTTP } from './text.js';
 
+/** @returns the files, each with the index of its line. */
 export function parseList(text) {
 	const files = [];
 	text.replace(/^\uFEFF/, '').split('\n').forEach((line, index) => {
@@ -8,7 +9,7 @@ export function parseList(text) {
 		if (!urls.length || urls[0].startsWith('#')) return;
 		const wrong = urls.find((url) => !isHTTP(url));
 		if (wrong) throw new Error(`Line ${index + 1}: “${clean(wrong, 80)}” is not an http or https URL.`);
-		files.push({ url: urls[0], mirrors: urls.slice(1) });
+		files.push({ url: urls[0], mirrors: urls.slice(1), line: index });
 	});
 	return files;
 }

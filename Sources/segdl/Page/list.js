@@ -1,7 +1,7 @@
 // The queue as a grid of which only the visible rows exist.
 import { $, foreign, make, setText } from './dom.js';
 import { clean, duration, fileName, sizeOf, speed } from './text.js';
-import { errorText, heldText } from './store.js';
+import { heldText, messageText, remedyText } from './store.js';
 
 // Rows beyond both edges, so that scrolling shows no gap before the next frame.
 const overscan = 6;
@@ -12,9 +12,10 @@ class Row {
 		this.cells = Object.fromEntries(Object.keys(columns).map((name) => [name, make('div', { className: name, role: 'gridcell' })]));
 		this.title = foreign('', 'title');
 		this.sub = foreign('', 'sub');
+		this.remedy = foreign('', 'remedy');
 		this.fill = make('span', { className: 'fill' });
 		this.percent = make('span', { className: 'percent' });
-		this.cells.name.append(make('span', { className: 'box' }), this.title, this.sub);
+		this.cells.name.append(make('span', { className: 'box' }), this.title, make('span', { className: 'line' }, this.sub, this.remedy));
 		this.cells.bar.append(make('span', { className: 'track' }, this.fill), this.percent);
 		this.element = make('div', { role: 'row' }, ...Object.values(this.cells));
 	}
@@ -30,8 +31,10 @@ class Row {
 		element.ariaSelected = isSelected;
 		element.className = `row ${state} ${isSelected ? 'selected' : ''} ${isCurrent ? 'current' : ''}`;
 		setText(this.title, clean(fileName(record), 500));
-		setText(this.sub, state === 'failed' && error ? errorText(error)
+		const failure = state === 'failed' && error;
+		setText(this.sub, failure ? messageText(failure)
 			: state === 'waiting' && held ? `Waiting: ${heldText(held)}` : clean(record.url, 500));
+		setText(this.remedy, failure ? remedyText(failure) : '');
 		this.fill.style.setProperty('--part', fraction || 0);
 		setText(this.percent, fraction >= 0 ? `${Math.floor(fraction * 100)} %` : '');
 		setText(cells.size, sizeOf(record.bytes_done, record.bytes_total));
@@ -49,6 +52,8 @@ export class QueueList {
 	#anchor = null;
 	#rows = new Map();
 	#height = 1;
+	/** Where the current row is, or was before it left the queue. */
+	#place = 0;
 
 	constructor(store, actions) {
 		Object.assign(this, { store, actions, grid: $('grid'), body: $('grid-body') });
@@ -79,7 +84,7 @@ export class QueueList {
 		const indices = new Set(Array.from({ length: Math.max(last - first, 0) }, (_, index) => first + index));
 		// aria-activedescendant names an element that exists.
 		const index = current ? this.indexOf(current) : -1;
-		if (index >= 0) indices.add(index);
+		if (index >= 0) indices.add(this.#place = index);
 		const rows = new Map();
 		const wanted = new Set([...indices].map((index) => order[index].record.id));
 		const spare = [...this.#rows].filter(([id]) => !wanted.has(id)).map(([, row]) => row);
@@ -133,7 +138,10 @@ export class QueueList {
 			if (!direction) return;
 			actions.move(direction);
 		} else if (step) {
-			const to = Math.min(Math.max((current ? this.indexOf(current) : -1) + step, 0), order.length - 1);
+			const at = this.indexOf(current);
+			// The row after one that has left the queue has its place.
+			const from = at >= 0 ? at : this.#place - (step > 0 ? 1 : 0);
+			const to = Math.min(Math.max(from + step, 0), order.length - 1);
 			const { id } = order[to].record;
 			this.reveal(to);
 			this.#select(id, shiftKey ? null : isCommand ? this.selected : [id]);

@@ -1,5 +1,5 @@
 // The history and the limits.
-import { $, foreign, make, setText } from './dom.js';
+import { $, foreign, make, setDisabled, setText } from './dom.js';
 import { clean, fileName, size, when } from './text.js';
 import { errorText, stateTexts } from './store.js';
 import { urlNode } from './detail.js';
@@ -8,6 +8,7 @@ const pageLength = 50;
 
 export class History {
 	#offset = 0;
+	#shown = '';
 
 	constructor(api, onError) {
 		Object.assign(this, { api, onError });
@@ -27,9 +28,13 @@ export class History {
 	}
 
 	#show(downloads) {
+		// Rows that are replaced lose the focus.
+		const shown = JSON.stringify([this.#offset, downloads]);
+		if (this.#shown === shown) return;
+		this.#shown = shown;
 		const rows = downloads.slice(0, pageLength);
-		$('newer').disabled = this.#offset === 0;
-		$('older').disabled = downloads.length <= pageLength;
+		setDisabled($('newer'), this.#offset === 0, $('older'));
+		setDisabled($('older'), downloads.length <= pageLength, $('newer'));
 		setText($('history-text'), rows.length ? `${this.#offset + 1} to ${this.#offset + rows.length}` : 'No downloads.');
 		$('history-rows').replaceChildren(...rows.map((record) => make('tr', {},
 			make('th', { scope: 'row' }, foreign(clean(fileName(record))),

@@ -17,9 +17,14 @@ const remedies = {
 	integrity: restart, changed: restart, state: restart, exists: 'Choose another file name or directory.',
 };
 
-export function errorText({ message, hint, code }) {
-	return [message, hint ?? remedies[code]].filter(Boolean).map((text) => clean(text).replace(/([^.!?…])$/, '$1.')).join(' ');
-}
+const sentence = (text) => clean(text).replace(/([^.!?…])$/, '$1.');
+
+export const messageText = ({ message }) => sentence(message);
+
+/** What can be done about an error; empty if nothing is known. */
+export const remedyText = ({ hint, code }) => sentence(hint ?? remedies[code]);
+
+export const errorText = (error) => [messageText(error), remedyText(error)].filter(Boolean).join(' ');
 
 class Item {
 	phase = '';

@@ -66,7 +66,7 @@ struct Listener: Service {
             },
             configuration: .init(
                 additionalChannelHandlers: [RequestDeadline(Self.deadline)], idleTimeout: Self.deadline))
-        let (connections, accepted) = AsyncStream.makeStream(of: Connection.self)
+        let accepted = Accepted<Connection>()
         let clients = Clients { accepted.finish() }
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
@@ -76,7 +76,7 @@ struct Listener: Service {
                 }
                 let deadline = channel.eventLoop.scheduleTask(in: Self.deadline) { channel.close(promise: nil) }
                 let ready = self.check(channel).flatMap {
-                    self.setUp(channel, http).map { _ = accepted.yield($0) }
+                    self.setUp(channel, http).map { accepted.put($0) }
                 }.always { _ in
                     deadline.cancel()
                     clients.isSetUp(channel)
@@ -89,7 +89,7 @@ struct Listener: Service {
         await withTaskCancellationHandler {
             await withGracefulShutdownHandler {
                 await withDiscardingTaskGroup { tasks in
-                    for await connection in connections {
+                    while let connection = await accepted.next() {
                         tasks.addTask {
                             switch connection {
                             case .http(let value): await http.handle(value: value, logger: logger)
@@ -198,6 +198,51 @@ private struct PeerCredentials: Sendable {
     let process: Int32
     let user: UInt32
     let group: UInt32
+}
+
+/// The connections that are set up and not served yet, for one reader.
+///
+/// Unlike an `AsyncStream`, it delivers all of them also if the reader is cancelled: a connection that is dropped traps.
+private final class Accepted<Connection: Sendable>: Sendable {
+    private struct State {
+        var connections: [Connection] = []
+        var isOver = false
+        var reader: CheckedContinuation<Connection?, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    func put(_ connection: Connection) {
+        let reader = self.state.withLock { state in
+            defer { state.reader = nil }
+            if state.reader == nil { state.connections.append(connection) }
+            return state.reader
+        }
+        reader?.resume(returning: connection)
+    }
+
+    /// No connection follows.
+    func finish() {
+        let reader = self.state.withLock { state in
+            defer { state.reader = nil }
+            state.isOver = true
+            return state.reader
+        }
+        reader?.resume(returning: nil)
+    }
+
+    /// The next connection; nil once all were delivered and none follows.
+    func next() async -> Connection? {
+        await withCheckedContinuation { reader in
+            let (connection, isWaiting) = self.state.withLock { state -> (Connection?, Bool) in
+                if !state.connections.isEmpty { return (state.connections.removeFirst(), false) }
+                if state.isOver { return (nil, false) }
+                state.reader = reader
+                return (nil, true)
+            }
+            if !isWaiting { reader.resume(returning: connection) }
+        }
+    }
 }
 
 /// The open connections of a listener.
