@@ -98,7 +98,8 @@ struct ServiceLedger {
         return nil
     }
 
-    private mutating func doubt(_ command: ServiceCommand) {
+    /// Notes that a command may have been carried out or not.
+    mutating func doubt(_ command: ServiceCommand) {
         switch command {
         case .add(let file, _, _): self.unanswered.append(file)
         case .pause(let id), .cancel(let id): self.entries[id]?.wish = .unknown

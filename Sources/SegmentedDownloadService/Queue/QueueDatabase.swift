@@ -33,13 +33,25 @@ struct QueueDatabase: Sendable {
 
     /// Opens the database and reads its entries.
     ///
+    /// - Parameter isSuspect: Whether all of it is examined, which takes a second for a million rows: an error of the disk
+    ///   looks like damage to SQLite, and may be over.
     /// - Returns: Nil if it is damaged.
     /// - Throws: ``DownloadError`` as ``init(at:)``, except for damage.
-    static func openIfIntact(at path: FilePath) throws(DownloadError) -> (QueueDatabase, [QueueRecord])? {
+    static func openIfIntact(
+        at path: FilePath, isSuspect: Bool = false
+    ) throws(DownloadError) -> (QueueDatabase, [QueueRecord])? {
         do {
             let database = try QueueDatabase(opening: path)
             do {
-                return (database, try database.queue.read { try Self.records(in: $0) })
+                return (
+                    database,
+                    try database.queue.read { connection in
+                        if isSuspect, try String.fetchOne(connection, sql: "PRAGMA quick_check(1)") != "ok" {
+                            throw QueueDamage(what: "a check of the database has failed")
+                        }
+                        return try Self.records(in: connection)
+                    }
+                )
             } catch {
                 try? database.close()
                 throw error

@@ -62,7 +62,9 @@ struct DatabaseStorage: QueueStorage {
     ///   version, `file` or `space` if it cannot be opened or replaced.
     static func open(at path: FilePath, directory: FilePath) async throws(DownloadError) -> QueueOpening {
         try await EngineThreads.aside { () throws(DownloadError) in
-            if !QueueFile.isMarked(path), let (database, records) = try QueueDatabase.openIfIntact(at: path) {
+            let isSuspect = QueueFile.isMarked(path)
+            if let (database, records) = try QueueDatabase.openIfIntact(at: path, isSuspect: isSuspect) {
+                if isSuspect { QueueFile.unmark(path) }
                 return QueueOpening(DatabaseStorage(database: database, path: path), records)
             }
             let (database, records, repair) = try QueueRebuilding(path: path, directory: directory).run()

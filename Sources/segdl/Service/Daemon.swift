@@ -105,13 +105,14 @@ extension Daemon {
         guard let address = self.rpc.rpcListen else { return nil }
         let secret = try self.rpc.rpcSecret ?? RPCSecretFile.secret(at: self.paths.secret)
         var control = api.control
+        let directory = self.directory.lexicallyNormalized()
         let home = self.environment["HOME"].map { FilePath($0).lexicallyNormalized() }
-        guard !self.rpc.rpcRoot.isEmpty || self.directory.lexicallyNormalized() != home, self.directory != "/" else {
+        guard !self.rpc.rpcRoot.isEmpty || directory != home && directory != "/" else {
             throw ServiceFailure(
-                "clients could save files anywhere in \(self.directory.string.shown)",
+                "clients could save files anywhere in \(directory.string.shown)",
                 hint: "Give a directory for files with -d DIR, or allow some with --rpc-root DIR")
         }
-        let roots = self.rpc.rpcRoot.isEmpty ? [self.directory] : self.rpc.rpcRoot.map { FilePath($0) }
+        let roots = self.rpc.rpcRoot.isEmpty ? [directory] : self.rpc.rpcRoot.map { FilePath($0) }
         control.roots = SavingRoots(directories: roots.map { self.directory.pushing($0).lexicallyNormalized() })
         control.allowsPrivateAddresses = self.rpc.rpcAllowPrivate
         let policy = WebPolicy(

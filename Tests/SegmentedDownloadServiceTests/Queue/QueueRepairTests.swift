@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test(
-        "A database whose damage shows while it runs is repaired at the next start, and one of a later version is not")
+        "A database that failed while it ran is examined at the next start, and repaired only if it is damaged")
     func marked() async throws {
         try await withTemporaryDirectory { directory in
             let path = FilePath(directory + "/state/queue.sqlite")
@@ -128,9 +128,19 @@ import Testing
             let first = try await DatabaseStorage.open(at: path, directory: files)
             try await first.storage.apply([.insert(try QueueStateMachineTests.record(1))])
             try await first.storage.close()
+            // An error of the disk that is over.
             QueueFile.mark(path)
+            let sound = try await DatabaseStorage.open(at: path, directory: files)
+            #expect(sound.repair == nil && sound.records.count == 1 && !QueueFile.isMarked(path))
+            try await sound.storage.apply((0..<2000).map { .finish(QueueEntry.ID($0), QueueStateMachineTests.row($0)) })
+            try await sound.storage.close()
+            // Of the history, which is not read at the start.
+            QueueFile.mark(path)
+            let length = try #require(
+                try FileManager.default.attributesOfItem(atPath: path.string)[.size] as? UInt64)
+            try Self.overwrite(path.string, at: length - 4096 * 4, count: 4096)
             let second = try await DatabaseStorage.open(at: path, directory: files)
-            #expect(second.repair?.readCount == 1 && second.records.count == 1)
+            #expect(second.repair != nil)
             try await second.storage.close()
             let third = try await DatabaseStorage.open(at: path, directory: files)
             #expect(third.repair == nil)
