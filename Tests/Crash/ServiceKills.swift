@@ -143,7 +143,8 @@ private final class Trial {
         for _ in 0..<Int.random(in: 0..<3, using: &session.generator) { try await session.issue(self.nextCommand()) }
         switch moment {
         case .starting: break
-        case .commanded: return try await session.issue(self.nextCommand(), trustsLateAnswer: true) { self.kill(daemon) }
+        case .commanded:
+            return try await session.issue(self.nextCommand(), trustsLateAnswer: true) { self.kill(daemon) }
         case .answered:
             try await session.issue(self.nextCommand())
             await self.sleep(upTo: .milliseconds(4))

@@ -157,7 +157,9 @@ private final class Worker {
             if let command = session.draw() { try await session.issue(command) }
         }
         let file = self.newFile(length: moment == .fetching ? 9 << 20 : nil)
-        if moment == .adding { return try await session.issue(.add(file), trustsLateAnswer: false) { try self.disk.cut() } }
+        if moment == .adding {
+            return try await session.issue(.add(file), trustsLateAnswer: false) { try self.disk.cut() }
+        }
         try await session.issue(.add(file, first: true))
         let log = session.bench.lab.origin.log
         switch moment {

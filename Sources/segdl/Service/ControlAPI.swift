@@ -31,7 +31,9 @@ struct ControlAPI: Sendable {
     func add(to router: some RouterMethods<ServiceContext>) {
         let api = router.group("v1").add(middleware: APIErrors())
         api.get { _, _ in try await self.summary() }
-        api.get("downloads") { request, _ in try await self.list(request) }
+        api.get("downloads") { request, context in
+            try await self.list(request).response(from: request, context: context)
+        }
         api.post("downloads") { request, context in try await self.add(request, context) }
         for action in QueueControl.Action.allCases {
             api.post("downloads/\(action.rawValue)") { request, context in
@@ -58,7 +60,7 @@ struct ControlAPI: Sendable {
         JSONAnswer(try await self.control.summary(run: self.run, eventLast: self.events.numberLast))
     }
 
-    private func list(_ request: Request) async throws -> JSONAnswer {
+    private func list(_ request: Request) async throws -> any ResponseGenerator {
         var entries = try await self.control.queue.entries()
         if let state = request.uri.queryParameters["state"] {
             let states = state.split(separator: ",").map { QueueEntry.State(rawValue: String($0)) }
@@ -68,6 +70,7 @@ struct ControlAPI: Sendable {
             }
             entries = entries.filter { states.contains($0.state) }
         }
+        if request.headers[.accept] == EntryLines.type { return EntryLines(entries: entries) }
         return JSONAnswer(["downloads": entries.map { EntryRecord($0) }])
     }
 
@@ -155,6 +158,32 @@ struct JSONAnswer: ResponseGenerator {
         return Response(
             status: self.status, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: data)))
+    }
+}
+
+/// A list of entries in lines, each of which is a JSON array of some of them: a client reads the first ones while the
+/// others are being encoded, and a long list needs little memory.
+struct EntryLines: ResponseGenerator {
+    static let type = "application/x-ndjson"
+    /// 256 entries, some 100 KB.
+    private static let batch = 256
+
+    let entries: [QueueEntry]
+
+    func response(from request: Request, context: some RequestContext) -> Response {
+        let entries = self.entries
+        let body = ResponseBody { writer in
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = .withoutEscapingSlashes
+            for start in stride(from: 0, to: entries.count, by: Self.batch) {
+                let records = entries[start..<min(start + Self.batch, entries.count)].map { EntryRecord($0) }
+                var line = ByteBuffer(bytes: try encoder.encode(records))
+                line.writeString("\n")
+                try await writer.write(line)
+            }
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: Self.type, .cacheControl: "no-store"], body: body)
     }
 }
 

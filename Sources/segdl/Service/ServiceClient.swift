@@ -96,14 +96,45 @@ struct ServiceClient: Sendable {
         return try Self.decode(Answer.self, bytes, response.status)
     }
 
+    /// The entries of the queue, in parts as they arrive.
+    ///
+    /// - Parameter query: The query, which begins with `?`.
+    func entries(_ query: String = "", _ body: ([EntryRecord]) -> Void) async throws {
+        let response = try await self.response(
+            .GET, "/downloads" + query, body: nil, Self.answerTime, accepting: EntryLines.type)
+        guard response.status == .ok else {
+            let bytes = try await response.body.collect(upTo: Self.answerMax)
+            let _: EntryRecord = try Self.decode(EntryRecord.self, bytes, response.status)
+            return
+        }
+        var line = ByteBuffer()
+        do {
+            for try await var bytes in response.body {
+                while let end = bytes.readableBytesView.firstIndex(of: UInt8(ascii: "\n")) {
+                    if let part = bytes.readSlice(length: end - bytes.readerIndex + 1) {
+                        line.writeImmutableBuffer(part)
+                    }
+                    body(try Self.decode([EntryRecord].self, line, .ok))
+                    line.clear()
+                }
+                line.writeBuffer(&bytes)
+            }
+        } catch let error as ServiceFailure {
+            throw error
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
     private func response(
-        _ method: HTTPMethod, _ path: String, body: Data?, _ limit: TimeAmount
+        _ method: HTTPMethod, _ path: String, body: Data?, _ limit: TimeAmount, accepting type: String? = nil
     ) async throws -> HTTPClientResponse {
         guard let url = URL(httpURLWithSocketPath: self.paths.socket, uri: "/v1" + path) else {
             throw ServiceFailure("the socket's path \(self.paths.socket.shown) cannot be used")
         }
         var request = HTTPClientRequest(url: url.absoluteString)
         request.method = method
+        if let type { request.headers.add(name: "Accept", value: type) }
         if let body {
             request.headers.add(name: "Content-Type", value: "application/json")
             request.body = .bytes(ByteBuffer(bytes: body))

@@ -102,8 +102,8 @@ final class Attachment: Sendable {
         guard ids.count > 1 else {
             return [try await self.client.get("/downloads/\(ids.first ?? "")")]
         }
-        let list: [String: [EntryRecord]] = try await self.client.get("/downloads")
-        let entries = Dictionary((list["downloads"] ?? []).map { ($0.id, $0) }) { first, _ in first }
+        var entries: [String: EntryRecord] = [:]
+        try await self.client.entries { for record in $0 { entries[record.id] = record } }
         var records: [EntryRecord] = []
         for id in ids {
             if let entry = entries[id] {

@@ -41,15 +41,14 @@ struct ListCommand: ServiceCommand {
         }
     }
 
-    /// The answer to a request for a list.
-    struct Answer: Codable, Sendable {
-        var downloads: [EntryRecord]
-    }
-
     func run(_ client: ServiceClient, _ print: Printer) async throws -> ExitCode {
         guard self.watch else {
-            let records = try await self.records(client)
-            for line in self.json ? records.map(\.jsonLine) : EntryTable.lines(records) { print.write(line) }
+            var count = 0
+            try await client.entries(self.query) { records in
+                count += records.count
+                for line in self.json ? records.map(\.jsonLine) : EntryTable.lines(records) { print.write(line) }
+            }
+            if count == 0, !self.json { for line in EntryTable.lines([]) { print.write(line) } }
             return .ok
         }
         let terminal = Terminal(assuming: STDERR_FILENO)
@@ -81,10 +80,12 @@ struct ListCommand: ServiceCommand {
         }
     }
 
+    private var query: String { self.state.map { "?state=\($0)" } ?? "" }
+
     private func records(_ client: ServiceClient) async throws -> [EntryRecord] {
-        let query = self.state.map { "?state=\($0)" } ?? ""
-        let answer: Answer = try await client.get("/downloads" + query)
-        return answer.downloads
+        var records: [EntryRecord] = []
+        try await client.entries(self.query) { records += $0 }
+        return records
     }
 }
 

@@ -70,11 +70,15 @@ struct HistoryCommand: ServiceCommand {
     /// Rows in one request.
     private static let pageLength = 1000
 
+    private struct Page: Decodable {
+        let downloads: [EntryRecord]
+    }
+
     func run(_ client: ServiceClient, _ print: Printer) async throws -> ExitCode {
         var offset = 0
         while offset < self.limit {
             let count = min(Self.pageLength, self.limit - offset)
-            let page: ListCommand.Answer = try await client.get("/history?limit=\(count)&offset=\(offset)")
+            let page: Page = try await client.get("/history?limit=\(count)&offset=\(offset)")
             for record in page.downloads { print.write(self.json ? record.jsonLine : EntryTable.line(record)) }
             if page.downloads.count < count { break }
             offset += count

@@ -26,8 +26,7 @@ struct WaitCommand: ServiceCommand {
     func run(_ client: ServiceClient, _ print: Printer) async throws -> ExitCode {
         var ids = self.entries.selection.ids ?? []
         if self.entries.all {
-            let answer: ListCommand.Answer = try await client.get("/downloads")
-            ids = answer.downloads.map(\.id)
+            try await client.entries { ids += $0.map(\.id) }
         }
         var failures: [ExitCode] = []
         for id in ids {
@@ -74,8 +73,7 @@ struct AttachCommand: ServiceCommand {
         var records: [EntryRecord] = []
         let summary: ServiceRecord = try await client.get("")
         if self.entries.all {
-            let answer: ListCommand.Answer = try await client.get("/downloads")
-            records = answer.downloads.filter { !$0.isAtRest }
+            try await client.entries { records += $0.filter { !$0.isAtRest } }
         } else {
             for id in self.entries.selection.ids ?? [] {
                 records.append(try await client.get("/downloads" + ServiceClient.component(id)))
