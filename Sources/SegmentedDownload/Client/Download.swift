@@ -159,6 +159,10 @@ public struct Download: Sendable, Identifiable {
 
     // MARK: The end
 
+    /// Says that the download has run before, so that a part without a manifest at its destination is its own. A kill leaves one
+    /// before the first manifest is written, and between the deletion of the manifest and that of the part.
+    package func claimUnrecordedPart() { self.job.claimUnrecordedPart() }
+
     /// Waits until the download is at rest and returns its last terminal event, which is ``outcome``.
     ///
     /// - Throws: ``DownloadError`` with code `cancelled` if the task is cancelled while it waits. That does not stop the

@@ -27,6 +27,9 @@ final class DownloadJob: Sendable {
         var counts = TransferCounts()
         var connectionCountFound: Int?
 
+        /// Whether a part without a manifest at the destination is this download's.
+        var ownsUnrecordedPart = false
+
         /// Notes that the destination exists already.
         mutating func note(_ file: ExistingFile) {
             self.resource = file.record
@@ -203,12 +206,18 @@ final class DownloadJob: Sendable {
         if let part { self.update(bytesDurable: part.durableLength) }
     }
 
-    /// Deletes the part and its manifest, whether they were surveyed or not. A part without a manifest is what a kill
-    /// between the two deletions leaves.
+    /// Deletes the part and its manifest, whether they were surveyed or not. A part without a manifest is deleted only if it
+    /// is known to be this download's: see ``Download/claimUnrecordedPart()``.
     func discard() throws {
-        let part = try self.takePart() ?? self.surveyor.survey(self.paths, policy: .overwrite).part
-        try part?.discard()
+        if let part = self.takePart() { return try part.discard() }
+        let finding = try self.surveyor.survey(self.paths, policy: .overwrite)
+        switch finding.survey {
+        case .partial: try finding.part?.discard()
+        case .nothing, .existing: if self.shared.withLock({ $0.ownsUnrecordedPart }) { try finding.part?.discard() }
+        }
     }
+
+    func claimUnrecordedPart() { self.shared.withLock { $0.ownsUnrecordedPart = true } }
 
     /// Closes the part and releases its lock, so that another run or process can resume it. Blocks the thread.
     func close() {

@@ -59,6 +59,26 @@ package struct EngineThreads: Sendable {
         return try await threads.run(.stepping, body)
     }
 
+    /// A thread for one user, who ends it.
+    package static func serial() -> SerialThread { SerialThread() }
+
+    /// A thread that runs one piece of blocking work at a time.
+    package struct SerialThread: Sendable {
+        private let executor = PoolExecutor(threads: 1)
+
+        fileprivate init() {}
+
+        /// Runs `body` on the thread.
+        package func aside<Answer: Sendable, BodyError: Error>(
+            _ body: @escaping @Sendable () async throws(BodyError) -> Answer
+        ) async throws(BodyError) -> Answer {
+            try await EngineThreads(fetching: nil, stepping: self.executor, reading: nil).run(.stepping, body)
+        }
+
+        /// Ends the thread once its work is done. Nothing may be run on it any more.
+        package func end() async { await self.executor.end() }
+    }
+
     /// Adds a child task that runs on the threads for a kind of work.
     func run(
         _ work: Work, in group: inout DiscardingTaskGroup, _ body: sending @escaping @isolated(any) () async -> Void

@@ -196,11 +196,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         // Without a client certificate all requests share the same connections.
         let allowsClientCertificate = request.allowsClientCertificate || self.configuration.trust.certificateFile == nil
         guard let proxy else {
-            var addresses = self.addresses(of: origin)
-            if !request.allowsPrivateAddresses { addresses = try await self.publicAddress(of: origin, addresses) }
+            if !request.allowsPrivateAddresses { try await self.requirePublicAddress(of: origin) }
             return (
                 self.clients[
-                    .direct(addresses), allowsClientCertificate: allowsClientCertificate,
+                    .direct(self.addresses(of: origin)), allowsClientCertificate: allowsClientCertificate,
                     allowsPrivateAddresses: request.allowsPrivateAddresses],
                 message
             )
@@ -236,16 +235,21 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         return own.map { [$0.host: $0.address] } ?? [:]
     }
 
-    /// The address to connect to, so that no connection to a special one is begun. The address of the connection is
-    /// examined as well.
-    private func publicAddress(
-        of origin: SourceURL.Origin, _ known: [String: String]
-    ) async throws -> [String: String] {
+    /// Throws if a host has no public address, so that no connection to a special one is begun. The client looks the name
+    /// up again, and the address of the connection is examined too, before the request is sent.
+    private func requirePublicAddress(of origin: SourceURL.Origin) async throws {
+        let known = self.addresses(of: origin)
         let addresses = known.isEmpty ? try await self.lookUp(origin, hint: nil) : known
         let address = addresses[origin.host] ?? origin.host.filter { $0 != "[" && $0 != "]" }
         guard !SpecialAddress.isSpecial(address) else { throw SpecialAddress.refusal(of: origin.host) }
-        return addresses
     }
+
+    /// 4 threads for looking names up: a name whose server does not answer blocks one for half a minute.
+    private static let lookups: NIOThreadPool = {
+        let pool = NIOThreadPool(numberOfThreads: 4)
+        pool.start()
+        return pool
+    }()
 
     /// Resolves a host's name; empty if the host is an address.
     private func lookUp(
@@ -254,7 +258,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         guard !origin.host.hasPrefix("["), (try? SocketAddress(ipAddress: origin.host, port: origin.port)) == nil else {
             return [:]
         }
-        let address = try? await NIOThreadPool.singleton.runIfActive {
+        let address = try? await Self.lookups.runIfActive {
             try SocketAddress.makeAddressResolvingHost(origin.host, port: origin.port)
         }
         guard let text = address?.ipAddress else {

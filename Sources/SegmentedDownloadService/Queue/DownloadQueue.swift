@@ -336,7 +336,9 @@ public final class DownloadQueue: Service {
                 }
             case .load(let id):
                 self.add(id) { (request) throws(DownloadError) in
-                    try group.add(paused: request)
+                    let download = try group.add(paused: request)
+                    if download.id == id.download { download.claimUnrecordedPart() }
+                    return download
                 } failed: { error in
                     error.code == .cancelled ? .ended(id, .paused(nil)) : .cancelFailed(id, error)
                 }

@@ -23,9 +23,11 @@ struct QueueDatabase: Sendable {
     ///
     /// - Throws: ``DownloadError`` with code `exists` if another process has it, `state` if it is damaged or was written
     ///   by a later version, `file` if it cannot be opened, or other users can write to it.
-    init(at path: FilePath) throws(DownloadError) {
+    ///
+    /// - Parameter owner: The database whose list of directories is used; nil for this one.
+    init(at path: FilePath, for owner: FilePath? = nil) throws(DownloadError) {
         do {
-            try self.init(opening: path)
+            try self.init(opening: path, directories: QueueDirectories(of: owner ?? path))
         } catch {
             throw Self.error(error, "open", path.string)
         }
@@ -41,12 +43,12 @@ struct QueueDatabase: Sendable {
         at path: FilePath, isSuspect: Bool = false
     ) throws(DownloadError) -> (QueueDatabase, [QueueRecord])? {
         do {
-            let database = try QueueDatabase(opening: path)
+            let database = try QueueDatabase(opening: path, directories: QueueDirectories(of: path))
             do {
                 return (
                     database,
                     try database.queue.read { connection in
-                        if isSuspect, try String.fetchOne(connection, sql: "PRAGMA quick_check(1)") != "ok" {
+                        if isSuspect, try String.fetchOne(connection, sql: "PRAGMA integrity_check(1)") != "ok" {
                             throw QueueDamage(what: "a check of the database has failed")
                         }
                         return try Self.records(in: connection)
@@ -63,9 +65,9 @@ struct QueueDatabase: Sendable {
     }
 
     /// Throws what SQLite and the decoders throw.
-    private init(opening path: FilePath) throws {
+    private init(opening path: FilePath, directories: QueueDirectories) throws {
         try QueueFile.prepare(path)
-        self.directories = QueueDirectories(of: path)
+        self.directories = directories
         var configuration = Configuration()
         configuration.label = "segdl queue"
         configuration.prepareDatabase { database in
@@ -166,7 +168,13 @@ struct QueueDatabase: Sendable {
     static func records(in database: Database) throws -> [QueueRecord] {
         let rows = try Row.fetchCursor(database, sql: self.selection + " ORDER BY position, id")
         var records: [QueueRecord] = []
-        while let row = try rows.next() { records.append(try Self.record(row)) }
+        var ids: Set<QueueEntry.ID> = []
+        while let row = try rows.next() {
+            let record = try Self.record(row)
+            // A lost write can leave a row on two pages.
+            guard ids.insert(record.id).inserted else { throw QueueDamage(what: "an entry is there twice") }
+            records.append(record)
+        }
         return records
     }
 
@@ -174,15 +182,29 @@ struct QueueDatabase: Sendable {
         guard let id = QueueEntry.ID(rawValue: try row.decode(forColumn: "id")) else {
             throw QueueDamage(what: "an entry has no valid ID")
         }
+        let (position, attempts): (Int64, Int) = (
+            try row.decode(forColumn: "position"), try row.decode(forColumn: "attempts")
+        )
+        // Beyond what a queue ever has, so that sums cannot overflow.
+        guard position.magnitude < 1 << 61, (0..<(1 << 31)).contains(attempts) else {
+            throw QueueDamage(what: "an entry has an impossible number")
+        }
         let error = try row.decode(String?.self, forColumn: "error").map { try DownloadError(jsonText: $0) }
         let secrets = try row.decode(String?.self, forColumn: "secrets").map { try RequestSecrets(jsonText: $0) }
         return QueueRecord(
-            id: id, position: try row.decode(forColumn: "position"),
+            id: id, position: position,
             state: try QueueRecord.State(text: try row.decode(forColumn: "state"), error: error),
-            attempts: try row.decode(forColumn: "attempts"), added: try row.decode(forColumn: "added"),
+            attempts: attempts, added: try row.decode(forColumn: "added"),
             hasBegun: try row.decode(forColumn: "begun"),
-            request: try QueuedRequest(
-                text: try row.decode(forColumn: "request"), secrets: secrets ?? RequestSecrets()))
+            request: try Self.request(try row.decode(forColumn: "request"), secrets ?? RequestSecrets()))
+    }
+
+    private static func request(_ text: String, _ secrets: RequestSecrets) throws -> QueuedRequest {
+        do {
+            return try QueuedRequest(text: text, secrets: secrets)
+        } catch let error as DownloadError {
+            throw QueueDamage(what: "a request is invalid: \(error.message)")
+        }
     }
 
     /// Applies the changes in one transaction. They are durable when the call returns.
@@ -277,7 +299,7 @@ struct QueueDatabase: Sendable {
             .execute(arguments: [try row.jsonText, row.id])
     }
 
-    /// The latest rows of the history, the newest first.
+    /// The latest rows of the history, the newest first, without those that cannot be decoded.
     ///
     /// - Parameter offset: How many of the newest rows are skipped.
     /// - Throws: ``DownloadError`` with code `file` or `state`.
@@ -286,7 +308,7 @@ struct QueueDatabase: Sendable {
             try String.fetchAll(
                 database, sql: "SELECT record FROM history ORDER BY number DESC LIMIT ? OFFSET ?",
                 arguments: [max(limit, 0), max(offset, 0)]
-            ).map { try HistoryEntry(jsonText: $0) }
+            ).compactMap { try? HistoryEntry(jsonText: $0) }
         }
     }
 
@@ -305,7 +327,7 @@ struct QueueDatabase: Sendable {
             try String.fetchOne(
                 database,
                 sql: "SELECT record FROM history WHERE id = ? ORDER BY number DESC LIMIT 1", arguments: [id.rawValue]
-            ).map { try HistoryEntry(jsonText: $0) }
+            ).flatMap { try? HistoryEntry(jsonText: $0) }
         }
     }
 
@@ -370,7 +392,7 @@ struct QueueDatabase: Sendable {
     // MARK: Errors
 
     /// Whether an error means that the database itself is wrong.
-    private static func isDamage(_ error: any Error) -> Bool {
+    static func isDamage(_ error: any Error) -> Bool {
         switch error {
         case is QueueDamage, is DecodingError, is RowDecodingError: true
         case let error as DatabaseError: [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode)
@@ -378,7 +400,7 @@ struct QueueDatabase: Sendable {
         }
     }
 
-    private static func error(_ error: any Error, _ verb: String, _ path: String) -> DownloadError {
+    static func error(_ error: any Error, _ verb: String, _ path: String) -> DownloadError {
         if self.isDamage(error) {
             let what =
                 (error as? QueueDamage)?.what ?? (error as? DatabaseError)?.message ?? "an entry cannot be decoded"

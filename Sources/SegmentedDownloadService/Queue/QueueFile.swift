@@ -96,31 +96,74 @@ enum QueueFile {
 
     static func unmark(_ path: FilePath) { unlink(self.marker(path)) }
 
-    /// Renames a database and SQLite's files beside it.
+    /// The path at which the replacement of a database is made. What an interrupted attempt left there is deleted.
     ///
-    /// - Returns: The new path of the database.
     /// - Throws: ``DownloadError`` with code `file`.
-    static func setAside(_ path: FilePath) throws(DownloadError) -> FilePath {
+    static func newDraft(of path: FilePath) throws(DownloadError) -> FilePath {
+        let draft = path.string + "-draft"
+        for suffix in [""] + self.companions {
+            guard unlink(draft + suffix) == 0 || errno == ENOENT else {
+                throw self.error("unlink", FilePath(draft + suffix))
+            }
+        }
+        return FilePath(draft)
+    }
+
+    /// The name of a replacement that is complete.
+    private static func replacement(_ path: FilePath) -> String { path.string + "-replacement" }
+
+    /// Puts a closed database in the place of another one, which gets a name with the date.
+    ///
+    /// - Returns: The new path of the other one.
+    /// - Throws: ``DownloadError`` with code `file`. Then the next call of ``finishExchange(_:)`` completes it, or the other
+    ///   one is where it was.
+    static func exchange(_ path: FilePath, for draft: FilePath) throws(DownloadError) -> FilePath {
+        let target = try self.freeName(path)
+        // Links, so that no moment is without it. With its log, which may have the latest changes.
+        for suffix in self.companions + [""] {
+            guard link(path.string + suffix, target + suffix) == 0 || errno == ENOENT else {
+                throw self.error("link", FilePath(target + suffix))
+            }
+        }
+        try self.sync(path.removingLastComponent())
+        guard rename(draft.string, self.replacement(path)) == 0 else { throw self.error("rename", draft) }
+        try self.finishExchange(path)
+        return FilePath(target)
+    }
+
+    /// Completes an exchange that a kill interrupted: the other database has its second name already.
+    ///
+    /// - Throws: ``DownloadError`` with code `file`.
+    static func finishExchange(_ path: FilePath) throws(DownloadError) {
+        guard access(self.replacement(path), F_OK) == 0 else { return }
+        try self.sync(path.removingLastComponent())
+        // First the log of the other one, which SQLite would apply to the replacement.
+        for suffix in self.companions {
+            guard unlink(path.string + suffix) == 0 || errno == ENOENT else {
+                throw self.error("unlink", FilePath(path.string + suffix))
+            }
+        }
+        try self.sync(path.removingLastComponent())
+        guard rename(self.replacement(path), path.string) == 0 else { throw self.error("rename", path) }
+        self.unmark(path)
+        try self.sync(path.removingLastComponent())
+    }
+
+    /// A name with the date that no file has.
+    private static func freeName(_ path: FilePath) throws(DownloadError) -> String {
         var now = time(nil)
         var date = tm()
         gmtime_r(&now, &date)
         var text = [CChar](repeating: 0, count: 32)
         strftime(&text, text.count, "%Y%m%dT%H%M%SZ", &date)
-        let stem =
-            "\(path.string).damaged-\(String(decoding: text.prefix { $0 != 0 }.map { UInt8($0) }, as: UTF8.self))"
+        let digits = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let stem = "\(path.string).damaged-\(digits)"
         var (target, number) = (stem, 1)
         while try self.exists(FilePath(target)) {
             number += 1
             target = "\(stem)-\(number)"
         }
-        // The write-ahead log first: SQLite would delete one that has no database.
-        for suffix in self.companions + [""] {
-            guard rename(path.string + suffix, target + suffix) == 0 || errno == ENOENT else {
-                throw self.error("rename", FilePath(path.string + suffix))
-            }
-        }
-        try self.sync(path.removingLastComponent())
-        return FilePath(target)
+        return target
     }
 
     /// Appends to a private file beside a database. Errors are ignored.

@@ -14,6 +14,8 @@ public struct QueueRepair: Hashable, Sendable {
     public let setAside: FilePath
     /// The number of entries that could be read from it. They are as they were.
     public let readCount: Int
+    /// The number of entries that are there and cannot be read.
+    public let unreadableCount: Int
     /// The number of other entries, made from manifests that the queue's downloads have left. They are paused, because the user may
     /// have paused or cancelled them.
     public let foundCount: Int
@@ -21,6 +23,8 @@ public struct QueueRepair: Hashable, Sendable {
 
 /// Sets a damaged database aside, and makes another one from what can be read of it and from the manifests of its
 /// downloads. Blocks the thread.
+///
+/// A kill or an error at any moment leaves the damaged database or its complete replacement, and the next start goes on.
 struct QueueRebuilding {
     let path: FilePath
     /// The directory of the queue's files.
@@ -29,19 +33,19 @@ struct QueueRebuilding {
     /// 10,000 rows of the history, the newest, are taken over: a million would take minutes.
     private static let historyMax = 10_000
 
-    /// Sets the database aside, and opens its replacement.
+    /// Replaces the database.
     ///
-    /// - Throws: ``DownloadError`` with code `file`, `space` or `exists`. The damaged database is in one of the two places.
-    func run() throws(DownloadError) -> (database: QueueDatabase, records: [QueueRecord], repair: QueueRepair) {
-        let target = try QueueFile.setAside(self.path)
-        let old = Remains(of: target)
+    /// - Throws: ``DownloadError`` with code `file`, `space` or `exists`. Then the damaged database is where it was.
+    func run() throws(DownloadError) -> QueueRepair {
+        let old = try Remains(of: self.path)
         var records = old.records
         let readCount = records.count
         let directories = QueueDirectories(of: self.path).all
             .union(records.compactMap(\.request.directory))
             .union(old.history.map { $0.path.removingLastComponent() }).union([self.directory])
-        for record in self.found(in: directories, besides: records) { records.append(record) }
-        let database = try QueueDatabase(at: self.path)
+        records += self.found(in: directories, besides: records)
+        let draft = try QueueFile.newDraft(of: self.path)
+        let database = try QueueDatabase(at: draft, for: self.path)
         do throws(DownloadError) {
             try database.apply(records.map { .insert($0) })
             for (name, value) in old.settings { try database.set(name, to: value) }
@@ -50,10 +54,11 @@ struct QueueRebuilding {
             try? database.close()
             throw error
         }
-        QueueFile.unmark(self.path)
-        let repair = QueueRepair(
-            setAside: target, readCount: readCount, foundCount: records.count - readCount)
-        return (database, records, repair)
+        try database.close()
+        let target = try QueueFile.exchange(self.path, for: draft)
+        return QueueRepair(
+            setAside: target, readCount: readCount, unreadableCount: old.unreadableCount,
+            foundCount: records.count - readCount)
     }
 
     /// The interrupted downloads of the queue in these directories. Those of other programs have no ID of a queue.
@@ -81,44 +86,68 @@ struct QueueRebuilding {
     /// What can be read of a damaged database.
     private struct Remains {
         private(set) var records: [QueueRecord] = []
+        private(set) var unreadableCount = 0
         private(set) var settings: [String: String] = [:]
         /// The oldest row first.
         private(set) var history: [HistoryEntry] = []
 
-        init(of path: FilePath) {
+        /// - Throws: ``DownloadError`` if the disk fails: then more may be read later.
+        init(of path: FilePath) throws(DownloadError) {
             var configuration = Configuration()
             configuration.readonly = true
-            guard let queue = try? DatabaseQueue(path: path.string, configuration: configuration) else { return }
-            defer { try? queue.close() }
+            do {
+                let queue = try DatabaseQueue(path: path.string, configuration: configuration)
+                defer { try? queue.close() }
+                try self.read(queue)
+            } catch {
+                guard QueueDatabase.isDamage(error) else { throw QueueDatabase.error(error, "read", path.string) }
+            }
+        }
+
+        private mutating func read(_ queue: DatabaseQueue) throws {
             // A damaged page ends a query. Queries from both ends read what is before and behind it.
             var byID: [QueueEntry.ID: QueueRecord] = [:]
+            var unreadable: Set<String> = []
             for order in ["ASC", "DESC"] {
-                Self.read(queue, QueueDatabase.selection + " ORDER BY entry.id \(order)") { row in
-                    if let record = try? QueueDatabase.record(row) { byID[record.id] = record }
+                try Self.read(queue, QueueDatabase.selection + " ORDER BY entry.id \(order)") { row in
+                    do {
+                        let record = try QueueDatabase.record(row)
+                        byID[record.id] = record
+                    } catch {
+                        unreadable.insert("\(row["id"] as DatabaseValue? ?? .null)")
+                    }
                 }
             }
+            self.unreadableCount = unreadable.count
             self.records = byID.values.sorted { ($0.position, $0.id.number) < ($1.position, $1.id.number) }
             var rows: [Int64: HistoryEntry] = [:]
             for order in ["DESC", "ASC"] {
                 let limit = QueueRebuilding.historyMax - rows.count
-                Self.read(queue, "SELECT number, record FROM history ORDER BY number \(order) LIMIT \(limit)") { row in
+                try Self.read(queue, "SELECT number, record FROM history ORDER BY number \(order) LIMIT \(limit)") {
+                    row in
                     guard let number: Int64 = row["number"], let text: String = row["record"] else { return }
                     rows[number] = try? HistoryEntry(jsonText: text)
                 }
             }
             self.history = rows.sorted { $0.key < $1.key }.map(\.value)
             var settings: [String: String] = [:]
-            Self.read(queue, "SELECT name, value FROM setting") { row in
+            try Self.read(queue, "SELECT name, value FROM setting") { row in
                 if let name: String = row["name"], let value: String = row["value"] { settings[name] = value }
             }
             self.settings = settings
         }
 
-        /// Passes rows to `body` until one cannot be read.
-        private static func read(_ queue: DatabaseQueue, _ sql: String, _ body: (Row) -> Void) {
-            try? queue.read { database in
-                let rows = try Row.fetchCursor(database, sql: sql)
-                while let row = try rows.next() { body(row) }
+        /// Passes rows to `body` until one is damaged.
+        private static func read(_ queue: DatabaseQueue, _ sql: String, _ body: (Row) -> Void) throws {
+            do {
+                try queue.read { database in
+                    let rows = try Row.fetchCursor(database, sql: sql)
+                    while let row = try rows.next() { body(row) }
+                }
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                // The schema is damaged: there is no such table.
+            } catch {
+                guard QueueDatabase.isDamage(error) else { throw error }
             }
         }
     }

@@ -50,10 +50,12 @@ package struct QueueOpening: Sendable {
     }
 }
 
-/// A queue's database on threads of its own, because SQLite blocks the thread that calls it.
+/// A queue's database on a thread of its own: SQLite blocks the thread that calls it, and a disk that does not answer
+/// blocks the process's other threads.
 struct DatabaseStorage: QueueStorage {
     let database: QueueDatabase
     private let path: FilePath
+    private let thread = EngineThreads.serial()
 
     /// Opens the database. A damaged one is set aside, and replaced by one that has what could be read.
     ///
@@ -62,12 +64,16 @@ struct DatabaseStorage: QueueStorage {
     ///   version, `file` or `space` if it cannot be opened or replaced.
     static func open(at path: FilePath, directory: FilePath) async throws(DownloadError) -> QueueOpening {
         try await EngineThreads.aside { () throws(DownloadError) in
+            try QueueFile.finishExchange(path)
             let isSuspect = QueueFile.isMarked(path)
             if let (database, records) = try QueueDatabase.openIfIntact(at: path, isSuspect: isSuspect) {
                 if isSuspect { QueueFile.unmark(path) }
                 return QueueOpening(DatabaseStorage(database: database, path: path), records)
             }
-            let (database, records, repair) = try QueueRebuilding(path: path, directory: directory).run()
+            let repair = try QueueRebuilding(path: path, directory: directory).run()
+            guard let (database, records) = try QueueDatabase.openIfIntact(at: path) else {
+                throw DownloadError(.file, "the queue \(path.string) is damaged again: the disk may be failing")
+            }
             return QueueOpening(DatabaseStorage(database: database, path: path), records, repair: repair)
         }
     }
@@ -103,14 +109,22 @@ struct DatabaseStorage: QueueStorage {
     }
 
     func close() async throws(DownloadError) {
-        try await self.aside { (database) throws(DownloadError) in try database.close() }
+        let result: Result<Void, DownloadError>
+        do throws(DownloadError) {
+            try await self.aside { (database) throws(DownloadError) in try database.close() }
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        await self.thread.end()
+        try result.get()
     }
 
     private func aside<Value: Sendable>(
         _ body: @escaping @Sendable (QueueDatabase) throws(DownloadError) -> Value
     ) async throws(DownloadError) -> Value {
         let (database, path) = (self.database, self.path)
-        return try await EngineThreads.aside { () throws(DownloadError) in
+        return try await self.thread.aside { () throws(DownloadError) in
             do throws(DownloadError) {
                 return try body(database)
             } catch {

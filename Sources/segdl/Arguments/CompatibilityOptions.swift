@@ -147,7 +147,7 @@ enum CompatibilityOptions {
         "--force-sequential": .given, "--summary-interval": .written("Write --progress log"),
         "--select-file": .written(Self.torrent), "--seed-time": .written(Self.torrent),
         "--torrent-file": .written(Self.torrent),
-        "--enable-rpc": .written("Write segdl daemon --rpc-listen 127.0.0.1:6800"),
+        "--enable-rpc": .written("Write segdl daemon --rpc-listen 127.0.0.1:6800 for aria2's RPC"),
         "-M": .written("Write -i FILE for a metalink"), "--metalink-base-uri": .written("Write --base-url URL"),
         "--follow-metalink": .written(
             "Write -i URL to fetch the files that a metalink lists, or the URL alone to fetch the metalink itself"),

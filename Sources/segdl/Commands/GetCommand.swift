@@ -46,8 +46,8 @@ struct GetCommand: ListingCommand {
             in variables: SEGDL_LIMIT_RATE=1M is --limit-rate 1M. Variables take precedence over the file, and options over both.
 
             segdl COMMAND --help describes resume, verify, status, probe, bench, du and gc, and the commands of the \
-            background service: daemon, add, list, show, pause, retry, cancel, remove, move, priority, limits, attach, \
-            wait, history and stop.
+            background service: daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority, limits, \
+            attach, wait, history and stop.
             """,
         shouldDisplay: false
     )

@@ -22,7 +22,8 @@ struct SegdlCommand: AsyncParsableCommand {
         subcommands: [
             GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self,
             BenchCommand.self, ProbeCommand.self, VerifyCommand.self, DaemonCommand.self,
-            AddCommand.self, ListCommand.self, ShowCommand.self, PauseCommand.self, RetryCommand.self,
+            AddCommand.self, ListCommand.self, ShowCommand.self, PauseCommand.self, ToggleCommand.self,
+            RetryCommand.self,
             CancelCommand.self,
             RemoveCommand.self, MoveCommand.self, PriorityCommand.self, LimitsCommand.self, AttachCommand.self,
             WaitCommand.self, HistoryCommand.self, StopCommand.self,

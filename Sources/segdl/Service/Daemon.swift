@@ -158,7 +158,8 @@ private struct Readiness: Service {
                 self.console.write(
                     "segdl: the queue was damaged; it is now \(repair.setAside.string.shown). Restored "
                         + "\(repair.readCount) downloads from it, and \(repair.foundCount) from their manifests, which are "
-                        + "paused: segdl resume --all")
+                        + "paused: segdl resume --all. \(repair.unreadableCount) cannot be read. It may have secrets: "
+                        + "delete it when you do not need it")
             }
             self.manager.send("READY=1")
             self.onReady()

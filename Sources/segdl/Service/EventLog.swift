@@ -94,6 +94,7 @@ final class EventLog: Service {
 
     private func collect() async {
         guard let events = try? await self.queue.events() else { return }
+        let failures = self.queue.startFailures
         await withDiscardingTaskGroup { tasks in
             tasks.addTask {
                 var revision = -1
@@ -106,7 +107,7 @@ final class EventLog: Service {
                 while (try? await Task.sleep(for: .seconds(1))) != nil { self.beat() }
             }
             tasks.addTask {
-                for await entry in self.queue.startFailures {
+                for await entry in failures {
                     guard let error = entry.error else { continue }
                     let event = DownloadEvent.failed(error, entry.progress ?? DownloadProgress())
                     let file = TransferFile(EntryRecord(entry))

@@ -9,6 +9,8 @@ struct QueueControl: Sendable {
         case pause
         /// Resume paused entries.
         case resume
+        /// Pause entries that run or wait, and resume paused ones.
+        case toggle
         /// Try failed entries again.
         case retry
         /// Stop entries, and take them out of the queue.
@@ -134,7 +136,7 @@ struct QueueControl: Sendable {
                 errors[text] = EntryRecord.Failure(error)
             }
         }
-        var changed = try await self.perform(action, on: entries.map(\.id), selection)
+        var changed = try await self.perform(action, on: entries, selection, &errors)
         if !rows.isEmpty {
             try await self.queue.deleteHistory(of: rows)
             changed += rows
@@ -143,11 +145,16 @@ struct QueueControl: Sendable {
     }
 
     private func perform(
-        _ action: Action, on ids: [QueueEntry.ID], _ selection: EntrySelection
+        _ action: Action, on entries: [QueueEntry], _ selection: EntrySelection,
+        _ errors: inout [String: EntryRecord.Failure]
     ) async throws(DownloadError) -> [QueueEntry.ID] {
+        let ids = entries.map(\.id)
         guard !ids.isEmpty else { return [] }
         switch action {
         case .pause: return try await self.queue.pause(ids)
+        case .toggle:
+            let resumed = try await self.queue.resume(entries.filter { $0.state == .paused }.map(\.id))
+            return resumed + (try await self.queue.pause(entries.filter { $0.state != .paused }.map(\.id)))
         case .resume, .retry: return try await self.queue.resume(ids)
         case .cancel: return try await self.queue.cancel(ids, keepingPartial: !(selection.delete ?? false))
         case .remove:
@@ -162,7 +169,13 @@ struct QueueControl: Sendable {
             try await self.queue.move(ids[0], to: place)
             return ids
         case .change:
-            return try await self.change(ids, selection.options ?? [:])
+            let results = await self.change(ids, selection.options ?? [:])
+            // A mistake in the options is one of the whole request.
+            if ids.count == 1, case .failure(let error)? = results.first { throw error }
+            for (id, result) in zip(ids, results) {
+                if case .failure(let error) = result { errors[id.rawValue] = EntryRecord.Failure(error) }
+            }
+            return zip(ids, results).filter { (try? $0.1.get()) == true }.map(\.0)
         }
     }
 
@@ -185,7 +198,7 @@ struct QueueControl: Sendable {
     /// Changes several entries, all at once so that one transaction stores most of them.
     private func change(
         _ ids: [QueueEntry.ID], _ options: [String: Submission.OptionValue]
-    ) async throws(DownloadError) -> [QueueEntry.ID] {
+    ) async -> [Result<Bool, DownloadError>] {
         let results = await withTaskGroup(of: (Int, Result<Bool, DownloadError>).self) { tasks in
             for (index, id) in ids.enumerated() {
                 tasks.addTask {
@@ -198,20 +211,19 @@ struct QueueControl: Sendable {
             }
             return await tasks.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
-        var changed: [QueueEntry.ID] = []
-        for (index, id) in ids.enumerated() where try results[index]?.get() == true { changed.append(id) }
-        return changed
+        return ids.indices.map { results[$0] ?? .success(false) }
     }
 
     private static func applies(_ action: Action, to state: QueueEntry.State) -> Bool {
         switch (action, state) {
-        case (.pause, .waiting), (.pause, .active), (.resume, .paused), (.retry, .failed), (.remove, .paused),
+        case (.pause, .waiting), (.pause, .active), (.resume, .paused), (.toggle, .waiting), (.toggle, .active),
+            (.toggle, .paused), (.retry, .failed), (.remove, .paused),
             (.remove, .failed), (.cancel, .waiting), (.cancel, .active), (.cancel, .paused), (.cancel, .failed),
             (.move, _), (.change, .waiting), (.change, .active), (.change, .paused), (.change, .failed):
             true
         // A user who resumes a download wants it to run.
         case (.resume, .failed): true
-        case (.pause, _), (.resume, _), (.retry, _), (.remove, _), (.cancel, _), (.change, _): false
+        case (.pause, _), (.resume, _), (.toggle, _), (.retry, _), (.remove, _), (.cancel, _), (.change, _): false
         }
     }
 

@@ -119,6 +119,7 @@ struct ServiceClient: Sendable {
                 }
                 line.writeBuffer(&bytes)
             }
+            guard line.readableBytes == 0 else { throw ServiceFailure("the service's answer is not complete") }
         } catch let error as ServiceFailure {
             throw error
         } catch {

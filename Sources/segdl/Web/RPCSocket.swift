@@ -29,7 +29,8 @@ struct RPCSocket: Sendable {
         await self.idle.whileBusy {
             let place = Listeners.Place()
             guard self.listeners.admit(place) else {
-                try? await connection.channel.close()
+                // Not dropped: that would trap.
+                try? await connection.executeThenClose { _, _ in }
                 return
             }
             await self.serve(connection, place)

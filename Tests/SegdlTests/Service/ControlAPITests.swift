@@ -39,16 +39,15 @@ import Testing
                     #expect(service.command.exists("files/b.bin"))
                     // A stream of events of another run of the service.
                     let descriptor = try #require(RawConnection.open(service.socket))
-                    let reading = Task {
-                        try await aside {
-                            RawConnection.answer(
-                                to: Array(Self.request("GET", "/v1/events?after=other-1").utf8), on: descriptor)
-                        }
+                    let request = Array(Self.request("GET", "/v1/events?after=other-1").utf8)
+                    // Later events follow once this one is there.
+                    let beginning = try await aside {
+                        RawConnection.answer(to: request, on: descriptor, until: "event: lost\n")
                     }
                     _ = try await service.add(origin.url("/1M/c.bin"))
                     #expect(try await service.run("wait", "c.bin").status == 0)
                     _ = try await service.run("stop")
-                    let events = try await reading.value
+                    let events = beginning + (try await aside { RawConnection.answer(to: [], on: descriptor) })
                     close(descriptor)
                     #expect(events.contains("event: lost\n") && events.contains("event: completed\n"), "\(events)")
                     // Chunks may divide lines anywhere, so only whole lines count.
@@ -137,6 +136,54 @@ import Testing
                     #expect(try await service.run("retry", id).status == 0)
                     #expect(try await service.run("wait", id).status == 0)
                 }
+            }
+        }
+    }
+
+    @Test(
+        "A process of another user is not answered, also if the socket and its directory are open to all",
+        .enabled(if: getuid() == 0 && Self.python != nil, "needs root, and python3 to become another user"))
+    func otherUser() async throws {
+        try await withCommand { command in
+            _ = try await Service.run(command) { service in
+                for path in ["", "run", "run/segdl", "run/segdl/socket"] {
+                    #expect(chmod(path.isEmpty ? command.directory : command.path(path), 0o777) == 0)
+                }
+                // The commands refuse such a directory.
+                defer { for path in ["run/segdl", "run"] { chmod(command.path(path), 0o700) } }
+                let script = """
+                    import os, socket, sys
+                    if sys.argv[2] == "other":
+                        os.setgroups([]); os.setgid(65534); os.setuid(65534)
+                    peer = socket.socket(socket.AF_UNIX); peer.connect(sys.argv[1])
+                    try:
+                        peer.sendall(b"GET /v1 HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n")
+                        print(peer.recv(12).decode())
+                    except ConnectionError:
+                        print("closed")
+                    """
+                for (user, answer) in [("own", ["HTTP/1.1 200"]), ("other", ["closed", ""])] {
+                    let outcome = try await Child.run(
+                        [Self.python ?? "python3", "-c", script, service.socket, user], in: command.directory,
+                        log: command.path("python"), environment: [:], deadline: .seconds(60))
+                    #expect(outcome.status == 0, "\(outcome)")
+                    let text = outcome.output.filter { $0 != "\n" }
+                    #expect(answer.contains(text), "\(user): \(outcome)")
+                }
+            }
+        }
+    }
+
+    private static let python = ["/usr/bin/python3", "/usr/local/bin/python3", "/root/.pyenv/shims/python3"]
+        .first { FileManager.default.isExecutableFile(atPath: $0) }
+
+    @Test("Half a request and then silence ends with the request's deadline")
+    func half() async throws {
+        try await withCommand { command in
+            _ = try await Service.run(command) { service in
+                let answer = try await service.answer(to: "POST /v1/downloads HTTP/1.1\r\nHost: x\r\nContent-Le")
+                #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 4"), "\(answer)")
+                #expect(try await service.run("list").status == 0)
             }
         }
     }

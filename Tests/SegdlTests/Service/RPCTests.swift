@@ -285,14 +285,20 @@ import Testing
             #expect(deep.text.contains("-32700"), "\(deep.text.suffix(200))")
             let long = try await client.send("POST", "/jsonrpc", String(repeating: " ", count: (1 << 20) + 1))
             #expect(long.status == 413, "\(long.text.prefix(200))")
-            let silent = (0..<200).compactMap { _ in RawConnection.open(port: client.port) }
-            for descriptor in silent { close(descriptor) }
+            // 10,000 connections, 200 at a time: three times as many as are served.
+            for _ in 0..<50 {
+                let silent = (0..<200).compactMap { _ in RawConnection.open(port: client.port) }
+                for descriptor in silent { close(descriptor) }
+            }
             let half = try #require(RawConnection.open(port: client.port))
-            _ = "POST /jsonrpc HTTP/1.1\r\nContent-Le".withCString { write(half, $0, 35) }
+            _ = "POST /jsonrpc HTTP/1.1\r\nContent-Le".withCString { write(half, $0, strlen($0)) }
             // Once the closed ones are gone.
             var status: Int?
             repeat { status = try await client.send("GET", "/").status } while status == nil
             #expect(status == 200)
+            // The deadline of a request closes it.
+            let rest = try await aside { RawConnection.answer(to: [], on: half) }
+            #expect(rest.isEmpty || rest.hasPrefix("HTTP/1.1 4"), "\(rest)")
             close(half)
         }
     }

@@ -80,6 +80,19 @@ import Testing
         }
     }
 
+    @Test("toggle pauses a download that runs or waits, and resumes a paused one")
+    func toggle() async throws {
+        _ = try await Self.run { service, origin in
+            let paused = try #require(try await service.add("--paused", origin.url("/1M/a.bin")).first)
+            let stuck = origin.plainURL("/64M/b.bin?stall-after=4M:all")
+            let running = try #require(try await service.add("-s", "2", stuck).first)
+            #expect(try await service.run("toggle", paused, running).status == 0)
+            #expect(try await service.run("wait", paused).status == 0)
+            #expect(try await service.list().map { $0["state"] as? String } == ["paused"])
+            #expect(try await service.run("toggle", paused).status == 2)
+        }
+    }
+
     @Test("A killed service continues its downloads when the next command starts it, and an added file is not lost")
     func killed() async throws {
         try await withCommand { command in

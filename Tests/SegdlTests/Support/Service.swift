@@ -150,8 +150,8 @@ enum RawConnection {
         }
     }
 
-    /// Sends the bytes, and reads until the peer closes the connection.
-    static func answer(to bytes: [UInt8], on descriptor: CInt) -> String {
+    /// Sends the bytes, and reads until the peer closes the connection, or its answer has a text.
+    static func answer(to bytes: [UInt8], on descriptor: CInt, until end: String? = nil) -> String {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
@@ -164,6 +164,10 @@ enum RawConnection {
             let count = recv(descriptor, &buffer, buffer.count, 0)
             guard count > 0 else { return String(decoding: answer, as: UTF8.self) }
             answer += buffer[..<count]
+            if let end {
+                let text = String(decoding: answer, as: UTF8.self)
+                if text.contains(end) { return text }
+            }
         }
     }
 }

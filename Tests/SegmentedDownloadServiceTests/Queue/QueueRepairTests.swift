@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Origin
 import SystemPackage
 import TestSupport
@@ -71,6 +72,7 @@ import Testing
                     let repair = try #require(queue.repair)
                     #expect(repair.foundCount == 2 && repair.readCount == 0)
                     #expect(FileManager.default.fileExists(atPath: repair.setAside.string))
+                    // Their bodies do not stall any more.
                     for name in ["a.bin", "b.bin"] { _ = origin.plainURL("/64M/\(name)") }
                     try await queue.resume(ids)
                     for await _ in queue.changes where try await queue.entries().isEmpty { break }
@@ -146,6 +148,62 @@ import Testing
             #expect(third.repair == nil)
             try await third.storage.close()
             #expect(try Self.asides(directory).filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }.count == 1)
+        }
+    }
+
+    @Test("A repair that was killed at any step is completed, or made again, by the next start", arguments: 0..<4)
+    func interrupted(step: Int) async throws {
+        try await withTemporaryDirectory { directory in
+            let path = FilePath(directory + "/state/queue.sqlite")
+            let files = FilePath(directory + "/files")
+            let record = try QueueStateMachineTests.record(1)
+            // A replacement that is complete.
+            let draft = FilePath(path.string + "-draft")
+            let database = try QueueDatabase(at: draft, for: path)
+            try database.apply([.insert(record)])
+            try database.close()
+            // The damaged database and its log, which must not be applied to the replacement.
+            try Data(repeating: 0xA5, count: 8192).write(to: URL(fileURLWithPath: path.string))
+            try Data(repeating: 0x5A, count: 4096).write(to: URL(fileURLWithPath: path.string + "-wal"))
+            for name in [path.string, path.string + "-wal"] { chmod(name, 0o600) }
+            let aside = path.string + ".damaged-20260101T000000Z"
+            if step > 0 { for suffix in ["", "-wal"] { link(path.string + suffix, aside + suffix) } }
+            if step > 1 { rename(draft.string, path.string + "-replacement") }
+            if step > 2 { unlink(path.string + "-wal") }
+            let opening = try await DatabaseStorage.open(at: path, directory: files)
+            // Before the replacement has its name, the draft is not used: nobody knows whether it is complete.
+            #expect(opening.records.map(\.id) == (step > 1 ? [record.id] : []))
+            #expect((opening.repair == nil) == (step > 1))
+            try await opening.storage.apply([.insert(try QueueStateMachineTests.record(2))])
+            try await opening.storage.close()
+            let again = try await DatabaseStorage.open(at: path, directory: files)
+            #expect(again.repair == nil && again.records.count == (step > 1 ? 2 : 1))
+            try await again.storage.close()
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory + "/state")
+            #expect(!names.contains { $0.hasSuffix("-draft") || $0.hasSuffix("-replacement") }, "\(names)")
+        }
+    }
+
+    @Test("Rows that no version writes are left out of a repair, and counted")
+    func impossibleRows() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = FilePath(directory + "/state/queue.sqlite")
+            let database = try QueueDatabase(at: path)
+            try database.apply(try (1...4).map { .insert(try QueueStateMachineTests.record($0)) })
+            try await database.queue.write { connection in
+                for (id, change) in [
+                    (1, "position = 9223372036854775807"), (2, "attempts = -1"),
+                    (3, "request = replace(request, 'http:', 'htt:')"),
+                ] {
+                    try connection.execute(
+                        sql: "UPDATE entry SET \(change) WHERE id = ?", arguments: [QueueEntry.ID(UInt64(id)).rawValue])
+                }
+            }
+            try database.close()
+            let opening = try await DatabaseStorage.open(at: path, directory: FilePath(directory + "/files"))
+            #expect(opening.records.map(\.id.number) == [4])
+            #expect(opening.repair?.readCount == 1 && opening.repair?.unreadableCount == 3)
+            try await opening.storage.close()
         }
     }
 }

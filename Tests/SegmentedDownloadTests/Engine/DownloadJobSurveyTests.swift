@@ -23,22 +23,25 @@ struct DownloadJobSurveyTests {
         }
     }
 
-    @Test("A file to be replaced is replaced, unless another download of the group has just put it there")
-    func replaces() async throws {
-        for isOfGroup in [false, true] {
-            try await WatchedJob.run { disk, directory in
-                let placed = PlacedFiles()
-                try await WatchedJob.place(disk, directory, placed: isOfGroup ? placed : PlacedFiles())
-                let job = try WatchedJob.job(disk, directory, placed: placed)
-                job.replaceExisting()
-                let code = await failureCode { try await job.survey() }
-                #expect(code == (isOfGroup ? .exists : nil))
-                guard !isOfGroup else { return }
-                _ = try await job.prepare(WatchedJob.preparation(), id: 8)
-                try WatchedJob.fill(job, 0..<100)
-                try await job.place(length: 100, isCompared: false)
-                job.close()
+    @Test(
+        "A file to be replaced is replaced, unless a download of another URL of the group has put it there",
+        arguments: [(isOfGroup: false, isOfURL: false), (true, true), (true, false)])
+    func replaces(isOfGroup: Bool, isOfURL: Bool) async throws {
+        try await WatchedJob.run { disk, directory in
+            let placed = PlacedFiles()
+            let other = try SourceURL("http://host/other.bin")
+            try await WatchedJob.place(disk, directory, placed: isOfGroup ? placed : PlacedFiles()) { request in
+                if !isOfURL { request.source = other }
             }
+            let job = try WatchedJob.job(disk, directory, placed: placed)
+            job.replaceExisting()
+            let code = await failureCode { try await job.survey() }
+            #expect(code == (isOfGroup && !isOfURL ? .exists : nil))
+            guard code == nil else { return }
+            _ = try await job.prepare(WatchedJob.preparation(), id: 8)
+            try WatchedJob.fill(job, 0..<100)
+            try await job.place(length: 100, isCompared: false)
+            job.close()
         }
     }
 

@@ -150,6 +150,10 @@ struct DownloadJobTests {
             let job = try WatchedJob.job(disk, directory)
             try job.discard()
             #expect(try disk.names(in: directory).contains("file.bin.segdl-part"))
+            // What a kill left of a download that is known to have run.
+            job.claimUnrecordedPart()
+            try job.discard()
+            #expect(try !disk.names(in: directory).contains("file.bin.segdl-part"))
         }
     }
 }

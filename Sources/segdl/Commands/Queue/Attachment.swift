@@ -76,8 +76,10 @@ final class Attachment: Sendable {
             var left = open
             try await self.client.events(of: ids, after: last) { event in
                 if let id = event.id { last = id }
-                // An entry that waits has no event when it is paused or cancelled.
-                if event.name == "lost" || event.name == "queue" && !left.keys.allSatisfy(begun.contains) {
+                // An entry that waits has no event when it is paused or cancelled. Of many, the list is read once a second.
+                if event.name == "lost" { return true }
+                if event.name == "queue", !left.keys.allSatisfy(begun.contains) {
+                    if left.count > 16 { try await Task.sleep(for: .seconds(1)) }
                     return true
                 }
                 guard event.name != "queue", let record = EventRecord(line: event.data), let id = record.id,

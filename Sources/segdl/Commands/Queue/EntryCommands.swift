@@ -17,6 +17,23 @@ struct PauseCommand: EntryCommand {
     var selection: EntrySelection { self.entries.selection }
 }
 
+/// Pauses downloads that run or wait, and resumes paused ones.
+struct ToggleCommand: EntryCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "toggle",
+        abstract: "Pauses downloads of the background service, or resumes those that are paused.",
+        usage: "segdl toggle ID…|--all",
+        discussion: """
+              segdl toggle file.iso
+            """)
+    static let action = QueueControl.Action.toggle
+
+    @OptionGroup var entries: EntryArguments
+    @OptionGroup var service: ServiceOptions
+
+    var selection: EntrySelection { self.entries.selection }
+}
+
 /// Tries failed downloads of the background service again.
 struct RetryCommand: EntryCommand {
     static let configuration = CommandConfiguration(
