@@ -71,11 +71,10 @@ public final class DownloadQueue: Service {
         var reports: [QueueStateMachine.Event] = []
         /// Callers that wait until the queue runs or is over.
         var waiters: [AsyncStream<Never>.Continuation] = []
-        /// Sequences of ``DownloadQueue/changes``, by number.
-        var observers: [Int: AsyncStream<Void>.Continuation] = [:]
-        /// Sequences of ``DownloadQueue/startFailures``, by number.
-        var failureObservers: [Int: AsyncStream<QueueEntry>.Continuation] = [:]
-        var observerNext = 0
+        /// Sequences of ``DownloadQueue/changes``.
+        var observers = Observers<Void>()
+        /// Sequences of ``DownloadQueue/startFailures``.
+        var failureObservers = Observers<QueueEntry>()
         var revision = 0
         var repair: QueueRepair?
         /// Why the storage cannot be used any more.
@@ -313,7 +312,7 @@ public final class DownloadQueue: Service {
         for (command, ids) in zip(commands, answers) { command.answer.resume(returning: .success(ids)) }
         for case .startFailed(let id, _) in reports {
             guard let entry = QueueEntry(id, in: running), entry.state == .failed else { continue }
-            for observer in self.state.withLock({ Array($0.failureObservers.values) }) { observer.yield(entry) }
+            for observer in self.state.withLock({ $0.failureObservers.all }) { observer.yield(entry) }
         }
         self.announce()
         return actions
@@ -425,19 +424,7 @@ public final class DownloadQueue: Service {
     public var changes: AsyncStream<Void> {
         let (changes, observer) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         observer.yield()
-        let number = self.state.withLock { state -> Int? in
-            if state.phase.ending != nil { return nil }
-            state.observerNext += 1
-            state.observers[state.observerNext] = observer
-            return state.observerNext
-        }
-        guard let number else {
-            observer.finish()
-            return changes
-        }
-        observer.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.observers.removeValue(forKey: number) }
-        }
+        self.register(observer, in: \.observers)
         return changes
     }
 
@@ -445,20 +432,22 @@ public final class DownloadQueue: Service {
     /// the queue. The latest 1024 wait for an observer that is busy.
     public var startFailures: AsyncStream<QueueEntry> {
         let (failures, observer) = AsyncStream.makeStream(of: QueueEntry.self, bufferingPolicy: .bufferingNewest(1024))
-        let number = self.state.withLock { state -> Int? in
-            if state.phase.ending != nil { return nil }
-            state.observerNext += 1
-            state.failureObservers[state.observerNext] = observer
-            return state.observerNext
-        }
-        guard let number else {
-            observer.finish()
-            return failures
-        }
-        observer.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.failureObservers.removeValue(forKey: number) }
-        }
+        self.register(observer, in: \.failureObservers)
         return failures
+    }
+
+    /// Adds a reader, or ends its sequence if the queue is over.
+    private func register<Element: Sendable>(
+        _ observer: AsyncStream<Element>.Continuation,
+        in observers: any WritableKeyPath<State, Observers<Element>> & Sendable
+    ) {
+        let number = self.state.withLock { state in
+            state.phase.ending == nil ? state[keyPath: observers].add(observer) : nil
+        }
+        guard let number else { return observer.finish() }
+        observer.onTermination = { [weak self] _ in
+            self?.state.withLock { $0[keyPath: observers].remove(number) }
+        }
     }
 
     /// What was done when the queue began to run, if its database was damaged: it was set aside, and replaced by one that
@@ -469,7 +458,7 @@ public final class DownloadQueue: Service {
     public var revision: Int { self.state.withLock { $0.revision } }
 
     private func announce() {
-        for observer in self.state.withLock({ $0.observers.values.map(\.self) }) { observer.yield() }
+        for observer in self.state.withLock({ $0.observers.all }) { observer.yield() }
     }
 
     // MARK: Commands
@@ -516,9 +505,9 @@ public final class DownloadQueue: Service {
     /// Ends all waits, because the queue does not run any more.
     private func release(_ error: DownloadError) {
         let (commands, waiters, observers, failures) = self.state.withLock { state in
-            defer { (state.commands, state.waiters, state.observers, state.failureObservers) = ([], [], [:], [:]) }
+            defer { (state.commands, state.waiters) = ([], []) }
             return (
-                state.commands, state.waiters, state.observers.values.map(\.self), Array(state.failureObservers.values)
+                state.commands, state.waiters, state.observers.removeAll(), state.failureObservers.removeAll()
             )
         }
         for observer in observers { observer.finish() }

@@ -211,7 +211,7 @@ import Testing
                 messages.insert(message.replacing("localhost", with: "127.0.0.1"))
             }
             #expect(messages.count == 1, "\(messages)")
-            // Nobody has connected.
+            // There was no connection.
             #expect(accept(listener, nil, nil) == -1 && errno == EAGAIN)
         }
     }

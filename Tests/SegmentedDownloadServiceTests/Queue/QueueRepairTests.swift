@@ -171,7 +171,7 @@ import Testing
             if step > 1 { rename(draft.string, path.string + "-replacement") }
             if step > 2 { unlink(path.string + "-wal") }
             let opening = try await DatabaseStorage.open(at: path, directory: files)
-            // Before the replacement has its name, the draft is not used: nobody knows whether it is complete.
+            // Before the replacement has its name, the draft is not used: it may not be complete.
             #expect(opening.records.map(\.id) == (step > 1 ? [record.id] : []))
             #expect((opening.repair == nil) == (step > 1))
             try await opening.storage.apply([.insert(try QueueStateMachineTests.record(2))])
