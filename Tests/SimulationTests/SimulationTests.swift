@@ -64,6 +64,15 @@ struct SimulationTests {
         }
     }
 
+    @Test("Worlds of the queue that once were wrong are not again", arguments: [34, 192, 4419, 122_161] as [UInt64])
+    func queueOnceWrong(seed: UInt64) async throws {
+        let report = try await aside {
+            var simulation = QueueSimulation(seed: seed)
+            return simulation.run()
+        }
+        #expect(report.violations.isEmpty, "segdl-simulate queue --first \(seed) --count 1 --trace")
+    }
+
     @Test("The same seed is the same run of the queue", arguments: UInt64(1000)..<1004)
     func queueReplays(seed: UInt64) async throws {
         let reports = try await aside {

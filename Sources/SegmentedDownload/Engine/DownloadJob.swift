@@ -213,7 +213,11 @@ final class DownloadJob: Sendable {
         let finding = try self.surveyor.survey(self.paths, policy: .overwrite)
         switch finding.survey {
         case .partial: try finding.part?.discard()
-        case .nothing, .existing: if self.shared.withLock({ $0.ownsUnrecordedPart }) { try finding.part?.discard() }
+        case .nothing, .existing:
+            guard self.shared.withLock({ $0.ownsUnrecordedPart }) else { return }
+            try finding.part?.discard()
+            // A kill after the part was renamed leaves the manifest alone.
+            try self.storage.removeManifests(self.paths)
         }
     }
 

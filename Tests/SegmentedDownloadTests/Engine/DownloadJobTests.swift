@@ -154,6 +154,11 @@ struct DownloadJobTests {
             job.claimUnrecordedPart()
             try job.discard()
             #expect(try !disk.names(in: directory).contains("file.bin.segdl-part"))
+            // And what a kill leaves after the part was renamed.
+            try await WatchedJob.interrupt(disk, directory)
+            try disk.remove(directory + "/file.bin.segdl-part")
+            try job.discard()
+            #expect(try !disk.names(in: directory).contains("file.bin.segdl"))
         }
     }
 }
