@@ -64,9 +64,14 @@ package struct EngineThreads: Sendable {
 
     /// A thread that runs one piece of blocking work at a time.
     package struct SerialThread: Sendable {
-        private let executor = PoolExecutor(threads: 1)
+        private let executor: PoolExecutor
 
-        fileprivate init() {}
+        /// Starts the thread at once: a pool must not end while it is being started by its first job.
+        fileprivate init() {
+            let pool = NIOThreadPool(numberOfThreads: 1)
+            pool.start()
+            self.executor = PoolExecutor(running: pool)
+        }
 
         /// Runs `body` on the thread.
         package func aside<Answer: Sendable, BodyError: Error>(
