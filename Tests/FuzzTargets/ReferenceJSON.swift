@@ -7,8 +7,6 @@ struct ReferenceJSON {
     /// Whether there is a number that a `Double` cannot hold, or half of a surrogate pair: RFC 8259 leaves to each reader
     /// what it does with them (sections 6 and 8.2).
     private(set) var isUnpredictable = false
-    /// Whether an object has a name twice (section 4).
-    private(set) var hasDuplicates = false
     private(set) var depthMax = 0
     private var depth = 0
 
@@ -41,12 +39,8 @@ struct ReferenceJSON {
     private mutating func value() -> Bool {
         switch self.rest.first.map({ Character(UnicodeScalar($0)) }) {
         case "{": return self.container("}") { $0.member() }
-        case "[":
-            return self.container("]") { json in
-                json.skipSpace()
-                return json.value() ? nil : .some(nil)
-            }
-        case "\"": return self.string() != nil
+        case "[": return self.container("]") { $0.value() }
+        case "\"": return self.string()
         case "t": return self.take(word: "true")
         case "f": return self.take(word: "false")
         case "n": return self.take(word: "null")
@@ -56,56 +50,50 @@ struct ReferenceJSON {
 
     /// An array or an object.
     ///
-    /// - Parameter element: Reads one element. It returns nil if it has no name, its name, or an inner nil if it is invalid.
-    private mutating func container(_ end: Character, _ element: (inout Self) -> String??) -> Bool {
+    /// - Parameter element: Reads one element. It returns whether that is valid.
+    private mutating func container(_ end: Character, _ element: (inout Self) -> Bool) -> Bool {
         self.rest.removeFirst()
         self.depth += 1
         self.depthMax = max(self.depthMax, self.depth)
         defer { self.depth -= 1 }
-        var names: Set<String> = []
         while true {
             self.skipSpace()
             if self.take(end) { return true }
-            switch element(&self) {
-            case nil: break
-            case .some(nil): return false
-            case .some(let name?): if !names.insert(name).inserted { self.hasDuplicates = true }
-            }
+            guard element(&self) else { return false }
             self.skipSpace()
             if !self.take(",") { return self.take(end) }
         }
     }
 
-    private mutating func member() -> String?? {
+    private mutating func member() -> Bool {
         self.skipSpace()
-        guard let name = self.string() else { return .some(nil) }
+        guard self.string() else { return false }
         self.skipSpace()
-        guard self.take(":") else { return .some(nil) }
+        guard self.take(":") else { return false }
         self.skipSpace()
-        return self.value() ? .some(name) : .some(nil)
+        return self.value()
     }
 
-    private mutating func string() -> String? {
-        guard self.take("\"") else { return nil }
+    private mutating func string() -> Bool {
+        guard self.take("\"") else { return false }
         var units: [UInt16] = []
         while let byte = self.rest.first {
             if self.take("\"") {
-                let text = String(decoding: units, as: UTF16.self)
-                if Array(text.utf16) != units { self.isUnpredictable = true }
-                return text
+                if Array(String(decoding: units, as: UTF16.self).utf16) != units { self.isUnpredictable = true }
+                return true
             }
             if self.take("\\") {
-                guard let unit = self.escape() else { return nil }
+                guard let unit = self.escape() else { return false }
                 units.append(unit)
                 continue
             }
-            guard byte >= 0x20 else { return nil }
+            guard byte >= 0x20 else { return false }
             // A character of valid UTF-8: its first byte, and those that continue it.
             let end = self.rest.dropFirst().firstIndex { $0 & 0xC0 != 0x80 } ?? self.rest.endIndex
             units += String(decoding: self.rest[..<end], as: UTF8.self).utf16
             self.rest = self.rest[end...]
         }
-        return nil
+        return false
     }
 
     private mutating func escape() -> UInt16? {
