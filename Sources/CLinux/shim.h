@@ -1,8 +1,10 @@
 // System calls that the C library's headers hide from Swift behind feature macros.
 #pragma once
+#include <linux/magic.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #define MFD_CLOEXEC 1U
@@ -33,6 +35,12 @@ static inline int segdl_file_facts(const char *path, int descriptor, struct segd
     facts->inode = status.st_ino;
     facts->length = status.st_size;
     return 0;
+}
+
+// Whether an open file is in a tmpfs.
+static inline int segdl_is_in_memory(int descriptor) {
+    struct statfs status;
+    return fstatfs(descriptor, &status) == 0 && status.f_type == TMPFS_MAGIC;
 }
 
 // openat2(2) of a directory below another, without symbolic links. glibc has no function for it.

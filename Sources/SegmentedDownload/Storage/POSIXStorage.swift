@@ -240,6 +240,8 @@ final class POSIXFile: StorageFile {
     }
 
     func allocate(_ length: Int64) throws(StorageError) -> Bool {
+        // A tmpfs reserves space by clearing memory: 0.25 s for 1 GiB, a third of the time that its download takes.
+        guard segdl_is_in_memory(self.descriptor) == 0 else { return false }
         do throws(StorageError) {
             try POSIXStorage.check("fallocate", self.path) { fallocate(self.descriptor, 0, 0, off_t(length)) }
             return true

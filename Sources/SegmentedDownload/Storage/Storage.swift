@@ -65,7 +65,7 @@ package protocol StorageFile: Sendable {
 
     /// Reserves space for `0..<length` (`fallocate`, never its emulation, which writes zeros).
     ///
-    /// - Returns: Whether the file system supports it.
+    /// - Returns: Whether the file system supports it at little cost.
     func allocate(_ length: Int64) throws(StorageError) -> Bool
 
     /// The offset of the first hole; the file's length if there is none or the file system does not report holes
