@@ -384,12 +384,12 @@ class Bench:
     def speed(self, url, beside):
         """Downloads in the foreground and in the service, in turn."""
         port = free_port()
-        options = ("--rpc-listen", f"127.0.0.1:{port}", "--web") if beside == "page" else ()
+        options = ("--rpc-listen", f"127.0.0.1:{port}", "--web") if "page" in beside else ()
         with Service.running(self.disk, None, *options) as service:
-            company = {
-                "nothing": contextlib.nullcontext, "readers": self.slow_readers,
-                "page": lambda: self.page(service, port)}
-            with company[beside]():
+            company = {"readers": self.slow_readers, "page": lambda: self.page(service, port)}
+            with contextlib.ExitStack() as stack:
+                for name in beside:
+                    stack.enter_context(company[name]())
                 # The first pair does not count: it finds the useful number of connections, and fills caches.
                 pairs = [(self.download(None, url), self.download(service, url)) for _ in range(self.rounds + 1)][1:]
         samples, ratios = {}, {}
@@ -400,7 +400,7 @@ class Bench:
             ratios[f"{what}_medians"] = round(statistics.median(background) / statistics.median(foreground), 4)
             ratios[f"{what}_pairs_median_min_max"] = [round(f(of_pairs), 4) for f in (statistics.median, min, max)]
         # Only the download's own time counts. That of the processes adds starting them, and the requests to the daemon.
-        self.report("speed", samples, beside=beside, bytes=BYTES, ratios=ratios)
+        self.report("speed", samples, beside=" and ".join(beside) or "nothing", bytes=BYTES, ratios=ratios)
 
 
 def main():
@@ -426,10 +426,10 @@ def main():
                 bench.queue(origin, bench.database_with_history(origin), HISTORY)
     if "speed" in arguments.scenarios:
         with bench.file() as url:
-            bench.speed(url, "nothing")
-            bench.speed(url, "readers")
+            bench.speed(url, [])
+            bench.speed(url, ["readers"])
             if importlib.util.find_spec("selenium") and shutil.which("chromium") and shutil.which("chromedriver"):
-                bench.speed(url, "page")
+                bench.speed(url, ["readers", "page"])
             else:
                 print("skipped: the page needs chromium, chromedriver and selenium (see PYTHON)", file=sys.stderr)
 

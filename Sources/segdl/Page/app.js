@@ -11,6 +11,8 @@ import { History, Limits } from './panels.js';
 const storageKey = 'segdl-secret';
 // Seconds between two attempts to connect.
 const delayMax = 20;
+// Milliseconds from an event to drawing it, with all that come in the meantime.
+const eventPause = 400;
 // Milliseconds between two requests for the list: that of 10,000 files has some megabytes.
 const refreshPause = 1000;
 
@@ -167,12 +169,15 @@ function handle(name, data) {
 	const item = store.get(data.id);
 	const news = store.applyEvent(name, data);
 	if (news) announce(`${clean(fileName(item.record), 200)} ${news}`);
-	draw();
+	// A download may need the processor more than the page does.
+	timer ||= setTimeout(draw, eventPause);
 }
 
-let frame = 0;
+let [frame, timer] = [0, 0];
 
 function draw() {
+	clearTimeout(timer);
+	timer = 0;
 	frame ||= requestAnimationFrame(() => {
 		frame = 0;
 		const { counts, rate, done, total } = store.totals();
