@@ -1,5 +1,6 @@
 // System calls that the C library's headers hide from Swift behind feature macros.
 #pragma once
+#include <errno.h>
 #include <linux/magic.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <sys/xattr.h>
 
 #define MFD_CLOEXEC 1U
+#define O_PATH 010000000
 // Hidden by glibc; musl has the same value.
 #define SEGDL_SPAWN_SETSID 0x80
 
@@ -43,14 +45,20 @@ static inline int segdl_is_in_memory(int descriptor) {
     return fstatfs(descriptor, &status) == 0 && status.f_type == TMPFS_MAGIC;
 }
 
-// openat2(2) of a directory below another, without symbolic links. glibc has no function for it.
+// openat2(2) below a directory, without symbolic links. glibc has no function for it.
 extern long syscall(long number, ...);
-static inline int segdl_open_beneath(int directory, const char *path) {
+static inline int segdl_open_beneath(int directory, const char *path, int flags) {
     struct { unsigned long long flags, mode, resolve; } how = {
-        010000000 | 02000000, 0, // O_PATH | O_CLOEXEC
+        (unsigned)flags, 0,
         0x08 | 0x04, // RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS
     };
-    return (int)syscall(437, directory, path, &how, sizeof how);
+    long descriptor;
+    // EAGAIN: another process moved a directory in the meantime.
+    for (int attempt = 0; attempt < 16; attempt++) {
+        descriptor = syscall(437, directory, path, &how, sizeof how);
+        if (descriptor >= 0 || errno != EAGAIN) break;
+    }
+    return (int)descriptor;
 }
 
 extern int fallocate(int descriptor, int mode, off_t offset, off_t length);

@@ -101,6 +101,10 @@ public struct DownloadOptions: Hashable, Sendable {
     /// not made, and the download fails with code `policy`, whatever name or redirect led there. The address of a proxy does not
     /// count.
     public var allowsPrivateAddresses = true
+    /// A directory that the file must be in: its absolute path, without `.` and `..`; nil for none. If the destination is
+    /// elsewhere, or a symbolic link is on the way from this directory to it at any time, the download fails with code
+    /// `policy`. For paths that other users name. Needs Linux 5.6 (`openat2`).
+    public var rootDirectory: String?
     /// Whether missing directories are created. If not, a missing directory is an error with code `file`.
     public var createsDirectories = true
     /// Whether the finished file gets the modification time that the server states.
@@ -157,6 +161,7 @@ extension DownloadOptions: Codable {
         try read(.lengthMaximum, \.lengthMaximum)
         try read(.lengthExpected, \.lengthExpected)
         try read(.allowsPrivateAddresses, \.allowsPrivateAddresses)
+        try read(.rootDirectory, \.rootDirectory)
         try read(.createsDirectories, \.createsDirectories)
         try read(.keepsRemoteTime, \.keepsRemoteTime)
         try read(.allocates, \.allocates)

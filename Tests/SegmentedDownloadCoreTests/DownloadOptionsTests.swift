@@ -27,6 +27,7 @@ struct DownloadOptionsTests {
         options.lengthMaximum = 9000
         options.lengthExpected = 10_000
         options.createsDirectories = false
+        options.rootDirectory = "/srv"
         options.allowsPrivateAddresses = false
         options.keepsRemoteTime = true
         options.allocates = false

@@ -73,7 +73,8 @@ final class DownloadJob: Sendable {
         self.followers = followers
         self.stream = stream
         self.output = output
-        self.storage = self.output == nil ? storage : StreamStorage()
+        self.storage =
+            self.output != nil ? StreamStorage() : request.rootDirectory.map { storage.confined(to: $0) } ?? storage
         self.naming = DestinationNaming(
             request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
         self.shared = Mutex(

@@ -1,5 +1,6 @@
 import HTTPTypes
 import SegmentedDownloadCore
+import SystemPackage
 
 extension DownloadRequest {
     /// Checks whether the request's fields, credentials, destination, ``id`` and ``userInfo`` are valid, without adding
@@ -8,7 +9,7 @@ extension DownloadRequest {
     /// Whether the file exists, and whether there is space for it, is found out when the download runs.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if a field's value has a control character, if the downloader sets a
-    ///   field itself, if the destination's path is not UTF-8, or if ``id`` and ``userInfo`` together are longer than a
+    ///   field itself, if the destination's path is not UTF-8, if ``DownloadOptions/rootDirectory`` is no such path, or if ``id`` and ``userInfo`` together are longer than a
     ///   manifest can store (64 KiB).
     public func validate() throws(DownloadError) {
         try self.checkLabel()
@@ -16,6 +17,12 @@ extension DownloadRequest {
         try self.credentials?.validate()
         guard self.options.lengthMaximum >= 0, self.options.lengthExpected ?? 0 >= 0 else {
             throw DownloadError(.usage, "a length must be 0 or more")
+        }
+        if let root = self.options.rootDirectory {
+            let path = FilePath(root)
+            guard path.isAbsolute, path.lexicallyNormalized().string == root else {
+                throw DownloadError(.usage, "rootDirectory must be an absolute path without . and ..")
+            }
         }
         for field in self.fields {
             // A field made with `lenientValue` may have a control character.

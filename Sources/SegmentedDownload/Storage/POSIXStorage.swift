@@ -11,6 +11,8 @@ import SegmentedDownloadCore
 package struct POSIXStorage: Storage {
     package let bootID: String
     private let directorySyncs = SharedSync()
+    /// The directory that all paths must be in; nil for any path.
+    private var root: StorageRoot?
 
     package init() {
         self.bootID =
@@ -28,26 +30,67 @@ package struct POSIXStorage: Storage {
             // Linux appends to such a file and ignores the offset of `pwrite` (pwrite(2), section BUGS).
             case .append: (O_RDWR | O_CREAT | O_APPEND, 0o600)
             }
-        let descriptor = try Self.check("open", path) {
-            Glibc.open(path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, permissions)
+        let descriptor = try self.at(path) { (directory, name) throws(StorageError) in
+            try Self.check("open", path) {
+                openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, permissions)
+            }
         }
         return POSIXFile(descriptor: descriptor, path: path)
     }
 
+    package func confined(to directory: String) -> any Storage {
+        var storage = self
+        storage.root = StorageRoot(path: directory)
+        return storage
+    }
+
+    /// Calls `body` with the directory and the name by which a path is reached: with the path itself if it may be
+    /// anywhere.
+    private func at<Answer>(
+        _ path: String, _ body: (CInt, String) throws(StorageError) -> Answer
+    ) throws(StorageError) -> Answer {
+        guard let root, !root.isBelow(path) else { return try body(AT_FDCWD, path) }
+        let paths = DestinationPaths(path: path)
+        let directory = try root.open(paths.directory, O_PATH)
+        defer { Glibc.close(directory) }
+        return try body(directory, paths.name)
+    }
+
+    /// The same for two paths.
+    private func at(
+        _ path: String, and other: String, _ body: (CInt, String, CInt, String) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        try self.at(path) { (directory, name) throws(StorageError) in
+            try self.at(other) { (otherDirectory, otherName) throws(StorageError) in
+                try body(directory, name, otherDirectory, otherName)
+            }
+        }
+    }
+
+    /// Opens a directory itself.
+    private func openDirectory(_ path: String, for call: String = "open") throws(StorageError) -> CInt {
+        guard let root, !root.isBelow(path) else {
+            return try Self.check(call, path) { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        }
+        return try root.open(path, O_RDONLY)
+    }
+
     package func status(of path: String) throws(StorageError) -> StorageStatus? {
-        try Self.status("lstat", path) { lstat(path, $0) }
+        try self.status("lstat", path, AT_SYMLINK_NOFOLLOW)
     }
 
     package func target(of path: String) throws(StorageError) -> StorageStatus? {
-        try Self.status("stat", path) { stat(path, $0) }
+        try self.status("stat", path, 0)
     }
 
-    private static func status(
-        _ call: String, _ path: String, _ body: (UnsafeMutablePointer<stat>) -> Int32
+    private func status(
+        _ call: String, _ path: String, _ flags: CInt
     ) throws(StorageError) -> StorageStatus? {
         var buffer = stat()
         do throws(StorageError) {
-            _ = try Self.check(call, path) { body(&buffer) }
+            try self.at(path) { (directory, name) throws(StorageError) in
+                _ = try Self.check(call, path) { fstatat(directory, name, &buffer, flags) }
+            }
         } catch  where error.errno == ENOENT {
             return nil
         }
@@ -60,15 +103,20 @@ package struct POSIXStorage: Storage {
             try self.makeDirectory(String(path[..<slash]), isPrivate: isPrivate)
         }
         do throws(StorageError) {
-            _ = try Self.check("mkdir", path) { mkdir(path, isPrivate ? 0o700 : 0o777) }
+            try self.at(path) { (directory, name) throws(StorageError) in
+                _ = try Self.check("mkdir", path) { Self.mkdir(directory, name, isPrivate ? 0o700 : 0o777) }
+            }
         } catch  where error.errno == EEXIST && (try? self.target(of: path))??.kind == .directory {
             // Another process created it first.
         }
     }
 
     package func names(in directory: String) throws(StorageError) -> [String] {
-        guard let stream = opendir(directory) else {
-            throw StorageError(call: "opendir", path: directory, errno: Glibc.errno)
+        let descriptor = try self.openDirectory(directory, for: "opendir")
+        guard let stream = fdopendir(descriptor) else {
+            let number = Glibc.errno
+            Glibc.close(descriptor)
+            throw StorageError(call: "opendir", path: directory, errno: number)
         }
         defer { closedir(stream) }
         var names: [String] = []
@@ -80,27 +128,34 @@ package struct POSIXStorage: Storage {
     }
 
     package func checkWritable(directory: String) throws(StorageError) {
-        _ = try Self.check("access", directory) { access(directory, W_OK | X_OK) }
+        try self.at(directory) { (parent, name) throws(StorageError) in
+            _ = try Self.check("access", directory) { Self.access(parent, name, W_OK | X_OK) }
+        }
     }
 
     package func freeSpace(in directory: String) throws(StorageError) -> Int64 {
         var buffer = statvfs()
-        _ = try Self.check("statvfs", directory) { statvfs(directory, &buffer) }
+        if self.root == nil {
+            _ = try Self.check("statvfs", directory) { statvfs(directory, &buffer) }
+        } else {
+            let descriptor = try self.openDirectory(directory)
+            defer { Glibc.close(descriptor) }
+            _ = try Self.check("statvfs", directory) { fstatvfs(descriptor, &buffer) }
+        }
         let (bytes, overflow) = UInt64(buffer.f_bavail).multipliedReportingOverflow(by: UInt64(buffer.f_frsize))
         return overflow ? .max : Int64(clamping: bytes)
     }
 
     package func rename(_ path: String, to target: String, replacing: Bool) throws(StorageError) {
-        guard !replacing else {
-            _ = try Self.check("rename", target) { Glibc.rename(path, target) }
-            return
-        }
         do throws(StorageError) {
-            _ = try Self.check("rename", target) {
-                // 1 is `RENAME_NOREPLACE`.
-                renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
+            try self.at(path, and: target) { (from, name, to, newName) throws(StorageError) in
+                _ = try Self.check("rename", target) {
+                    // 1 is `RENAME_NOREPLACE`.
+                    replacing
+                        ? Self.rename(from, name, to, newName) : renameat2(from, name, to, newName, 1)
+                }
             }
-        } catch  where error.errno == EINVAL || error.errno == ENOSYS {
+        } catch  where !replacing && (error.errno == EINVAL || error.errno == ENOSYS) {
             // The file system does not support `RENAME_NOREPLACE`. `link` does not replace a file either.
             try self.link(path, to: target)
             try self.remove(path)
@@ -111,7 +166,9 @@ package struct POSIXStorage: Storage {
     /// system that requires a privilege for links.
     private func link(_ path: String, to target: String) throws(StorageError) {
         do throws(StorageError) {
-            _ = try Self.check("link", target) { Glibc.link(path, target) }
+            try self.at(path, and: target) { (from, name, to, newName) throws(StorageError) in
+                _ = try Self.check("link", target) { Self.link(from, name, to, newName) }
+            }
         } catch  where [EPERM, EOPNOTSUPP, ENOSYS, EINVAL, EMLINK].contains(error.errno) {
             throw StorageError(
                 call: error.call, path: error.path, errno: error.errno, condition: .unsupported, text: error.text)
@@ -120,7 +177,9 @@ package struct POSIXStorage: Storage {
 
     package func remove(_ path: String) throws(StorageError) {
         do throws(StorageError) {
-            _ = try Self.check("unlink", path) { unlink(path) }
+            try self.at(path) { (directory, name) throws(StorageError) in
+                _ = try Self.check("unlink", path) { Self.unlink(directory, name) }
+            }
         } catch  where error.errno == ENOENT {
             // Already removed.
         }
@@ -128,16 +187,14 @@ package struct POSIXStorage: Storage {
 
     package func synchronize(directory: String) async throws(StorageError) {
         try await self.directorySyncs.run(directory) { () async throws(StorageError) in
-            try await Self.synchronizeNow(directory)
+            try await self.synchronizeNow(directory)
         }
     }
 
-    private static func synchronizeNow(_ directory: String) async throws(StorageError) {
+    private func synchronizeNow(_ directory: String) async throws(StorageError) {
         let descriptor: CInt
         do throws(StorageError) {
-            descriptor = try Self.check("open", directory) {
-                Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            }
+            descriptor = try self.openDirectory(directory)
         } catch  where error.errno == EACCES {
             // A directory may be writable but not readable; it cannot be opened and so cannot be synced.
             return
@@ -205,136 +262,32 @@ package struct POSIXStorage: Storage {
     }
 }
 
-/// An open file descriptor. Reads and writes use explicit offsets, so any number of tasks may use it at the same time.
-final class POSIXFile: StorageFile {
-    private let path: String
-    private let descriptor: Int32
-    private let isClosed = Latch()
-
-    init(descriptor: Int32, path: String) {
-        self.descriptor = descriptor
-        self.path = path
+/// Calls relative to an open directory, or for a path. For a path they are the older system calls, the ones that sandboxes
+/// and tests which inject errors know.
+extension POSIXStorage {
+    private static func mkdir(_ directory: CInt, _ name: String, _ permissions: mode_t) -> CInt {
+        directory == AT_FDCWD ? Glibc.mkdir(name, permissions) : mkdirat(directory, name, permissions)
     }
 
-    deinit {
-        self.close()
+    private static func access(_ directory: CInt, _ name: String, _ mode: CInt) -> CInt {
+        directory == AT_FDCWD ? Glibc.access(name, mode) : faccessat(directory, name, mode, 0)
     }
 
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-        let count = try POSIXStorage.check("pwrite", self.path) {
-            pwrite(self.descriptor, bytes.baseAddress, bytes.count, off_t(offset))
-        }
-        // POSIX allows a result of zero. Reporting a full disk avoids an endless loop.
-        guard count > 0 || bytes.isEmpty else { throw StorageError(call: "pwrite", path: self.path, errno: ENOSPC) }
-        return count
+    private static func unlink(_ directory: CInt, _ name: String) -> CInt {
+        directory == AT_FDCWD ? Glibc.unlink(name) : unlinkat(directory, name, 0)
     }
 
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-        try POSIXStorage.check("pread", self.path) {
-            pread(self.descriptor, buffer.baseAddress, buffer.count, off_t(offset))
-        }
+    private static func rename(_ from: CInt, _ name: String, _ to: CInt, _ newName: String) -> CInt {
+        from == AT_FDCWD && to == AT_FDCWD ? Glibc.rename(name, newName) : renameat(from, name, to, newName)
     }
 
-    func truncate(to length: Int64) throws(StorageError) {
-        try POSIXStorage.check("ftruncate", self.path) { ftruncate(self.descriptor, off_t(length)) }
-    }
-
-    func allocate(_ length: Int64) throws(StorageError) -> Bool {
-        // A tmpfs reserves space by clearing memory: 0.25 s for 1 GiB, a third of the time that its download takes.
-        guard segdl_is_in_memory(self.descriptor) == 0 else { return false }
-        do throws(StorageError) {
-            try POSIXStorage.check("fallocate", self.path) { fallocate(self.descriptor, 0, 0, off_t(length)) }
-            return true
-        } catch  where error.errno == EOPNOTSUPP || error.errno == ENOSYS || error.errno == EINVAL {
-            return false
-        }
-    }
-
-    func firstHole() throws(StorageError) -> Int64 {
-        // 4 is `SEEK_HOLE`. The file offset that `lseek` moves is not used otherwise.
-        let offset = lseek(self.descriptor, 0, 4)
-        return offset < 0 ? try self.status().length : Int64(offset)
-    }
-
-    func synchronize(metadata: Bool) async throws(StorageError) {
-        try POSIXStorage.check(metadata ? "fsync" : "fdatasync", self.path) {
-            metadata ? fsync(self.descriptor) : fdatasync(self.descriptor)
-        }
-    }
-
-    func status() throws(StorageError) -> StorageStatus {
-        var buffer = stat()
-        try POSIXStorage.check("fstat", self.path) { fstat(self.descriptor, &buffer) }
-        return StorageStatus(buffer)
-    }
-
-    func tryLock() throws(StorageError) -> StorageLock {
-        do throws(StorageError) {
-            try POSIXStorage.check("flock", self.path) { flock(self.descriptor, LOCK_EX | LOCK_NB) }
-            return .taken
-        } catch  where error.errno == EWOULDBLOCK {
-            return .busy
-        } catch  where [ENOSYS, ENOLCK, EOPNOTSUPP].contains(error.errno) {
-            return .unsupported
-        }
-    }
-
-    func attribute(_ name: String) -> [UInt8]? {
-        var value = [UInt8](repeating: 0, count: 4096)
-        let count = fgetxattr(self.descriptor, name, &value, value.count)
-        return count < 0 ? nil : Array(value.prefix(count))
-    }
-
-    func setAttribute(_ name: String, _ value: [UInt8]) -> Bool {
-        // The call is repeated only if a signal interrupts it.
-        (try? POSIXStorage.check("fsetxattr", self.path) {
-            fsetxattr(self.descriptor, name, value, value.count, 0)
-        }) != nil
-    }
-
-    func removeAttribute(_ name: String) {
-        _ = try? POSIXStorage.check("fremovexattr", self.path) { fremovexattr(self.descriptor, name) }
-    }
-
-    func setPermissions(_ permissions: UInt32) throws(StorageError) {
-        try POSIXStorage.check("fchmod", self.path) { fchmod(self.descriptor, mode_t(permissions)) }
-    }
-
-    func setModified(_ seconds: Int64) throws(StorageError) {
-        // `UTIME_OMIT`, a macro that is not imported: the access time is unchanged.
-        let times = [
-            timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2), timespec(tv_sec: Int(seconds), tv_nsec: 0),
-        ]
-        try POSIXStorage.check("futimens", self.path) { futimens(self.descriptor, times) }
-    }
-
-    func close() {
-        guard self.isClosed.raise() else { return }
-        // An error of `close` is ignored: data that matters was synced before.
-        _ = Glibc.close(self.descriptor)
-    }
-}
-
-extension StorageStatus {
-    fileprivate init(_ buffer: stat) {
-        let kind: Kind =
-            switch buffer.st_mode & S_IFMT {
-            case S_IFREG: .file
-            case S_IFDIR: .directory
-            case S_IFLNK: .link
-            default: .other
-            }
-        self.init(
-            kind: kind, length: Int64(buffer.st_size), device: UInt64(buffer.st_dev), inode: UInt64(buffer.st_ino),
-            linkCount: UInt64(buffer.st_nlink), allocated: Int64(buffer.st_blocks) * 512,
-            modified: Int64(buffer.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(buffer.st_mtim.tv_nsec),
-            ownership: Ownership(owner: buffer.st_uid, permissions: UInt32(buffer.st_mode & 0o7777))
-        )
+    private static func link(_ from: CInt, _ name: String, _ to: CInt, _ newName: String) -> CInt {
+        from == AT_FDCWD && to == AT_FDCWD ? Glibc.link(name, newName) : linkat(from, name, to, newName, 0)
     }
 }
 
 extension StorageError {
-    fileprivate init(call: String, path: String, errno number: Int32) {
+    init(call: String, path: String, errno number: Int32) {
         let condition: Condition =
             switch number {
             case ENOENT: .notFound

@@ -8,6 +8,10 @@ package protocol Storage: Sendable {
     /// Opens a regular file. A symbolic link as the last component is an error (`O_NOFOLLOW`).
     func open(_ path: String, _ mode: StorageOpenMode) throws(StorageError) -> any StorageFile
 
+    /// This storage for paths in a directory only, or for the directory itself and what it is in. Other paths, and those
+    /// with a symbolic link between the directory and their last component, are errors with condition `outside`.
+    func confined(to directory: String) -> any Storage
+
     /// The status of a path, of the link itself if it is a symbolic link; `nil` if nothing exists (`lstat`).
     func status(of path: String) throws(StorageError) -> StorageStatus?
 
@@ -179,6 +183,8 @@ extension Manifest.Header {
 package struct StorageError: Error, Hashable, Sendable {
     package enum Condition: Hashable, Sendable {
         case notFound, exists, permission, readOnly, noSpace, isLink, isDirectory, nameTooLong, tooManyFiles
+        /// The path is not in the directory to which the storage is confined.
+        case outside
         /// The file system does not support the call.
         case unsupported
         case other
@@ -205,6 +211,7 @@ package struct StorageError: Error, Hashable, Sendable {
             switch self.condition {
             case .noSpace: .space
             case .exists, .isLink, .isDirectory: .exists
+            case .outside: .policy
             case .notFound, .permission, .readOnly, .nameTooLong, .tooManyFiles, .unsupported, .other: .file
             }
         var hint: String?
@@ -214,7 +221,7 @@ package struct StorageError: Error, Hashable, Sendable {
         case .permission, .readOnly: remedy = .chooseDirectory
         case .nameTooLong: remedy = .shortenName
         case .tooManyFiles: hint = "Raise RLIMIT_NOFILE (ulimit -n), or lower the number of connections"
-        case .notFound, .exists, .isLink, .isDirectory, .unsupported, .other: break
+        case .notFound, .exists, .isLink, .isDirectory, .outside, .unsupported, .other: break
         }
         return Failure(
             code, "\(self.call) \(self.path.printable): \(self.text)", hint: hint, remedy: remedy, errno: self.errno)
@@ -223,6 +230,9 @@ package struct StorageError: Error, Hashable, Sendable {
 
 extension Storage {
     package var keepsFiles: Bool { true }
+
+    /// The storage itself: one without symbolic links has no way out of a directory.
+    package func confined(to directory: String) -> any Storage { self }
 
     /// Creates a directory and its missing parents, with permissions that the umask decides.
     package func makeDirectory(_ path: String) throws(StorageError) {

@@ -75,7 +75,7 @@ struct QueueControl: Sendable {
         if case .descriptor = request.destination {
             throw DownloadError(.usage, "a download of the service needs a file, not standard output")
         }
-        if let roots { request.destination = try roots.checked(request.destination) }
+        try self.roots?.confine(&request)
         self.restrict(&request)
         return request
     }
@@ -191,7 +191,9 @@ struct QueueControl: Sendable {
             if options.keys.contains(where: { FileOption.named($0)?.name == "checksum" }) { draft.request.digests = [] }
             try Self.apply(options, to: &draft)
             request = moves ? draft.finished : draft.request
-            if moves, let roots { request.destination = try roots.checked(request.destination) }
+            guard moves else { return }
+            request.rootDirectory = nil
+            try self.roots?.confine(&request)
         }
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 /// The service's HTTP API, with good and with hostile requests on its socket.
 @Suite struct ControlAPITests {
-    private static func request(
+    static func request(
         _ method: String, _ path: String, type: String = "application/json", _ body: String = ""
     ) -> String {
         """

@@ -112,6 +112,38 @@ import Testing
         }
     }
 
+    @Test("A directory that becomes a symbolic link after a client has chosen it is not followed")
+    func replacedDirectory() async throws {
+        try await Self.run(["--rpc-allow-private"]) { client, service, origin in
+            let command = service.command
+            for directory in ["files/old", "elsewhere"] {
+                try FileManager.default.createDirectory(
+                    atPath: command.path(directory), withIntermediateDirectories: true)
+            }
+            var gids: [String] = []
+            for directory in ["old", "new", "third"] {
+                let options = ["dir": command.path("files/\(directory)"), "pause": "true"]
+                let added = try await client.call("aria2.addUri", [[origin.url("/1M/a.bin")], options])
+                gids.append(try #require(added["result"] as? String, "\(added)"))
+            }
+            try FileManager.default.removeItem(atPath: command.path("files/old"))
+            for directory in ["old", "new"] { symlink(command.path("elsewhere"), command.path("files/\(directory)")) }
+            for gid in gids.prefix(2) {
+                _ = try await client.call("aria2.unpause", [gid])
+                let waited = try await service.run("wait", gid)
+                #expect(waited.status == 11 && waited.errors.contains("symbolic link"), "\(waited.errors)")
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: command.path("elsewhere")).isEmpty)
+            // The user may choose any place.
+            let body = #"{"ids":["\#(gids[2])"],"options":{"dir":"\#(command.path("elsewhere"))"}}"#
+            let changed = try await service.answer(to: ControlAPITests.request("POST", "/v1/downloads/change", body))
+            #expect(changed.contains(" 200 "), "\(changed)")
+            #expect(try await service.run("resume", gids[2]).status == 0)
+            #expect(try await service.run("wait", gids[2]).status == 0)
+            #expect(command.exists("elsewhere/a.bin"))
+        }
+    }
+
     @Test("A download that is added over TCP does not reach private addresses, one of the user does")
     func privateAddresses() async throws {
         try await Self.run { client, service, origin in

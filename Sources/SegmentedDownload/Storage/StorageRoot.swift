@@ -1,0 +1,53 @@
+import CLinux
+import SegmentedDownloadCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// A directory that paths must be in, without a symbolic link on the way.
+///
+/// Every call opens the path's directory anew, so a link that another process puts there in the meantime leads nowhere.
+struct StorageRoot: Hashable, Sendable {
+    /// Absolute, without `.` and `..`. Symbolic links in this path are followed.
+    let path: String
+
+    /// Whether this directory is a path or lies below it. Such paths were chosen together with the directory.
+    func isBelow(_ path: String) -> Bool { Self.path(self.path, isIn: path) }
+
+    private static func path(_ path: String, isIn directory: String) -> Bool {
+        directory == "/" || path == directory || path.hasPrefix(directory + "/")
+    }
+
+    /// Opens a directory in this one (`openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`).
+    ///
+    /// - Parameter access: `O_PATH` or `O_RDONLY`.
+    /// - Throws: ``StorageError`` with condition `outside` if the directory is elsewhere, or if a symbolic link is on the
+    ///   way to it.
+    func open(_ directory: String, _ access: CInt) throws(StorageError) -> CInt {
+        let flags = access | O_DIRECTORY | O_CLOEXEC
+        let start = try POSIXStorage.check("open", self.path) {
+            Glibc.open(self.path, O_PATH | O_DIRECTORY | O_CLOEXEC)
+        }
+        defer { Glibc.close(start) }
+        guard Self.path(directory, isIn: self.path) else { throw self.outside(directory, EXDEV) }
+        let below = directory.utf8.dropFirst(self.path == "/" ? 0 : self.path.utf8.count).drop {
+            $0 == UInt8(ascii: "/")
+        }
+        do throws(StorageError) {
+            return try POSIXStorage.check("openat2", directory) {
+                segdl_open_beneath(start, below.isEmpty ? "." : String(Substring(below)), flags)
+            }
+        } catch  where [ELOOP, EXDEV].contains(error.errno) {
+            throw self.outside(directory, error.errno)
+        }
+    }
+
+    private func outside(_ directory: String, _ number: CInt) -> StorageError {
+        StorageError(
+            call: "openat2", path: directory, errno: number, condition: .outside,
+            text: "it is not in \(self.path.printable), or a symbolic link is on the way")
+    }
+}

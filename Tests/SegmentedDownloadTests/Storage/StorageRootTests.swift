@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+@testable import SegmentedDownload
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+@Suite("A storage that is confined to a directory")
+struct StorageRootTests {
+    /// The storage of a real disk, confined to the directory `root` of the door's.
+    private static func run(_ body: @escaping @Sendable (StorageDoor, any Storage) async throws -> Void) async throws {
+        try await StorageDoor.run(.real) { door in
+            for name in ["root", "root/in", "out"] { try door.storage.makeDirectory(door.path(name)) }
+            symlink(door.path("out"), door.path("root/link"))
+            symlink("in", door.path("root/inner"))
+            try door.put("out/a", [1])
+            try await body(door, door.storage.confined(to: door.path("root")))
+        }
+    }
+
+    private static func names(in directory: String, _ door: StorageDoor) throws -> [String] {
+        try door.storage.names(in: door.path(directory)).filter { ![".", ".."].contains($0) }
+    }
+
+    @Test("Everything works in the directory, and on the directory itself")
+    func inside() async throws {
+        try await Self.run { door, storage in
+            try storage.makeDirectory(door.path("root/in/new/deep"))
+            for directory in ["root", "root/in", "root/in/new/deep"] {
+                let (a, b) = (door.path(directory + "/a"), door.path(directory + "/b"))
+                let file = try storage.open(a, .create)
+                defer { file.close() }
+                try file.writeFully([1, 2, 3], at: 0)
+                #expect(try storage.status(of: a)?.length == 3 && storage.target(of: a)?.length == 3)
+                try storage.checkWritable(directory: door.path(directory))
+                #expect(try storage.freeSpace(in: door.path(directory)) > 0)
+                try storage.rename(a, to: b, replacing: false)
+                #expect(throws: StorageError.self) { try storage.rename(a, to: b, replacing: true) }
+                #expect(try storage.names(in: door.path(directory)).contains("b"))
+                try await storage.synchronize(directory: door.path(directory))
+                try storage.remove(b)
+                try storage.remove(b)
+                #expect(try storage.status(of: b) == nil)
+            }
+            #expect(try storage.target(of: door.path("root"))?.kind == .directory)
+            #expect(try storage.status(of: door.path("root/missing/a")) == nil)
+        }
+    }
+
+    @Test(
+        "Nothing is read, created, renamed or removed elsewhere, and no link is followed",
+        arguments: [
+            "out", "rootless", "root/../out", "root/link", "root/inner", "root/in/../../out", "root/link/../../out",
+        ])
+    func outside(directory: String) async throws {
+        try await Self.run { door, storage in
+            try door.storage.makeDirectory(door.path("rootless"))
+            try door.put("root/in/own", [7])
+            let path = door.path(directory)
+            let (file, own) = (path + "/a", door.path("root/in/own"))
+            func refuses(_ what: String, _ body: () async throws -> Void) async {
+                do {
+                    try await body()
+                    Issue.record("\(what) in \(directory) is possible")
+                } catch let error as StorageError {
+                    #expect(error.condition == .outside && error.failure.code == .policy, "\(what): \(error)")
+                } catch {
+                    Issue.record(error, "\(what)")
+                }
+            }
+            for mode in [StorageOpenMode.read, .update, .create, .createPrivate, .append] {
+                await refuses("open \(mode)") { _ = try storage.open(file, mode) }
+            }
+            await refuses("status") { _ = try storage.status(of: file) }
+            await refuses("target") { _ = try storage.target(of: file) }
+            await refuses("mkdir") { try storage.makeDirectory(path + "/new/deep") }
+            await refuses("readdir") { _ = try storage.names(in: path) }
+            await refuses("statvfs") { _ = try storage.freeSpace(in: path) }
+            await refuses("fsync") { try await storage.synchronize(directory: path) }
+            for replacing in [false, true] {
+                await refuses("rename to") { try storage.rename(own, to: file, replacing: replacing) }
+                await refuses("rename from") { try storage.rename(file, to: own, replacing: replacing) }
+            }
+            await refuses("unlink") { try storage.remove(file) }
+            #expect(try door.contents(of: "out/a") == [1] && door.contents(of: "root/in/own") == [7])
+            #expect(try Self.names(in: "out", door) == ["a"])
+            #expect(try Self.names(in: "rootless", door).isEmpty)
+        }
+    }
+
+    @Test("A directory that is replaced by a link between two calls is not followed")
+    func replaced() async throws {
+        try await Self.run { door, storage in
+            let part = try storage.open(door.path("root/in/part"), .create)
+            part.close()
+            try #require(Glibc.rename(door.path("root/in"), door.path("root/moved")) == 0)
+            symlink(door.path("out"), door.path("root/in"))
+            #expect(throws: StorageError.self) { try storage.open(door.path("root/in/b"), .create) }
+            #expect(throws: StorageError.self) {
+                try storage.rename(door.path("root/moved/part"), to: door.path("root/in/b"), replacing: true)
+            }
+            #expect(try Self.names(in: "out", door) == ["a"])
+        }
+    }
+}
