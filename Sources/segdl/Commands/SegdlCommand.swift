@@ -34,6 +34,8 @@ struct SegdlCommand: AsyncParsableCommand {
     static func main() async {
         StandardDescriptors.open()
         let arguments = Array(CommandLine.arguments.dropFirst())
+        // The parser takes some milliseconds, and writing in order needs a thread.
+        if arguments == ["--version"] { Self.printVersion().leave() }
         SecretArguments.hide()
         await Self.run(arguments).leave()
     }
@@ -72,6 +74,11 @@ struct SegdlCommand: AsyncParsableCommand {
 
     static let subcommandNames = Set(
         Self.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"])
+
+    private static func printVersion() -> ExitCode {
+        var text = self.configuration.version + "\n"
+        return text.withUTF8 { SystemCalls.writeBytes(STDOUT_FILENO, UnsafeRawBufferPointer($0)) } < 0 ? .file : .ok
+    }
 
     private static func print(_ text: String) -> ExitCode {
         let output = LineSink(descriptor: STDOUT_FILENO)
