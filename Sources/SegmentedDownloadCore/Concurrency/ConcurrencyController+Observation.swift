@@ -9,8 +9,8 @@ extension ConcurrencyController {
         package var bytesMissing: Int64
         /// Seconds from a request to its first byte.
         package var requestCost: Double
-        /// The average number of bytes that each later connection had received at the age at which the first one was
-        /// joined by them. Absent while no later connection is that old.
+        /// The average number of bytes that a connection on trial had received at the age at which the first one was
+        /// joined by others. Absent while a quarter of them is younger.
         package var newcomer: Double?
 
         package init(

@@ -3,6 +3,10 @@ extension ConcurrencyController {
     /// Doubling must raise the rate by this factor for the number to be doubled again.
     package static let gainMinimum = 1.15
 
+    /// On a short path connections that raise the rate by less than this factor are given back at once: a new one soon
+    /// has its full rate if that should be wrong.
+    package static let keptGainMinimum = 1.05
+
     /// If connections together reach this fraction of the first one's rate times their number, only their number limits
     /// the rate.
     package static let linearMinimum = 0.9
@@ -20,6 +24,18 @@ extension ConcurrencyController {
     /// The rate after giving connections back must stay above this fraction of the rate with all of them.
     package static let lossMaximum = 0.9
 
+    /// On a short path connections that together stay below this fraction of their number times the rate of one before
+    /// have reached the path's limit.
+    package static let sharedMaximum = 0.7
+
+    /// If the first trial on a short path shows that only the number of connections limits the rate, this many times that
+    /// number is tried before the maximum: an origin whose limit is near is not met with the maximum at once. On a longer
+    /// path another trial costs too much.
+    package static let secondStep = 3
+
+    /// Seconds. If a request takes less, a connection recovers from a lost packet within a tick.
+    package static let shortRequestSeconds = 0.03
+
     /// Giving back fewer than one connection in this many is not tried: rates are not known more precisely than that.
     package static let returnMinimum = 8
 
@@ -35,7 +51,7 @@ extension ConcurrencyController {
     /// The shortest window for one number of connections. It is longer if a request's first byte takes long.
     package static let observationMinimum: Duration = .milliseconds(300)
 
-    /// The first window after growing from one connection: nearly two ticks, because connections start between ticks.
+    /// The window after growing from one connection, or on a short path: nearly two ticks, because connections start between ticks.
     package static let firstObservation: Duration = .milliseconds(150)
 
     /// Half a tick, in seconds. A shorter time does not measure a rate.

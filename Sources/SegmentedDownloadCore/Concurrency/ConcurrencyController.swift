@@ -57,7 +57,8 @@ package struct ConcurrencyController: Hashable, Sendable {
     private var losses = 0
     /// The rate before any connections were closed.
     private var rateOfAll = 0.0
-    private var grewAt: Duration = .zero
+    /// When the present trial of more connections began.
+    package private(set) var grewAt: Duration = .zero
     private var observedSince: Duration?
     private var countAtStart: Int64 = 0
 
@@ -192,7 +193,9 @@ package struct ConcurrencyController: Hashable, Sendable {
             return
         }
         guard elapsed >= self.window(seen) else { return }
-        if case .growing(1, _) = self.phase, let aloneTime, seen.newcomer == nil, elapsed < 2 * aloneTime.inSeconds {
+        if self.isFirstTrial || self.isSecondTrial, let aloneTime, seen.newcomer == nil,
+            elapsed < 2 * aloneTime.inSeconds
+        {
             return
         }
         self.rateOfOneBest = max(self.rateOfOneBest, rate / Double(max(seen.receiving, self.target)))
@@ -226,8 +229,12 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     /// The length of the window for one number of connections, in seconds.
     private func window(_ seen: Observation) -> Double {
-        // An increase over one connection shows early, and connections should be added before a router's queue is full.
-        if case .growing(1, _) = self.phase { return Self.firstObservation.inSeconds }
+        // An increase shows early over one connection and on a short path, and connections should be added before a
+        // router's queue is full.
+        if self.isFirstTrial { return Self.firstObservation.inSeconds }
+        if case .growing = self.phase, seen.requestCost < Self.shortRequestSeconds {
+            return Self.firstObservation.inSeconds
+        }
         return max(Self.observationMinimum.inSeconds, min(2 * seen.requestCost, 1))
     }
 
@@ -241,20 +248,34 @@ package struct ConcurrencyController: Hashable, Sendable {
             // Later connections as fast as the first one at the same age do not slow each other down, even if bytes
             // arrive in bursts.
             let isUnhindered =
-                before == 1 && seen.newcomer.map { $0 >= Self.unhinderedMinimum * Double(self.aloneBytes) } ?? false
+                (self.isFirstTrial || self.isSecondTrial)
+                && seen.newcomer.map { $0 >= Self.unhinderedMinimum * Double(self.aloneBytes) } ?? false
+            // The rate, if each connection with a response were as fast as one of those before. A response may be late.
+            let expected = rateBefore * Double(min(seen.receiving, self.target)) / Double(before)
             // While the path recovers by itself, the increase would be mistaken for a gain.
-            let isLinear =
-                rateBefore > 0 && !self.isTryingAgain
-                && rate >= Self.linearMinimum * rateBefore * Double(self.target) / Double(before)
+            let isLinear = rateBefore > 0 && !self.isTryingAgain && rate >= Self.linearMinimum * expected
+            let isShort = seen.requestCost < Self.shortRequestSeconds
+            // On a longer path a connection may be slow because it lost packets, and more of them are faster.
+            let isShared = isShort && rate < Self.sharedMaximum * expected
             if isUnhindered, rate < Self.burstRate * rateBefore * Double(self.target) / Double(before) {
                 self.isBursty = true
             }
             guard isUnhindered || rate >= rateBefore * Self.gainMinimum else {
                 if self.isTryingAgain { self.postponeGrowth(now: now) }
+                // Where the processor is the limit, each of them costs time.
+                if isShort, rate < rateBefore * Self.keptGainMinimum {
+                    self.target = max(before, 1)
+                }
                 return self.settle(rate, now: now)
             }
-            guard self.target < self.most else { return self.settle(rate, now: now) }
-            self.grow(from: rate, to: isLinear || isUnhindered ? self.most : 2 * self.target, now: now)
+            guard self.target < self.most, isUnhindered || !isShared else {
+                return self.settle(rate, now: now)
+            }
+            let isFirst = self.isFirstTrial && rateBefore > 0 && !self.isBursty
+            let next =
+                !isLinear && !isUnhindered
+                ? 2 * self.target : isFirst && isShort ? Self.secondStep * self.target : self.most
+            self.grow(from: rate, to: next, now: now)
         case .shrinking(let before, let rateBefore):
             let given = 1 - Double(self.target) / Double(before)
             if rate < rateBefore * (1 - Self.helpMinimum * given) || rate < self.rateOfAll * Self.lossMaximum {
@@ -283,6 +304,16 @@ package struct ConcurrencyController: Hashable, Sendable {
             self.phase = .steady(kept)
             if now - kept.since >= Self.steadiness, now >= self.shrinksAgainAt { self.shrink(from: rate) }
         }
+    }
+
+    /// Whether the first connection has just been joined by others.
+    private var isFirstTrial: Bool {
+        if case .growing(1, _) = self.phase { true } else { false }
+    }
+
+    /// Whether the step after the first one is on trial.
+    private var isSecondTrial: Bool {
+        if case .growing(let before, _) = self.phase { self.target == Self.secondStep * before } else { false }
     }
 
     private mutating func grow(from rate: Double, to target: Int, now: Duration) {

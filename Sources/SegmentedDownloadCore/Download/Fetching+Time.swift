@@ -40,15 +40,19 @@ extension Fetching {
             requestCost: self.path.requestCost, newcomer: self.newcomer)
     }
 
-    /// The average number of bytes that the later connections had received at the age at which they joined the first
-    /// one.
+    /// The average number of bytes that the connections on trial had received at the age at which the first one was
+    /// joined by others; nil while a quarter of them is younger.
     private var newcomer: Double? {
         guard let age = self.controller.aloneTime else { return nil }
-        let received: [Double] = self.leases.compactMap { lease in
-            guard lease.phase == .receiving, !lease.order.isSample, let headAt = lease.headAt else { return nil }
+        let new = self.leases.filter {
+            $0.phase == .receiving && !$0.order.isSample && $0.startedAt >= self.controller.grewAt
+        }
+        let received: [Double] = new.compactMap { lease in
+            guard let headAt = lease.headAt else { return nil }
             return lease.meter.count(at: headAt + age).map { $0 - Double(lease.writesFrom) }
         }
-        return received.isEmpty ? nil : received.reduce(0, +) / Double(received.count)
+        guard !received.isEmpty, 4 * received.count >= 3 * new.count else { return nil }
+        return received.reduce(0, +) / Double(received.count)
     }
 
     /// Handles a tick: replaces stalled and slow connections, ends hedges and advances comparisons.

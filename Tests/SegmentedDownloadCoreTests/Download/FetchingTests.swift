@@ -24,7 +24,7 @@ struct FetchingTests {
     }
 
     @Test(
-        "An automatic download opens all allowed connections while each is as fast as the first"
+        "An automatic download opens more connections while each is as fast as the first, and stops at the path's limit"
     )
     func doublesWhilePaying() {
         var script = Script.fetching(.automatic, length: 1 << 30)
@@ -46,7 +46,7 @@ struct FetchingTests {
             }
             most = max(most, script.leases.count)
         }
-        #expect(most == 16, "four have four times the rate of one, and the group allows no more")
+        #expect(most == 12, "four have four times the rate of one, twelve no more than four")
     }
 
     // MARK: Splitting
