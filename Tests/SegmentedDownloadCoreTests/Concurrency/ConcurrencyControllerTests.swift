@@ -105,6 +105,24 @@ struct ConcurrencyControllerTests {
         #expect(Path.settled { min(Double($0) * 2e6, Double(count) * 2e6) } == count)
     }
 
+    @Test("On a short path an origin whose limit is near is not met with the maximum of connections")
+    func nearLimit() {
+        var path = Path()
+        path.run(60) { min(Double($0) * 2e6, 12e6) }
+        #expect(path.most == 12 && path.controller.target == 6)
+    }
+
+    @Test("On a short path connections that bring nothing are given back with their first measurement")
+    func givenBack() {
+        var path = Path()
+        var ticks = 0
+        while path.most == 1 || path.controller.target > 1, ticks < 100 {
+            path.tick { $0 == 1 ? 1.3e8 : 1.2e8 }
+            ticks += 1
+        }
+        #expect(path.most == 4 && ticks <= 6, "\(ticks)")
+    }
+
     @Test("A connection that was closed by mistake is opened again")
     func givesBackTooMuch() {
         var path = Path()
