@@ -17,7 +17,8 @@ struct Lab: Sendable {
 
     init(directory: String, segdl: String?, rounds: Int, only: [String]) throws {
         let own = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
-        self.segdl = segdl ?? own.appendingPathComponent("segdl").path
+        // Absolute, because it is run in other directories.
+        self.segdl = segdl.map { URL(fileURLWithPath: $0).path } ?? own.appendingPathComponent("segdl").path
         self.tools = own.appendingPathComponent("segdl-benchmark-tools").path
         for program in [self.segdl, self.tools] where !FileManager.default.isExecutableFile(atPath: program) {
             throw Problem("\(program) does not exist; build it with: swift build -c release")
