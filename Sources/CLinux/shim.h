@@ -39,10 +39,11 @@ static inline int segdl_file_facts(const char *path, int descriptor, struct segd
     return 0;
 }
 
-// Whether an open file is in a tmpfs.
-static inline int segdl_is_in_memory(int descriptor) {
+// The bytes that are free in an open file's tmpfs; -1 if it is in another file system.
+static inline long long segdl_free_memory(int descriptor) {
     struct statfs status;
-    return fstatfs(descriptor, &status) == 0 && status.f_type == TMPFS_MAGIC;
+    if (fstatfs(descriptor, &status) != 0 || status.f_type != TMPFS_MAGIC) return -1;
+    return (long long)status.f_bavail * status.f_bsize;
 }
 
 // openat2(2) below a directory, without symbolic links. glibc has no function for it.

@@ -101,15 +101,16 @@ public struct DownloadOptions: Hashable, Sendable {
     /// not made, and the download fails with code `policy`, whatever name or redirect led there. The address of a proxy does not
     /// count.
     public var allowsPrivateAddresses = true
-    /// A directory that the file must be in: its absolute path, without `.` and `..`; nil for none. If the destination is
-    /// elsewhere, or a symbolic link is on the way from this directory to it at any time, the download fails with code
+    /// A directory that the file must be in: its absolute path, without `.` and `..`; nil for none. The destination's path
+    /// must be absolute too, with the group's directory. If the destination is elsewhere, or a symbolic link is on the way from this directory to it at any time, the download fails with code
     /// `policy`. For paths that other users name. Needs Linux 5.6 (`openat2`).
     public var rootDirectory: String?
     /// Whether missing directories are created. If not, a missing directory is an error with code `file`.
     public var createsDirectories = true
     /// Whether the finished file gets the modification time that the server states.
     public var keepsRemoteTime = false
-    /// Whether space for the whole file is reserved before its first byte is written.
+    /// Whether space for the whole file is reserved before its first byte is written, if the file system can do that. In a
+    /// tmpfs it is reserved only for a file that needs more than an eighth of what is free.
     public var allocates = true
     /// When written bytes are made durable. A killed process loses nothing under any policy.
     public var syncPolicy: SyncPolicy = .checkpoint

@@ -9,6 +9,15 @@ extension DownloadRequest.Destination {
         }
     }
 
+    /// The directory of the file; nil for a descriptor.
+    package var directory: FilePath? {
+        switch self {
+        case .file(let path): path.removingLastComponent()
+        case .directory(let directory, _): directory
+        case .descriptor: nil
+        }
+    }
+
     /// The destination with a relative path resolved against a directory.
     package func resolved(in base: FilePath) -> Self {
         guard base != "." else { return self }

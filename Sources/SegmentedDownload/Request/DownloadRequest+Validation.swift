@@ -9,7 +9,8 @@ extension DownloadRequest {
     /// Whether the file exists, and whether there is space for it, is found out when the download runs.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if a field's value has a control character, if the downloader sets a
-    ///   field itself, if the destination's path is not UTF-8, if ``DownloadOptions/rootDirectory`` is no such path, or if ``id`` and ``userInfo`` together are longer than a
+    ///   field itself, if the destination's path is not UTF-8, if ``DownloadOptions/rootDirectory`` is not an absolute
+    ///   path in its shortest form, or if ``id`` and ``userInfo`` together are longer than a
     ///   manifest can store (64 KiB).
     public func validate() throws(DownloadError) {
         try self.checkLabel()
@@ -21,7 +22,8 @@ extension DownloadRequest {
         if let root = self.options.rootDirectory {
             let path = FilePath(root)
             guard path.isAbsolute, path.lexicallyNormalized().string == root else {
-                throw DownloadError(.usage, "rootDirectory must be an absolute path without . and ..")
+                throw DownloadError(
+                    .usage, "rootDirectory must be an absolute path without . and .., and without needless slashes")
             }
         }
         for field in self.fields {

@@ -42,8 +42,10 @@ final class POSIXFile: StorageFile {
     }
 
     func allocate(_ length: Int64) throws(StorageError) -> Bool {
-        // A tmpfs reserves space by clearing memory: 0.25 s for 1 GiB, a third of the time that its download takes.
-        guard segdl_is_in_memory(self.descriptor) == 0 else { return false }
+        // A tmpfs reserves space by clearing memory: 0.25 s for 1 GiB, a third of the time that its download takes. Files
+        // that take much of what is free are reserved all the same, so that two of them do not both run out of it.
+        let free = segdl_free_memory(self.descriptor)
+        guard free < 0 || length > free / Self.unreservedShare else { return false }
         do throws(StorageError) {
             try POSIXStorage.check("fallocate", self.path) { fallocate(self.descriptor, 0, 0, off_t(length)) }
             return true
@@ -51,6 +53,9 @@ final class POSIXFile: StorageFile {
             return false
         }
     }
+
+    /// 8: five files are fetched at a time by default, and others may come.
+    private static let unreservedShare: Int64 = 8
 
     func firstHole() throws(StorageError) -> Int64 {
         // 4 is `SEEK_HOLE`. The file offset that `lseek` moves is not used otherwise.

@@ -68,11 +68,13 @@ package struct POSIXStorage: Storage {
     }
 
     /// Opens a directory itself.
-    private func openDirectory(_ path: String, for call: String = "open") throws(StorageError) -> CInt {
+    private func openDirectory(
+        _ path: String, for call: String = "open", _ access: CInt = O_RDONLY
+    ) throws(StorageError) -> CInt {
         guard let root, !root.isBelow(path) else {
-            return try Self.check(call, path) { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            return try Self.check(call, path) { Glibc.open(path, access | O_DIRECTORY | O_CLOEXEC) }
         }
-        return try root.open(path, O_RDONLY)
+        return try root.open(path, access)
     }
 
     package func status(of path: String) throws(StorageError) -> StorageStatus? {
@@ -138,7 +140,7 @@ package struct POSIXStorage: Storage {
         if self.root == nil {
             _ = try Self.check("statvfs", directory) { statvfs(directory, &buffer) }
         } else {
-            let descriptor = try self.openDirectory(directory)
+            let descriptor = try self.openDirectory(directory, O_PATH)
             defer { Glibc.close(descriptor) }
             _ = try Self.check("statvfs", directory) { fstatvfs(descriptor, &buffer) }
         }
@@ -262,8 +264,8 @@ package struct POSIXStorage: Storage {
     }
 }
 
-/// Calls relative to an open directory, or for a path. For a path they are the older system calls, the ones that sandboxes
-/// and tests which inject errors know.
+/// Calls relative to an open directory, or for a path. A path is passed to the older system call, whose name fault
+/// injection and the filters of sandboxes use.
 extension POSIXStorage {
     private static func mkdir(_ directory: CInt, _ name: String, _ permissions: mode_t) -> CInt {
         directory == AT_FDCWD ? Glibc.mkdir(name, permissions) : mkdirat(directory, name, permissions)

@@ -28,8 +28,7 @@ extension ConcurrencyController {
     /// have reached the path's limit.
     package static let sharedMaximum = 0.7
 
-    /// If the first trial on a short path shows that only the number of connections limits the rate, this many times that
-    /// number is tried before the maximum: an origin whose limit is near is not met with the maximum at once. On a longer
+    /// On a short path no more than this many times the first number are tried in one step before the maximum: an origin whose limit is near is not met with the maximum at once. On a longer
     /// path another trial costs too much.
     package static let secondStep = 3
 
@@ -53,6 +52,9 @@ extension ConcurrencyController {
 
     /// The window after growing from one connection, or on a short path: nearly two ticks, because connections start between ticks.
     package static let firstObservation: Duration = .milliseconds(150)
+
+    /// Seconds. A comparison with the first connection is not awaited longer: its speed is known for two seconds only.
+    package static let newcomerPatience = 1.0
 
     /// Half a tick, in seconds. A shorter time does not measure a rate.
     package static let spanMinimum = 0.05

@@ -1,8 +1,9 @@
 /// Chooses the number of connections for one file.
 ///
 /// A number set by the user is used as it is. Otherwise the controller starts with one connection, then tries several
-/// as soon as the file is worth it. If each of them is as fast as the first, it tries the maximum at once; if not, it
-/// doubles the number while that raises the rate by 15 %. Once the rate is steady it closes connections that did not
+/// as soon as the file is worth it. If each of them is as fast as the first, it tries the maximum at once, on a short
+/// path by way of three times as many; if not, it doubles the number while that raises the rate by 15 %, on a short path
+/// while connections do not share what fewer can carry. Once the rate is steady it closes connections that did not
 /// raise it. If the rate falls lastingly it tries more again, because on a path that loses packets all connections are
 /// fast only at first.
 package struct ConcurrencyController: Hashable, Sendable {
@@ -57,6 +58,8 @@ package struct ConcurrencyController: Hashable, Sendable {
     private var losses = 0
     /// The rate before any connections were closed.
     private var rateOfAll = 0.0
+    /// Whether the step after the first one is on trial.
+    private var isSecondTrial = false
     /// When the present trial of more connections began.
     package private(set) var grewAt: Duration = .zero
     private var observedSince: Duration?
@@ -194,7 +197,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         }
         guard elapsed >= self.window(seen) else { return }
         if self.isFirstTrial || self.isSecondTrial, let aloneTime, seen.newcomer == nil,
-            elapsed < 2 * aloneTime.inSeconds
+            elapsed < min(2 * aloneTime.inSeconds, Self.newcomerPatience)
         {
             return
         }
@@ -256,26 +259,24 @@ package struct ConcurrencyController: Hashable, Sendable {
             let isLinear = rateBefore > 0 && !self.isTryingAgain && rate >= Self.linearMinimum * expected
             let isShort = seen.requestCost < Self.shortRequestSeconds
             // On a longer path a connection may be slow because it lost packets, and more of them are faster.
-            let isShared = isShort && rate < Self.sharedMaximum * expected
+            let isShared = isShort && !self.isFirstTrial && rate < Self.sharedMaximum * expected
             if isUnhindered, rate < Self.burstRate * rateBefore * Double(self.target) / Double(before) {
                 self.isBursty = true
             }
             guard isUnhindered || rate >= rateBefore * Self.gainMinimum else {
                 if self.isTryingAgain { self.postponeGrowth(now: now) }
                 // Where the processor is the limit, each of them costs time.
-                if isShort, rate < rateBefore * Self.keptGainMinimum {
-                    self.target = max(before, 1)
-                }
-                return self.settle(rate, now: now)
+                guard isShort, rate < rateBefore * Self.keptGainMinimum else { return self.settle(rate, now: now) }
+                return self.giveBack(to: max(before, 1), from: rate)
             }
-            guard self.target < self.most, isUnhindered || !isShared else {
-                return self.settle(rate, now: now)
+            guard self.target < self.most, isUnhindered || !isShared else { return self.settle(rate, now: now) }
+            let next = isLinear || isUnhindered ? self.most : 2 * self.target
+            let gentle = Self.secondStep * Self.firstTarget(requestCost: seen.requestCost)
+            if isShort, rateBefore > 0, !self.isBursty, self.target < gentle {
+                self.grow(from: rate, to: min(next, gentle), isSecondTrial: self.isFirstTrial, now: now)
+            } else {
+                self.grow(from: rate, to: next, now: now)
             }
-            let isFirst = self.isFirstTrial && rateBefore > 0 && !self.isBursty
-            let next =
-                !isLinear && !isUnhindered
-                ? 2 * self.target : isFirst && isShort ? Self.secondStep * self.target : self.most
-            self.grow(from: rate, to: next, now: now)
         case .shrinking(let before, let rateBefore):
             let given = 1 - Double(self.target) / Double(before)
             if rate < rateBefore * (1 - Self.helpMinimum * given) || rate < self.rateOfAll * Self.lossMaximum {
@@ -311,13 +312,9 @@ package struct ConcurrencyController: Hashable, Sendable {
         if case .growing(1, _) = self.phase { true } else { false }
     }
 
-    /// Whether the step after the first one is on trial.
-    private var isSecondTrial: Bool {
-        if case .growing(let before, _) = self.phase { self.target == Self.secondStep * before } else { false }
-    }
-
-    private mutating func grow(from rate: Double, to target: Int, now: Duration) {
+    private mutating func grow(from rate: Double, to target: Int, isSecondTrial: Bool = false, now: Duration) {
         self.phase = .growing(before: self.target, rate: rate)
+        self.isSecondTrial = isSecondTrial
         self.rateOfAll = 0
         self.target = min(target, self.most)
         self.grewAt = now
@@ -329,9 +326,13 @@ package struct ConcurrencyController: Hashable, Sendable {
         // A fraction below a tenth does not count as a connection.
         let enough = max(Int((rate / max(self.rateOfOneBest, 1) + 0.9).rounded(.down)), 1)
         guard !self.isBursty, self.target - enough >= max(self.target / Self.returnMinimum, 1) else { return }
+        self.giveBack(to: enough, from: rate)
+    }
+
+    private mutating func giveBack(to target: Int, from rate: Double) {
         self.rateOfAll = max(self.rateOfAll, rate)
         self.phase = .shrinking(before: self.target, rate: rate)
-        self.target = enough
+        self.target = target
         self.observedSince = nil
     }
 }

@@ -48,13 +48,7 @@ package final class QueuedRequest: Hashable, Sendable {
     }
 
     /// The directory of its file.
-    var directory: FilePath? {
-        switch self.request.destination {
-        case .file(let path): path.removingLastComponent()
-        case .directory(let directory, _): directory
-        case .descriptor: nil
-        }
-    }
+    var directory: FilePath? { self.request.destination.directory }
 
     /// The request with its secrets.
     func complete(id: QueueEntry.ID?) -> DownloadRequest {

@@ -104,6 +104,8 @@ struct ResumeCommand: FetchingCommand {
         }
         var request = draft.request
         request.destination = .file(saved.path)
+        // The user names the place.
+        request.rootDirectory = nil
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
         if request.id == nil { request.id = saved.id }
         request.userInfo.merge(saved.userInfo) { own, _ in own }

@@ -35,7 +35,7 @@ struct SegdlCommand: AsyncParsableCommand {
         StandardDescriptors.open()
         let arguments = Array(CommandLine.arguments.dropFirst())
         // The parser takes some milliseconds, and writing in order needs a thread.
-        if arguments == ["--version"] { Self.printVersion().leave() }
+        if arguments == ["--version"], Self.printsVersion() { ExitCode.ok.leave() }
         SecretArguments.hide()
         await Self.run(arguments).leave()
     }
@@ -75,9 +75,12 @@ struct SegdlCommand: AsyncParsableCommand {
     static let subcommandNames = Set(
         Self.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"])
 
-    private static func printVersion() -> ExitCode {
+    /// Prints the version with one system call.
+    ///
+    /// - Returns: Whether it was written. If not, it is printed as any other text.
+    private static func printsVersion() -> Bool {
         var text = self.configuration.version + "\n"
-        return text.withUTF8 { SystemCalls.writeBytes(STDOUT_FILENO, UnsafeRawBufferPointer($0)) } < 0 ? .file : .ok
+        return text.withUTF8 { SystemCalls.writeBytes(STDOUT_FILENO, UnsafeRawBufferPointer($0)) } > 0
     }
 
     private static func print(_ text: String) -> ExitCode {

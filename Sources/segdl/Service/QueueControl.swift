@@ -169,13 +169,11 @@ struct QueueControl: Sendable {
             try await self.queue.move(ids[0], to: place)
             return ids
         case .change:
-            let results = await self.change(ids, selection.options ?? [:])
+            let changes = await self.change(ids, selection.options ?? [:])
             // A mistake in the options is one of the whole request.
-            if ids.count == 1, case .failure(let error)? = results.first { throw error }
-            for (id, result) in zip(ids, results) {
-                if case .failure(let error) = result { errors[id.rawValue] = EntryRecord.Failure(error) }
-            }
-            return zip(ids, results).filter { (try? $0.1.get()) == true }.map(\.0)
+            if ids.count == 1, let error = changes.first?.error { throw error }
+            for change in changes { errors[change.id.rawValue] = change.error.map { EntryRecord.Failure($0) } }
+            return changes.filter(\.isMade).map(\.id)
         }
     }
 
@@ -190,30 +188,39 @@ struct QueueControl: Sendable {
             // Instead of those that it had: a wrong one could not be corrected otherwise.
             if options.keys.contains(where: { FileOption.named($0)?.name == "checksum" }) { draft.request.digests = [] }
             try Self.apply(options, to: &draft)
+            let directory = request.destination.directory
             request = moves ? draft.finished : draft.request
             guard moves else { return }
-            request.rootDirectory = nil
+            // Another directory is this client's choice, the same one is still that of the client who added the download.
+            if request.destination.directory != directory { request.rootDirectory = nil }
             try self.roots?.confine(&request)
         }
     }
 
+    private struct Change: Sendable {
+        let id: QueueEntry.ID
+        /// Whether it was made. An entry that has left the queue is not changed.
+        var isMade = false
+        var error: DownloadError?
+    }
+
     /// Changes several entries, all at once so that one transaction stores most of them.
-    private func change(
-        _ ids: [QueueEntry.ID], _ options: [String: Submission.OptionValue]
-    ) async -> [Result<Bool, DownloadError>] {
-        let results = await withTaskGroup(of: (Int, Result<Bool, DownloadError>).self) { tasks in
-            for (index, id) in ids.enumerated() {
+    private func change(_ ids: [QueueEntry.ID], _ options: [String: Submission.OptionValue]) async -> [Change] {
+        let changes = await withTaskGroup(of: Change.self) { tasks in
+            for id in ids {
                 tasks.addTask {
+                    var change = Change(id: id)
                     do throws(DownloadError) {
-                        return (index, .success(try await self.change(id, options)))
+                        change.isMade = try await self.change(id, options)
                     } catch {
-                        return (index, .failure(error))
+                        change.error = error
                     }
+                    return change
                 }
             }
-            return await tasks.reduce(into: [:]) { $0[$1.0] = $1.1 }
+            return await tasks.reduce(into: [QueueEntry.ID: Change]()) { $0[$1.id] = $1 }
         }
-        return ids.indices.map { results[$0] ?? .success(false) }
+        return ids.compactMap { changes[$0] }
     }
 
     private static func applies(_ action: Action, to state: QueueEntry.State) -> Bool {

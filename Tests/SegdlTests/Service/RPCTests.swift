@@ -126,6 +126,10 @@ import Testing
                 let added = try await client.call("aria2.addUri", [[origin.url("/1M/a.bin")], options])
                 gids.append(try #require(added["result"] as? String, "\(added)"))
             }
+            // A change by the user that does not touch the directory leaves it to the client.
+            let kept = #"{"ids":["\#(gids[0])"],"options":{"if-exists":"rename"}}"#
+            let answer = try await service.answer(to: ControlAPITests.request("POST", "/v1/downloads/change", kept))
+            #expect(answer.contains(#""changed":["\#(gids[0])"]"#), "\(answer)")
             try FileManager.default.removeItem(atPath: command.path("files/old"))
             for directory in ["old", "new"] { symlink(command.path("elsewhere"), command.path("files/\(directory)")) }
             for gid in gids.prefix(2) {

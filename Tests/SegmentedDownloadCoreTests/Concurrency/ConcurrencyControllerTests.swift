@@ -116,7 +116,7 @@ struct ConcurrencyControllerTests {
     func givenBack() {
         var path = Path()
         var ticks = 0
-        while path.most == 1 || path.controller.target > 1, ticks < 100 {
+        while path.most <= 1 || path.controller.target > 1, ticks < 100 {
             path.tick { $0 == 1 ? 1.3e8 : 1.2e8 }
             ticks += 1
         }

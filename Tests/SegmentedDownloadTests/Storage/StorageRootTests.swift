@@ -90,6 +90,53 @@ struct StorageRootTests {
         }
     }
 
+    @Test("Paths are compared by their bytes")
+    func bytes() async throws {
+        try await StorageDoor.run(.real) { door in
+            // The same text in two forms of Unicode, and a name that begins with a combining accent.
+            let (composed, decomposed) = ("\u{E9}", "e\u{301}")
+            for name in [composed, decomposed] { try door.storage.makeDirectory(door.path(name)) }
+            let storage = door.storage.confined(to: door.path(composed))
+            #expect(throws: StorageError.self) { try storage.makeDirectory(door.path(decomposed + "/in")) }
+            #expect(throws: StorageError.self) { try storage.names(in: door.path(decomposed)) }
+            #expect(try Self.names(in: decomposed, door).isEmpty)
+            let accented = door.path(composed + "/\u{301}a")
+            try storage.makeDirectory(accented)
+            let file = try storage.open(accented + "/f", .create)
+            file.close()
+            #expect(try storage.status(of: accented + "/f")?.kind == .file)
+        }
+    }
+
+    @Test("The root may be missing, a link, or the root of all")
+    func roots() async throws {
+        try await Self.run { door, _ in
+            for (root, directory) in [
+                ("/", door.path("root/in")), (door.path("root/link"), door.path("root/link/new")),
+            ] {
+                let storage = door.storage.confined(to: root)
+                try storage.makeDirectory(directory)
+                let file = try storage.open(directory + "/f", .create)
+                file.close()
+                #expect(try storage.freeSpace(in: directory) > 0 && storage.status(of: directory + "/f") != nil)
+            }
+            let missing = door.path("missing/root")
+            let storage = door.storage.confined(to: missing)
+            #expect(try storage.status(of: missing + "/in/f") == nil)
+            #expect(throws: StorageError.self) { try storage.status(of: door.path("out/a")) }
+            try storage.makeDirectory(missing + "/in")
+            #expect(try door.storage.status(of: missing + "/in")?.kind == .directory)
+        }
+    }
+
+    @Test("A file on the way is an error of the same kind")
+    func file() async throws {
+        try await Self.run { door, storage in
+            try door.put("root/plain", [1])
+            #expect(await condition { _ = try storage.open(door.path("root/plain/a"), .create) } == .outside)
+        }
+    }
+
     @Test("A directory that is replaced by a link between two calls is not followed")
     func replaced() async throws {
         try await Self.run { door, storage in
