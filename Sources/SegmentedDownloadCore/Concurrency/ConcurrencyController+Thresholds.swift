@@ -28,8 +28,8 @@ extension ConcurrencyController {
     /// have reached the path's limit.
     package static let sharedMaximum = 0.7
 
-    /// On a short path no more than this many times the first number are tried in one step before the maximum: an origin whose limit is near is not met with the maximum at once. On a longer
-    /// path another trial costs too much.
+    /// On a short path no more than this many times the first number are tried before the maximum: an origin whose limit is
+    /// near is not met with the maximum at once. On a longer path another trial costs too much.
     package static let secondStep = 3
 
     /// Seconds. If a request takes less, a connection recovers from a lost packet within a tick.
