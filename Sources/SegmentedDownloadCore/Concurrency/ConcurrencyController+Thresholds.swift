@@ -50,7 +50,8 @@ extension ConcurrencyController {
     /// The shortest window for one number of connections. It is longer if a request's first byte takes long.
     package static let observationMinimum: Duration = .milliseconds(300)
 
-    /// The window after growing from one connection, or on a short path: nearly two ticks, because connections start between ticks.
+    /// The window after growing from one connection, or on a short path: nearly two ticks, because connections start
+    /// between ticks.
     package static let firstObservation: Duration = .milliseconds(150)
 
     /// Seconds. A comparison with the first connection is not awaited longer: its speed is known for two seconds only.
