@@ -259,7 +259,10 @@ package struct ConcurrencyController: Hashable, Sendable {
             let isLinear = rateBefore > 0 && !self.isTryingAgain && rate >= Self.linearMinimum * expected
             let isShort = seen.requestCost < Self.shortRequestSeconds
             // On a longer path a connection may be slow because it lost packets, and more of them are faster.
-            let isShared = isShort && !self.isFirstTrial && rate < Self.sharedMaximum * expected
+            // After a lasting fall the best rate of one connection is out of date.
+            let rateOfOne = max(rateBefore / Double(before), self.isTryingAgain ? 0 : self.rateOfOneBest)
+            let isShared =
+                isShort && !self.isFirstTrial && rate < Self.sharedMaximum * rateOfOne * Double(self.target)
             if isUnhindered, rate < Self.burstRate * rateBefore * Double(self.target) / Double(before) {
                 self.isBursty = true
             }
