@@ -10,8 +10,7 @@ extension DownloadRequest {
     ///
     /// - Throws: ``DownloadError`` with code `usage` if a field's value has a control character, if the downloader sets a
     ///   field itself, if the destination's path is not UTF-8, if ``DownloadOptions/rootDirectory`` is not an absolute
-    ///   path in its shortest form, or if ``id`` and ``userInfo`` together are longer than a
-    ///   manifest can store (64 KiB).
+    ///   path in its shortest form, or if ``id`` and ``userInfo`` together are longer than a manifest can store (64 KiB).
     public func validate() throws(DownloadError) {
         try self.checkLabel()
         _ = try self.destination.path?.text

@@ -8,8 +8,10 @@ package protocol Storage: Sendable {
     /// Opens a regular file. A symbolic link as the last component is an error (`O_NOFOLLOW`).
     func open(_ path: String, _ mode: StorageOpenMode) throws(StorageError) -> any StorageFile
 
-    /// This storage for paths in a directory only, or for the directory itself and what it is in. Other paths, and those
-    /// with a symbolic link between the directory and their last component, are errors with condition `outside`.
+    /// Returns this storage, confined to a directory.
+    ///
+    /// It accepts the directory, paths in it, and the directories that contain it. A path elsewhere throws an error with
+    /// condition `outside`, as does a symbolic link between the directory and the path's last component.
     func confined(to directory: String) -> any Storage
 
     /// The status of a path, of the link itself if it is a symbolic link; `nil` if nothing exists (`lstat`).

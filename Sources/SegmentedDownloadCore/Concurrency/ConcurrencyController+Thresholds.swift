@@ -24,8 +24,8 @@ extension ConcurrencyController {
     /// The rate after giving connections back must stay above this fraction of the rate with all of them.
     package static let lossMaximum = 0.9
 
-    /// On a short path connections that together stay below this fraction of their number times the rate of one before
-    /// have reached the path's limit.
+    /// On a short path connections that together stay below this fraction of their number times the best rate of one have
+    /// reached the path's limit.
     package static let sharedMaximum = 0.7
 
     /// On a short path no more than this many times the first number are tried before the maximum: an origin whose limit is
