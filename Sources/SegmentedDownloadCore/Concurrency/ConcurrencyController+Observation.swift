@@ -13,6 +13,9 @@ extension ConcurrencyController {
         /// joined by others. Absent while a quarter of them is younger.
         package var newcomer: Double?
 
+        /// Whether trials are cheap, because a request takes little time.
+        var isOnShortPath: Bool { self.requestCost < ConcurrencyController.shortRequestSeconds }
+
         package init(
             bytes: Int64, receiving: Int, bytesMissing: Int64 = .max, requestCost: Double = 0, newcomer: Double? = nil
         ) {

@@ -235,9 +235,7 @@ package struct ConcurrencyController: Hashable, Sendable {
         // An increase shows early over one connection and on a short path, and connections should be added before a
         // router's queue is full.
         if self.isFirstTrial { return Self.firstObservation.inSeconds }
-        if case .growing = self.phase, seen.requestCost < Self.shortRequestSeconds {
-            return Self.firstObservation.inSeconds
-        }
+        if case .growing = self.phase, seen.isOnShortPath { return Self.firstObservation.inSeconds }
         return max(Self.observationMinimum.inSeconds, min(2 * seen.requestCost, 1))
     }
 
@@ -257,25 +255,27 @@ package struct ConcurrencyController: Hashable, Sendable {
             let expected = rateBefore * Double(min(seen.receiving, self.target)) / Double(before)
             // While the path recovers by itself, the increase would be mistaken for a gain.
             let isLinear = rateBefore > 0 && !self.isTryingAgain && rate >= Self.linearMinimum * expected
-            let isShort = seen.requestCost < Self.shortRequestSeconds
-            // On a longer path a connection may be slow because it lost packets, and more of them are faster.
             // After a lasting fall the best rate of one connection is out of date.
             let rateOfOne = max(rateBefore / Double(before), self.isTryingAgain ? 0 : self.rateOfOneBest)
+            // On a longer path a connection may be slow because it lost packets, and more of them are faster.
             let isShared =
-                isShort && !self.isFirstTrial && rate < Self.sharedMaximum * rateOfOne * Double(self.target)
+                seen.isOnShortPath && !self.isFirstTrial
+                && rate < Self.sharedMaximum * rateOfOne * Double(self.target)
             if isUnhindered, rate < Self.burstRate * rateBefore * Double(self.target) / Double(before) {
                 self.isBursty = true
             }
             guard isUnhindered || rate >= rateBefore * Self.gainMinimum else {
                 if self.isTryingAgain { self.postponeGrowth(now: now) }
                 // Where the processor is the limit, each of them costs time.
-                guard isShort, rate < rateBefore * Self.keptGainMinimum else { return self.settle(rate, now: now) }
-                return self.giveBack(to: max(before, 1), from: rate)
+                guard seen.isOnShortPath, rate < rateBefore * Self.keptGainMinimum else {
+                    return self.settle(rate, now: now)
+                }
+                return self.giveBack(to: before, from: rate)
             }
             guard self.target < self.most, isUnhindered || !isShared else { return self.settle(rate, now: now) }
             let next = isLinear || isUnhindered ? self.most : 2 * self.target
             let gentle = Self.secondStep * Self.firstTarget(requestCost: seen.requestCost)
-            if isShort, rateBefore > 0, !self.isBursty, self.target < gentle {
+            if seen.isOnShortPath, rateBefore > 0, !self.isBursty, self.target < gentle {
                 self.grow(from: rate, to: min(next, gentle), isSecondTrial: self.isFirstTrial, now: now)
             } else {
                 self.grow(from: rate, to: next, now: now)
