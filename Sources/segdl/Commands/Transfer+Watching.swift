@@ -1,11 +1,18 @@
 import SegmentedDownload
+import Synchronization
 
 extension Transfer {
-    private enum Ending: Sendable {
-        case file(number: Int, TransferFile, TransferSummary.Outcome)
-        case signal(CInt)
-        /// A task ended without a result: all files ended before a signal came, or no reporter needs ticks.
-        case nothing
+    /// A file of the run whose download has not ended.
+    private struct Unfinished {
+        /// The file's place in the run.
+        var number: Int
+        var file: TransferFile
+    }
+
+    /// The signal that stopped the run; locked while a download is added, so that none is added after the pause that a
+    /// signal demands.
+    private final class Stop: Sendable {
+        let signal = Mutex<CInt?>(nil)
     }
 
     /// The maximum number of unfinished downloads in the group.
@@ -15,66 +22,71 @@ extension Transfer {
     static let windowLength = 512
 
     /// Runs all downloads, at most `window` at a time, until they end or a signal pauses them.
+    ///
+    /// - Parameter events: The group's events from before the feed's first download was added.
     static func watch(
-        _ feed: Feed, of group: DownloadGroup, window: Int, _ reporters: [any ProgressReporter],
-        _ signals: AsyncStream<SignalSource.Event>, into summary: inout TransferSummary
+        _ feed: Feed, of group: DownloadGroup, _ events: AsyncStream<DownloadGroup.Event>, window: Int,
+        _ reporters: [any ProgressReporter], _ signals: AsyncStream<SignalSource.Event>,
+        into summary: inout TransferSummary
     ) async {
         var feed = feed
         var summed = summary
-        await withTaskGroup(of: Ending.self) { tasks in
-            tasks.addTask { await Self.apply(signals, reporters).map { .signal($0) } ?? .nothing }
+        let stop = Stop()
+        await withTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
-                await Self.tick(reporters.filter(\.isTicking))
-                return .nothing
+                guard let number = await Self.apply(signals, reporters) else { return }
+                stop.signal.withLock { $0 = number }
+                await group.pauseAll()
             }
-            var unfinished = 0
-            repeat {
-                while summed.signal == nil, unfinished < window, let given = feed.next() {
+            tasks.addTask { await Self.tick(reporters.filter(\.isTicking)) }
+            var unfinished: [Download.ID: Unfinished] = [:]
+            var events = events.makeAsyncIterator()
+            while true {
+                while unfinished.count < window,
+                    let given = stop.signal.withLock({ $0 == nil ? feed.next() : nil })
+                {
                     switch given.download {
                     case .success(let download):
-                        // Subscribe before the task runs: a small file may be complete by then.
-                        let events = download.events
                         let file = TransferFile(download)
                         for reporter in reporters { reporter.begin(file, segments: { await download.segments }) }
-                        tasks.addTask { await Self.forward(events, of: download, given.number, to: reporters) }
-                        unfinished += 1
+                        unfinished[download.id] = Unfinished(number: given.number, file: file)
                     case .failure(let error):
                         let file = TransferFile(refused: given.request)
                         for reporter in reporters { reporter.report(.failed(error, DownloadProgress()), of: file) }
                         summed.note(.failed(error), of: file, number: given.number)
                     }
                 }
-                guard unfinished > 0, let ending = await tasks.next() else { break }
-                switch ending {
-                case .file(let number, let file, let outcome):
-                    summed.note(outcome, of: file, number: number)
-                    unfinished -= 1
-                case .signal(let number):
-                    summed.signal = number
-                    // In this loop, so that no download is added meanwhile.
-                    await group.pauseAll()
-                case .nothing: break
+                guard !unfinished.isEmpty, let event = await events.next() else { break }
+                if case .download(let download, let event) = event {
+                    Self.report(event, of: download, &unfinished, reporters, &summed)
                 }
-            } while true
+            }
+            // The sequence ends early only if the group does.
+            for entry in unfinished.values {
+                let error = DownloadError(.internal, "the download ended without a final event")
+                summed.note(.failed(error), of: entry.file, number: entry.number)
+            }
             tasks.cancelAll()
-            for await case .signal(let number) in tasks { summed.signal = number }
         }
+        summed.signal = stop.signal.withLock { $0 }
         summary = summed
     }
 
-    private static func forward(
-        _ events: AsyncStream<DownloadEvent>, of download: Download, _ number: Int, to reporters: [any ProgressReporter]
-    ) async -> Ending {
-        var file = TransferFile(download)
-        for await event in events {
-            file.path = download.path.string
-            if case .started(let start) = event { file.url = start.url }
-            file.state = download.state
-            for reporter in reporters { reporter.report(event, of: file) }
-            if let outcome = TransferSummary.Outcome(event) { return .file(number: number, file, outcome) }
+    private static func report(
+        _ event: DownloadEvent, of download: Download, _ unfinished: inout [Download.ID: Unfinished],
+        _ reporters: [any ProgressReporter], _ summary: inout TransferSummary
+    ) {
+        guard var entry = unfinished[download.id] else { return }
+        entry.file.path = download.path.string
+        if case .started(let start) = event { entry.file.url = start.url }
+        entry.file.state = download.state
+        for reporter in reporters { reporter.report(event, of: entry.file) }
+        if let outcome = TransferSummary.Outcome(event) {
+            unfinished[download.id] = nil
+            summary.note(outcome, of: entry.file, number: entry.number)
+        } else {
+            unfinished[download.id] = entry
         }
-        let error = DownloadError(.internal, "the download ended without a final event")
-        return .file(number: number, file, .failed(error))
     }
 
     /// Calls ``ProgressReporter/tick()`` ten times a second until cancelled.

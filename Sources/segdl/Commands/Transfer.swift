@@ -97,8 +97,9 @@ struct Transfer {
         summary = try await withDownloadClient(self.configuration) { client in
             try await client.withGroup { group in
                 var summary = before
+                let events = group.events
                 let feed = try Feed(requests, to: group, from: number)
-                await Self.watch(feed, of: group, window: window, reporters, signals.events, into: &summary)
+                await Self.watch(feed, of: group, events, window: window, reporters, signals.events, into: &summary)
                 return summary
             }
         }
