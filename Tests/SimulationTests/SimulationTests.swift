@@ -9,9 +9,9 @@ struct SimulationTests {
     /// runs thousands.
     private static let seedsPerArgument: UInt64 = 5
 
-    private static func run(_ seed: UInt64) async throws -> Simulation.Report {
+    private static func run(_ seed: UInt64, usesMemory: Bool? = nil) async throws -> Simulation.Report {
         try await aside {
-            var simulation = try Simulation(seed: seed)
+            var simulation = try Simulation(seed: seed, usesMemory: usesMemory)
             return simulation.run()
         }
     }
@@ -32,8 +32,11 @@ struct SimulationTests {
         ] as [UInt64]
     )
     func onceWrong(seed: UInt64) async throws {
-        let report = try await Self.run(seed)
-        #expect(report.violations.isEmpty, "\(report.replay)")
+        // When they were wrong, every part was on disk.
+        for usesMemory in [false, true] {
+            let report = try await Self.run(seed, usesMemory: usesMemory)
+            #expect(report.violations.isEmpty, "\(report.replay), in memory: \(usesMemory)")
+        }
     }
 
     @Test("Without faults no byte is fetched twice", arguments: UInt64(0)..<12)

@@ -16,6 +16,10 @@ package struct CrashStates {
     private let seed: UInt64
     private let statesMax: Int
     private let before: DiskImage.Settled
+    /// Whether short files stay in memory until they are complete.
+    private let usesMemory: Bool
+    /// Whether the disk has files without a name.
+    private let hasUnnamedFiles: Bool
 
     /// - Parameter statesMax: The number of states after which the run stops.
     package init(seed: UInt64, statesMax: Int) throws {
@@ -40,6 +44,9 @@ package struct CrashStates {
         self.request = request
         // The file that an overwriting run finds.
         let old = DiskImage.File(number: 9, bytes: [1, 2, 3], attributes: [:], pending: [])
+        // Two seeds of four begin on disk, one in memory, and one in memory on a disk without unnamed files.
+        self.usesMemory = seed % 4 > 1
+        self.hasUnnamedFiles = seed % 4 != 2
         self.before = DiskImage.Settled(files: replaces ? [("file0", old)] : [], boot: 0)
     }
 
@@ -96,6 +103,7 @@ package struct CrashStates {
         _ disk: SimulatedDisk, _ clock: SimulatedClock, rate: Int, before: @escaping () -> Void
     ) -> String {
         disk.onOperation = { _ in before() }
+        disk.hasUnnamedFiles = self.hasUnnamedFiles
         let network = SimulatedNetwork(seed: self.seed, clock: clock, origins: [self.origin])
         network.rate = rate
         network.totalRate = rate * 8
@@ -103,7 +111,7 @@ package struct CrashStates {
         let executor = SeededExecutor(seed: self.seed)
         let client = DownloadClient(
             configuration: DownloadConfiguration(), transport: network, storage: disk.storage(), clock: clock,
-            seed: self.seed)
+            seed: self.seed, memory: self.usesMemory ? PartMemory() : nil)
         let outcome = Outcome(isLogged: false)
         let request = self.request
         _ = Task(executorPreference: executor) {

@@ -76,6 +76,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     package private(set) var failures = 0
     /// Bytes that all files together may occupy.
     package var capacity = Int.max
+    /// Whether files without a name are supported (`O_TMPFILE`).
+    package var hasUnnamedFiles = true
     /// Called when a file becomes durable, and when a file gets its final name.
     package var onSync: (Inode) -> Void = { _ in }
     package var onName: (String, Inode) -> Void = { _, _ in }
@@ -174,6 +176,15 @@ package final class SimulatedDisk: @unchecked Sendable {
         self.inodeNext += 1
         inode.ownership = Ownership(owner: Self.user, permissions: permissions)
         self.apply(.link(path, inode))
+        return inode
+    }
+
+    /// Creates a file without a name. It is gone at the end of the process.
+    func createUnnamed(permissions: UInt32) -> Inode {
+        let inode = Inode(number: self.inodeNext, modified: self.stamp())
+        self.inodeNext += 1
+        inode.ownership = Ownership(owner: Self.user, permissions: permissions)
+        inode.linkCount = 0
         return inode
     }
 

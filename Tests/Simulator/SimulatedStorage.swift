@@ -104,6 +104,22 @@ package struct SimulatedStorage: Storage {
         if path != target { self.disk.apply(.rename(path, target)) }
     }
 
+    package func openUnnamed(for path: String) throws(StorageError) -> (any StorageFile)? {
+        guard self.disk.hasUnnamedFiles else { return nil }
+        try self.disk.begin("open", path, epoch: self.epoch)
+        try self.disk.checkDirectory(of: path, "open")
+        let inode = self.disk.createUnnamed(permissions: 0o644)
+        return SimulatedFile(disk: self.disk, inode: inode, path: path, mode: .update, epoch: self.epoch)
+    }
+
+    package func name(_ file: any StorageFile, _ path: String) throws(StorageError) {
+        try self.disk.begin("linkat", path, epoch: self.epoch)
+        guard let file = file as? SimulatedFile else { preconditionFailure("the file is another storage's") }
+        guard try self.disk.entry(at: path, "linkat") == nil else { throw SystemError.exists.of("linkat", path) }
+        try self.disk.checkDirectory(of: path, "linkat")
+        file.name(path)
+    }
+
     package func remove(_ path: String) throws(StorageError) {
         try self.disk.begin("unlink", path, epoch: self.epoch)
         switch try self.disk.entry(at: path, "unlink") {
@@ -156,6 +172,12 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
     }
 
     deinit { self.close() }
+
+    /// Gives an unnamed file a name.
+    func name(_ path: String) {
+        self.inode.linkCount = 1
+        self.disk.apply(.link(path, self.inode))
+    }
 
     /// Notes an operation, and decides whether it fails.
     private func begin(_ call: String) throws(StorageError) {

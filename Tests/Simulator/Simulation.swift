@@ -55,9 +55,18 @@ package struct Simulation {
     private var configuration = DownloadConfiguration()
     private var report: Report
     private let isLogged: Bool
+    /// Whether short files stay in memory until they are complete.
+    private let usesMemory: Bool
 
-    package init(seed: UInt64, faults: Faults = .all, isLogged: Bool = false) throws {
+    /// - Parameter usesMemory: Whether short files stay in memory until they are complete; `nil` to draw it.
+    package init(
+        seed: UInt64, faults: Faults = .all, isLogged: Bool = false, usesMemory: Bool? = nil
+    ) throws {
         self.seed = seed
+        // Drawn apart, so that older seeds keep their other decisions.
+        var shortGenerator = SplitMix64(seed: seed ^ 0x7368_6F72_74)
+        let drawn = Bool.random(using: &shortGenerator)
+        self.usesMemory = usesMemory ?? drawn
         self.isLogged = isLogged
         var generator = SplitMix64(seed: seed)
         self.executor = SeededExecutor(seed: generator.next())
@@ -69,6 +78,7 @@ package struct Simulation {
         if Int.random(in: 0..<3, using: &identityGenerator) != 0 { mine.remove(.identity) }
         self.faults = mine
         self.disk = SimulatedDisk(seed: generator.next(), clock: self.clock)
+        self.disk.hasUnnamedFiles = Int.random(in: 0..<4, using: &shortGenerator) != 0
         var origins: [SimulatedOrigin] = []
         for number in 0..<[1, 1, 1, 2, 3][Int.random(in: 0..<5, using: &generator)] {
             origins.append(Self.origin(number, mine, &generator))
@@ -228,7 +238,7 @@ package struct Simulation {
         let session = Session(
             client: DownloadClient(
                 configuration: self.configuration, transport: self.network, storage: self.disk.storage(),
-                clock: self.clock, seed: self.generator.next()),
+                clock: self.clock, seed: self.generator.next(), memory: self.usesMemory ? PartMemory() : nil),
             requests: self.requests, clock: self.clock,
             pauses: !isCalm && self.faults.contains(.user) ? self.drawPauses() : [],
             changes: !isCalm && self.faults.contains(.user) ? self.drawChanges() : [], checker: self.checker)

@@ -68,7 +68,8 @@ public func withDownloadClient<Answer: Sendable>(
                 try await body(
                     DownloadClient(
                         configuration: configuration, transport: transport, storage: POSIXStorage(),
-                        clock: SystemClock(), seed: UInt64.random(in: .min ... .max), threads: threads))
+                        clock: SystemClock(), seed: UInt64.random(in: .min ... .max), threads: threads,
+                        memory: PartMemory()))
             }
         }
     } catch let failure as Failure {
@@ -110,19 +111,22 @@ public struct DownloadClient: Sendable {
     private let seed: UInt64
     private let threads: EngineThreads
     private let servers: ServerRecords?
+    /// The memory for the parts of short files; `nil` if all parts are on disk.
+    private let memory: PartMemory?
 
     /// Creates a client with a given transport, storage, clock and seed. Tests use it to inject faults and to replay
     /// runs.
     package init(
         configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
-        clock: any EngineClock, seed: UInt64, threads: EngineThreads = .inherited
+        clock: any EngineClock, seed: UInt64, threads: EngineThreads = .inherited, memory: PartMemory? = nil
     ) {
+        self.memory = memory
         self.configuration = configuration
         self.transport = transport
         self.storage = storage
         self.clock = clock
         self.seed = seed
-        self.threads = threads
+        self.threads = threads.deciding(on: transport.executor)
         self.servers = configuration.memory.map { ServerRecords($0, in: storage, clock: clock, seed: seed) }
     }
 
@@ -184,9 +188,9 @@ public struct DownloadClient: Sendable {
         let group = DownloadGroup(
             engine: engine, transport: self.transport, storage: self.storage,
             access: Access(self.configuration), name: name, directory: directory, history: history, historyLog: log,
-            servers: self.servers)
+            servers: self.servers, memory: self.memory)
         let answer: Result<Answer, BodyError> = await withTaskGroup(of: Void.self) { tasks in
-            tasks.addTask {
+            self.threads.run(.deciding, in: &tasks) {
                 await engine.run()
                 // Also if the task was cancelled: otherwise a caller could wait for a download that can no longer end.
                 group.close()

@@ -25,6 +25,7 @@ public final class DownloadGroup: Sendable {
     private let placed = PlacedFiles()
     private let access: Access
     private let servers: ServerRecords?
+    private let memory: PartMemory?
     let historyLog: HistoryLog?
     private let state = Mutex(State())
     let hub = GroupHub()
@@ -32,8 +33,9 @@ public final class DownloadGroup: Sendable {
     init(
         engine: DownloadEngine, transport: any HTTPTransport, storage: any Storage, access: Access,
         name: String? = nil, directory: FilePath = ".", history: HistoryPolicy = HistoryPolicy(),
-        historyLog: HistoryLog? = nil, servers: ServerRecords? = nil
+        historyLog: HistoryLog? = nil, servers: ServerRecords? = nil, memory: PartMemory? = nil
     ) {
+        self.memory = memory
         self.servers = servers
         self.historyLog = historyLog
         self.engine = engine
@@ -106,7 +108,9 @@ public final class DownloadGroup: Sendable {
                         allowsPrivateAddresses: request.allowsPrivateAddresses)
                 },
                 storage: self.storage, placed: self.placed, connectionsKnown: connections,
-                startsPaused: progress != nil, stream: stream, output: output)
+                startsPaused: progress != nil, stream: stream, output: output,
+                // A limit on memory leaves none for parts.
+                memory: self.engine.currentLimits.memory == nil ? self.memory : nil)
             if let progress { job.rest(as: progress) }
             job.broadcaster.relay { [weak self, weak job] signal in
                 if let job { self?.handle(signal, of: job) }

@@ -174,7 +174,7 @@ final class DownloadEngine: Sendable {
             guard let job = state.job(id) else { return [] }
             let lease = state.open(order, of: id)
             let fetcher = self.fetcher(lease, job)
-            self.threads.run(.fetching, in: &group) {
+            self.threads.run(state.isProbing(id) ? .asking : .fetching, in: &group) {
                 self.post(.event(id, .ended(order.lease, await fetcher.run())))
             }
         case .download(let id, let action):
@@ -197,7 +197,8 @@ final class DownloadEngine: Sendable {
                 }
             },
             pass: RatePass(
-                gate: self.gate, download: job.id, host: job.request.sources[lease.order.source.rawValue].host))
+                gate: self.gate, download: job.id, host: job.request.sources[lease.order.source.rawValue].host),
+            threads: self.threads)
     }
 
     private func perform(
@@ -217,6 +218,13 @@ final class DownloadEngine: Sendable {
             if !state.closing.hold(surveyOf: job) { self.survey(job, in: &group) }
         case .prepare(let preparation):
             let id = state.randomNumber()
+            guard !job.prepareInMemory(preparation, id: id) else {
+                // At once, because nothing had to be waited for.
+                let prepared = Message.event(job.id, .prepared(job.part?.reader?.window, hasDigest: job.hasDigest))
+                let actions = state.take(prepared, now: self.clock.now)
+                self.beginNextStep(after: prepared, state: &state, in: &group)
+                return actions
+            }
             self.spawn(job, in: &group) {
                 guard let finding = try await job.prepare(preparation, id: id) else {
                     return .prepared(job.part?.reader?.window, hasDigest: job.hasDigest)

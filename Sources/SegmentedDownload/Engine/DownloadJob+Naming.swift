@@ -58,6 +58,7 @@ extension DownloadJob {
         let (paths, finding) = try await self.surveyChosen(from: renamed)
         let before = self.shared.withLock { shared in
             defer { shared.part = finding.part }
+            shared.isClear = finding.isClear
             // A later survey, after a pause or failure, uses this name too.
             shared.destination.first = renamed
             shared.destination.paths = paths

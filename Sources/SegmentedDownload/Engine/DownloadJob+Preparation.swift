@@ -18,13 +18,7 @@ extension DownloadJob {
         if let finding = try await self.rename(to: preparation.suggestedName) {
             return finding
         }
-        let found = self.shared.withLock { shared in
-            shared.resource = preparation.resource
-            shared.reference = preparation.source
-            shared.digests.expectLatest()
-            shared.destination.settle()
-            return shared.part
-        }
+        let found = self.accept(preparation)
         let surveyed = try await self.setAside(found, preparation)
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
         surveyed?.keep(self.request.syncPolicy)
@@ -67,6 +61,49 @@ extension DownloadJob {
         if let part = self.part { self.update(bytesDurable: part.durableLength) }
         self.readAlong(id: id, length: preparation.resource.completeLength)
         return nil
+    }
+
+    /// Takes the resource of an accepted response.
+    ///
+    /// - Returns: The part that was surveyed.
+    private func accept(_ preparation: Preparation) -> PartialFile? {
+        self.shared.withLock { shared in
+            shared.resource = preparation.resource
+            shared.reference = preparation.source
+            shared.digests.expectLatest()
+            shared.destination.settle()
+            return shared.part
+        }
+    }
+
+    /// Prepares the part of a short file in memory, without a system call, if that is possible.
+    ///
+    /// - Returns: Whether it is prepared.
+    func prepareInMemory(_ preparation: Preparation, id: UInt64) -> Bool {
+        guard let memory, preparation.mode == .fresh, !preparation.setsAside, self.output == nil,
+            let length = preparation.resource.completeLength, self.request.ifExists != .overwrite
+        else { return false }
+        let isFree = self.shared.withLock { shared in
+            shared.part == nil && shared.isClear && !shared.replacesExisting
+                && preparation.suggestedName.flatMap { shared.destination.renamed(to: $0) } == nil
+        }
+        guard isFree, let file = memory.file(length: length) else { return false }
+        _ = self.accept(preparation)
+        let (paths, digests) = (self.paths, self.shared.withLock { $0.digests.recorded })
+        let header = Manifest.Header(
+            id: id, resource: preparation.resource, completeLength: length, device: 0, inode: 0, bootID: "",
+            sources: self.request.recordedSources(reference: preparation.source),
+            digests: digests.map(\.description), label: self.request.label(inheriting: nil))
+        let part = PartialFile(
+            paths, in: file, storage: self.storage, header: header, allocates: self.request.allocates
+        ) { [weak self] in
+            self?.noteUnlocked(paths)
+        }
+        part.keep(self.request.syncPolicy)
+        self.shared.withLock { $0.part = part }
+        self.update(bytesDurable: 0)
+        self.readAlong(id: id, length: length)
+        return true
     }
 
     /// Sets the surveyed part aside if it belongs to another file.

@@ -11,6 +11,7 @@ extension DownloadJob {
         self.shared.withLock { shared in
             shared.destination.paths = paths
             shared.part = finding.part
+            shared.isClear = finding.isClear
             // An existing part or file fixes the name.
             if finding.survey != .nothing { shared.destination.settle() }
             if case .partial(var saved) = finding.survey, let header = finding.part?.header {
@@ -78,7 +79,7 @@ extension DownloadJob {
 
     /// Examines a destination, and removes files that a crash between the last steps of an earlier run left beside it.
     private func survey(_ paths: DestinationPaths) async throws -> Surveyor.Finding {
-        try self.storage.removeAbandonedClaim(paths)
+        let hasDraft = try self.storage.removeAbandonedClaim(paths)
         try self.storage.removeSecondName(paths)
         if self.replacesExisting {
             let found = try self.storage.status(of: paths.destination)
@@ -89,11 +90,12 @@ extension DownloadJob {
             }
             self.shared.withLock { $0.replaceable = found }
         }
-        let finding = try self.surveyor.survey(
+        var finding = try self.surveyor.survey(
             paths, policy: self.replacesExisting ? .overwrite : self.settings.ifExists)
         if case .existing(let file) = finding.survey {
             try await self.storage.completePlacing(paths, hasRecord: file.record != nil)
         }
+        finding.isClear = finding.isClear && !hasDraft
         return finding
     }
 }

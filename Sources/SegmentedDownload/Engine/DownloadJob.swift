@@ -6,6 +6,8 @@ final class DownloadJob: Sendable {
     struct Shared {
         var destination: DestinationChoice
         var part: PartialFile?
+        /// Whether the survey found neither part nor manifest at the destination.
+        var isClear = false
         var resource: RemoteResource?
         /// The reference source, which defines the resource.
         var reference = SourceID.first
@@ -53,6 +55,8 @@ final class DownloadJob: Sendable {
     let naming: DestinationNaming
     /// The files that the group's downloads have put in place.
     let placed: PlacedFiles
+    /// The memory for the parts of short files; nil if all parts are on disk.
+    let memory: PartMemory?
     let shared: Mutex<Shared>
 
     /// - Parameters:
@@ -60,11 +64,13 @@ final class DownloadJob: Sendable {
     ///   - startsPaused: Whether the download begins paused.
     ///   - stream: The consumer that gets the bytes instead of the destination; nil for none.
     ///   - output: Where the bytes are written to, if the destination is not a file; see ``output(of:_:clock:)``.
+    ///   - memory: The memory for the parts of short files; nil if all parts are on disk.
     init(
         id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage,
         placed: PlacedFiles, connectionsKnown: Int? = nil, startsPaused: Bool = false,
-        stream: ByteStream? = nil, output: (any InOrderOutput)? = nil
+        stream: ByteStream? = nil, output: (any InOrderOutput)? = nil, memory: PartMemory? = nil
     ) {
+        self.memory = memory
         self.placed = placed
         self.id = id
         self.request = request

@@ -161,6 +161,9 @@ struct EngineState {
 
     func weight(of id: DownloadID) -> Double { self.machine.weight(id) }
 
+    /// Whether the first request of a download has not yet determined what to fetch.
+    func isProbing(_ id: DownloadID) -> Bool { self.machine.ask(id) { $0.isProbing } ?? false }
+
     func job(_ id: DownloadID) -> DownloadJob? { self.index(id).map { self.entries[$0].job } }
 
     func lease(_ lease: LeaseID, of id: DownloadID) -> SegmentLease? {

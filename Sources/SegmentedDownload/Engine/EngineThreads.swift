@@ -1,9 +1,13 @@
 import NIOPosix
 
-/// Thread pools for blocking work, so that disk calls do not block the threads of the global executor or the engine's
-/// loop.
+/// The threads of an engine: that of its connections, and pools for blocking work, so that disk calls block neither it
+/// nor the threads of the global executor.
 package struct EngineThreads: Sendable {
     enum Work {
+        /// The engine's loop. On the thread of the connections if they have one, so that no other has to be woken.
+        case deciding
+        /// The first request of each download, until a body has to be written to a file. On the same thread.
+        case asking
         /// Fetches. One thread, because two threads that write to one file wait for its inode lock.
         case fetching
         /// Syncs, surveys and digests, each of which may take seconds.
@@ -12,15 +16,25 @@ package struct EngineThreads: Sendable {
         case reading
     }
 
-    private let fetching: (any TaskExecutor)?
-    private let stepping: (any TaskExecutor)?
-    private let reading: (any TaskExecutor)?
+    private var deciding: (any TaskExecutor)?
+    private var fetching: (any TaskExecutor)?
+    private var stepping: (any TaskExecutor)?
+    private var reading: (any TaskExecutor)?
 
     /// Runs every task on its parent's executor. For simulated effects, which never block.
-    package static let inherited = EngineThreads(fetching: nil, stepping: nil, reading: nil)
+    package static let inherited = EngineThreads()
+
+    /// The same threads, with that of a transport's connections; `nil` if the transport has none of its own.
+    func deciding(on executor: (any TaskExecutor)?) -> EngineThreads {
+        var threads = self
+        threads.deciding = executor
+        return threads
+    }
 
     private func executor(for work: Work) -> (any TaskExecutor)? {
         switch work {
+        case .deciding: self.deciding
+        case .asking: self.deciding ?? self.fetching
         case .fetching: self.fetching
         case .stepping: self.stepping
         case .reading: self.reading
@@ -55,7 +69,7 @@ package struct EngineThreads: Sendable {
     package static func aside<Answer: Sendable, BodyError: Error>(
         _ body: @escaping @Sendable () async throws(BodyError) -> Answer
     ) async throws(BodyError) -> Answer {
-        let threads = EngineThreads(fetching: nil, stepping: Self.ofProcess, reading: nil)
+        let threads = EngineThreads(stepping: Self.ofProcess)
         return try await threads.run(.stepping, body)
     }
 
@@ -77,7 +91,7 @@ package struct EngineThreads: Sendable {
         package func aside<Answer: Sendable, BodyError: Error>(
             _ body: @escaping @Sendable () async throws(BodyError) -> Answer
         ) async throws(BodyError) -> Answer {
-            try await EngineThreads(fetching: nil, stepping: self.executor, reading: nil).run(.stepping, body)
+            try await EngineThreads(stepping: self.executor).run(.stepping, body)
         }
 
         /// Ends the thread once its work is done. Nothing may be run on it any more.
@@ -89,6 +103,15 @@ package struct EngineThreads: Sendable {
         _ work: Work, in group: inout DiscardingTaskGroup, _ body: sending @escaping @isolated(any) () async -> Void
     ) {
         // A preference for `nil` would select the global executor instead of inheriting the parent's.
+        guard let executor = self.executor(for: work) else {
+            group.addTask(operation: body)
+            return
+        }
+        group.addTask(executorPreference: executor, operation: body)
+    }
+
+    /// The same for a group with results.
+    func run(_ work: Work, in group: inout TaskGroup<Void>, _ body: sending @escaping @isolated(any) () async -> Void) {
         guard let executor = self.executor(for: work) else {
             group.addTask(operation: body)
             return

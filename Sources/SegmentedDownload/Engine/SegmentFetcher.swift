@@ -20,6 +20,7 @@ package struct SegmentFetcher: Sendable {
     let ask: @Sendable (Question) -> Void
     /// Where the fetch waits if bytes arrive faster than the rate limits allow.
     let pass: RatePass
+    let threads: EngineThreads
 
     /// Runs until the lease is over. If the lease is revoked, its connection is closed at once.
     package func run() async -> LeaseEnd {
@@ -63,6 +64,20 @@ package struct SegmentFetcher: Sendable {
         }
     }
 
+    /// How far the body of a response was written. Used by one thread at a time.
+    private final class Progress {
+        var writer: SegmentWriter
+        var check: ContentCheck?
+        /// The offset in the file of the next chunk.
+        var offset: Int64
+
+        init(_ writer: SegmentWriter, _ check: ContentCheck?, from offset: Int64) {
+            (self.writer, self.check, self.offset) = (writer, check, offset)
+        }
+    }
+
+    /// Writes the body: to memory on the thread of the connections, and to a file on the one for blocking calls.
+    ///
     /// - Parameter announced: The digest that the response's head states for its body.
     private func write(
         _ body: any ResponseBody, of response: RangeResponse, _ announced: ExpectedDigest?
@@ -71,44 +86,66 @@ package struct SegmentFetcher: Sendable {
             return .failed(Failure(.internal, "a body was accepted before the part file was created"))
         }
         // If the body has a digest, its bytes are claimed only after they were verified.
-        var writer = SegmentWriter(
+        let writer = SegmentWriter(
             part: part, from: self.lease.position, mark: self.lease.order.mark,
             holdsClaims: announced != nil && part.mayHold(response))
-        var check = announced.map { ContentCheck($0, of: response) }
+        // Neither is used by two threads at once.
+        nonisolated(unsafe) let body = body
+        nonisolated(unsafe) let progress = Progress(
+            writer, announced.map { ContentCheck($0, of: response) }, from: response.bodyStart)
+        if let end = try await self.write(body, of: response, to: part, progress, isInMemory: true) { return end }
+        return try await self.threads.run(.fetching) {
+            guard let end = try await self.write(body, of: response, to: part, progress, isInMemory: false) else {
+                return .failed(Failure(.internal, "a body was not written to its end"))
+            }
+            return end
+        }
+    }
+
+    /// - Returns: `nil` if only a part in memory is to be written, and it is or became one on disk.
+    private func write(
+        _ body: any ResponseBody, of response: RangeResponse, to part: PartialFile, _ progress: Progress,
+        isInMemory: Bool
+    ) async throws -> LeaseEnd? {
         let result: Result<LeaseEnd, any Error>
         do {
-            result = .success(
-                try await self.copy(
-                    body, of: response, to: &writer, &check, compares: !part.isSame(asProvedBy: response)))
+            let end = try await self.copy(
+                body, of: response, progress, compares: !part.isSame(asProvedBy: response),
+                while: { !isInMemory || part.memory != nil })
+            guard let end else { return nil }
+            result = .success(end)
         } catch {
             result = .failure(error)
         }
-        if case .success(.finished) = result { check?.hasEnded = true }
+        if case .success(.finished) = result { progress.check?.hasEnded = true }
         // Bytes that differ from the disk were not written, and the difference is the more specific result.
-        if case .success(.differs) = result { check = nil }
-        if let failure = check?.failure { return .corrupt(failure) }
+        if case .success(.differs) = result { progress.check = nil }
+        if let failure = progress.check?.failure { return .corrupt(failure) }
         // Bytes that were written are claimed even after an error, so that they are not fetched again.
-        try writer.finish()
+        try progress.writer.finish()
         return try result.get()
     }
 
+    /// - Returns: `nil` if `isWanted` has become false.
     private func copy(
-        _ body: any ResponseBody, of response: RangeResponse, to writer: inout SegmentWriter,
-        _ check: inout ContentCheck?, compares: Bool
-    ) async throws -> LeaseEnd {
-        var offset = response.bodyStart
-        while let chunk = try await body.next() {
+        _ body: any ResponseBody, of response: RangeResponse, _ progress: Progress, compares: Bool,
+        while isWanted: () -> Bool
+    ) async throws -> LeaseEnd? {
+        while isWanted() {
+            guard let chunk = try await body.next() else { return .finished }
+            let offset = progress.offset
             self.lease.received(chunk.count)
-            if check != nil { chunk.withBytes { check?.update($0) } }
+            if progress.check != nil { chunk.withBytes { progress.check?.update($0) } }
             var taken = 0
             // Bytes before the writing position are on disk already and must agree. Those from `writesFrom` on are not
             // compared: another connection has fetched them since this request was sent, and may be writing them now.
-            if offset < writer.position {
-                taken = Int(min(Int64(chunk.count), writer.position - offset))
+            if offset < progress.writer.position {
+                taken = Int(min(Int64(chunk.count), progress.writer.position - offset))
                 let compared = compares ? Int(min(Int64(taken), max(self.lease.order.writesFrom - offset, 0))) : 0
                 let difference = try chunk.withBytes {
                     guard compared > 0 else { return SegmentWriter.Difference?.none }
-                    return try writer.firstDifference(UnsafeRawBufferPointer(rebasing: $0[..<compared]), at: offset)
+                    return try progress.writer.firstDifference(
+                        UnsafeRawBufferPointer(rebasing: $0[..<compared]), at: offset)
                 }
                 if let difference { return .differs(at: difference.offset, byte: difference.byte) }
             }
@@ -123,9 +160,9 @@ package struct SegmentFetcher: Sendable {
                     guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                     continue
                 }
-                try await writer.room(for: granted)
+                try await progress.writer.room(for: granted)
                 try chunk.withBytes {
-                    try writer.write(UnsafeRawBufferPointer(rebasing: $0[taken..<(taken + granted)]))
+                    try progress.writer.write(UnsafeRawBufferPointer(rebasing: $0[taken..<(taken + granted)]))
                 }
                 self.lease.commit()
                 taken += granted
@@ -134,14 +171,16 @@ package struct SegmentFetcher: Sendable {
                 // suspend. The yield lets other fetches, and a revocation of this one, run on the same thread.
                 await Task.yield()
             }
-            offset += Int64(chunk.count)
+            progress.offset += Int64(chunk.count)
             // The engine is asked before the next chunk is awaited, which may take long and may belong to another
             // segment. While bytes are only being compared, there is nothing to ask.
-            if offset >= writer.position, self.lease.isAtLimit, let bodyEnd = response.bodyEnd, offset < bodyEnd {
+            if progress.offset >= progress.writer.position, self.lease.isAtLimit, let bodyEnd = response.bodyEnd,
+                progress.offset < bodyEnd
+            {
                 self.ask(.limitReached)
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
             }
         }
-        return .finished
+        return nil
     }
 }

@@ -45,6 +45,12 @@ package struct Finisher: Sendable {
     /// - Parameter interruption: Once raised, computing digests ends with a failure of code `cancelled`. Nothing is
     ///   lost.
     func finish(length: Int64, unless interruption: Latch) async throws -> Result {
+        if let memory = self.part.memory, !self.replaces,
+            let result = try await self.place(memory, length: length, unless: interruption)
+        {
+            return result
+        }
+        try self.part.store()
         let (claims, crc) = try self.settle(length: length)
         try self.checkIdentity(length: length)
         try self.checkHoles(claims, length: length)
@@ -53,7 +59,7 @@ package struct Finisher: Sendable {
         if self.keepsRemoteTime, let date = self.resource.validator.lastModified {
             try self.part.file.setModified(date.secondsSinceEpoch)
         }
-        try self.leaveRecord(claims, length: length, crc: crc)
+        try self.leaveRecord(on: self.part.file, try self.part.file.status(), claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
         try self.checkIdentity(length: length)
         let (paths, file) = try await self.rename()
@@ -78,7 +84,7 @@ package struct Finisher: Sendable {
         return Result(length: length, crc: crc, hexes: hexes)
     }
 
-    private func settle(length: Int64) throws -> (claims: [Claim], crc: CRC32) {
+    func settle(length: Int64) throws -> (claims: [Claim], crc: CRC32) {
         let claims = self.part.settledClaims
         guard let crc = claims.combinedCRC(of: length) else {
             throw Failure(.internal, "the claims do not cover all \(length) bytes")
@@ -90,11 +96,12 @@ package struct Finisher: Sendable {
     ///
     /// If the file system has no attributes or no room for a long one, the record is shortened or omitted. A record of
     /// an earlier file of that inode is removed in any case.
-    private func leaveRecord(_ claims: [Claim], length: Int64, crc: CRC32) throws {
-        let file = self.part.file
+    func leaveRecord(
+        on file: any StorageFile, _ status: StorageStatus, _ claims: [Claim], length: Int64, crc: CRC32
+    ) throws {
         if !self.resource.endsWithConnection {
             var record = FinishedRecord(
-                resource: self.resource, length: length, crc: crc, modified: try file.status().modified,
+                resource: self.resource, length: length, crc: crc, modified: status.modified,
                 pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
                 salt: self.part.header.id)
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
@@ -102,13 +109,12 @@ package struct Finisher: Sendable {
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
         }
         try file.removeAttribute(FinishedRecord.attribute)
-        try self.disarmRecord(length: length)
+        try self.disarmRecord(of: file, length: length)
     }
 
     /// Invalidates a record that could not be removed, by changing the file's modification time. A record counts only
     /// if the file's length and modification time, or its CRC-32, match.
-    private func disarmRecord(length: Int64) throws {
-        let file = self.part.file
+    private func disarmRecord(of file: any StorageFile, length: Int64) throws {
         guard let stale = file.attribute(FinishedRecord.attribute).flatMap({ FinishedRecord(decoding: $0) }),
             stale.length == length, stale.modified == (try file.status().modified)
         else { return }
@@ -140,7 +146,7 @@ package struct Finisher: Sendable {
                 remedy: .keepBothOrReplace)
         }
         let own = try self.part.file.status()
-        let paths = try await self.place()
+        let paths = try await self.place { paths in try await self.tryRename(to: paths) }
         // In a directory that other users may write to, another file may have had the part's name at that moment.
         var found: StorageStatus? = own
         do throws(StorageError) {
@@ -155,12 +161,15 @@ package struct Finisher: Sendable {
         return (paths, own)
     }
 
-    private func place() async throws -> DestinationPaths {
-        if try await self.tryRename(to: self.part.paths) { return self.part.paths }
+    /// Gives the file its own name, or the first numbered one that is free.
+    ///
+    /// - Parameter tryName: Gives the file a name, and returns whether it succeeded; `false` if the name is taken.
+    func place(_ tryName: (DestinationPaths) async throws -> Bool) async throws -> DestinationPaths {
+        if try await tryName(self.part.paths) { return self.part.paths }
         var number = 1
         while let paths = self.alternative?(number) {
             // A name whose part another process is fetching is skipped.
-            if try self.storage.status(of: paths.part) == nil, try await self.tryRename(to: paths) { return paths }
+            if try self.storage.status(of: paths.part) == nil, try await tryName(paths) { return paths }
             number += 1
         }
         throw Failure(
@@ -192,7 +201,7 @@ package struct Finisher: Sendable {
         }
     }
 
-    private func synchronizeDirectory(of paths: DestinationPaths) async throws {
+    func synchronizeDirectory(of paths: DestinationPaths) async throws {
         do throws(StorageError) {
             try await self.storage.synchronize(directory: paths.directory)
         } catch {
@@ -231,7 +240,7 @@ package struct Finisher: Sendable {
     /// - Parameter computed: The digests that were computed while the file was fetched. Others are computed from the
     ///   disk.
     /// - Returns: All digests by algorithm.
-    private func checkDigests(
+    func checkDigests(
         _ computed: [ExpectedDigest.Algorithm: String], length: Int64, crc: CRC32, unless interruption: Latch
     ) throws -> [ExpectedDigest.Algorithm: String] {
         var hexes = computed

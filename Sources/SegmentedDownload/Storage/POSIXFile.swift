@@ -22,6 +22,9 @@ final class POSIXFile: StorageFile {
         self.close()
     }
 
+    /// A path by which the system finds the open file (proc_pid_fd(5)).
+    var descriptorPath: String { "/proc/self/fd/\(self.descriptor)" }
+
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
         let count = try POSIXStorage.check("pwrite", self.path) {
             pwrite(self.descriptor, bytes.baseAddress, bytes.count, off_t(offset))

@@ -177,6 +177,40 @@ package struct POSIXStorage: Storage {
         }
     }
 
+    package func openUnnamed(for path: String) throws(StorageError) -> (any StorageFile)? {
+        let directory = DestinationPaths(path: path).directory
+        do throws(StorageError) {
+            // `O_TMPFILE`, a macro that is not imported.
+            let flags = 0o20_000_000 | O_DIRECTORY | O_RDWR | O_CLOEXEC
+            guard self.root != nil else {
+                let descriptor = try Self.check("open", directory) { Glibc.open(directory, flags, 0o666) }
+                return POSIXFile(descriptor: descriptor, path: path)
+            }
+            let parent = try self.openDirectory(directory, O_PATH)
+            defer { Glibc.close(parent) }
+            let descriptor = try Self.check("open", directory) { openat(parent, ".", flags, 0o666) }
+            return POSIXFile(descriptor: descriptor, path: path)
+        } catch  where [EOPNOTSUPP, EISDIR, EINVAL, ENOENT, ENOSYS].contains(error.errno) {
+            // Without `O_TMPFILE` the directory itself would be opened for writing, or is said not to exist.
+            return nil
+        }
+    }
+
+    package func name(_ file: any StorageFile, _ path: String) throws(StorageError) {
+        guard let file = file as? POSIXFile else { preconditionFailure("the file is another storage's") }
+        do throws(StorageError) {
+            try self.at(path) { (directory, name) throws(StorageError) in
+                _ = try Self.check("linkat", path) {
+                    linkat(AT_FDCWD, file.descriptorPath, directory, name, AT_SYMLINK_FOLLOW)
+                }
+            }
+        } catch  where [ENOENT, EPERM, EOPNOTSUPP, ENOSYS, EINVAL, EXDEV].contains(error.errno) {
+            // Without `/proc`, or by order of the system, no link can be made.
+            throw StorageError(
+                call: error.call, path: error.path, errno: error.errno, condition: .unsupported, text: error.text)
+        }
+    }
+
     package func remove(_ path: String) throws(StorageError) {
         do throws(StorageError) {
             try self.at(path) { (directory, name) throws(StorageError) in

@@ -22,21 +22,32 @@ extension PartialFile {
     static func create(
         _ paths: DestinationPaths, in storage: any Storage, noteUnlocked: () -> Void
     ) throws -> PartialFile {
-        let file: any StorageFile
         do throws(StorageError) {
-            file = try storage.open(paths.part, .create)
+            let file = try Self.createFile(paths, in: storage, noteUnlocked: noteUnlocked)
+            return PartialFile(paths, file: file, storage: storage)
         } catch {
             guard error.condition == .exists else { throw error }
             throw Failure(.exists, "another process is already fetching \(paths.destination.printable)")
         }
+    }
+
+    /// Creates and locks the file of a part that does not exist.
+    ///
+    /// - Throws: ``StorageError`` with condition `exists` if another process has created or locked it.
+    static func createFile(
+        _ paths: DestinationPaths, in storage: any Storage, noteUnlocked: () -> Void
+    ) throws(StorageError) -> any StorageFile {
+        let file = try storage.open(paths.part, .create)
         switch try file.tryLock() {
         case .taken: break
-        case .busy: throw Failure(.exists, "another process is already fetching \(paths.destination.printable)")
+        case .busy:
+            throw StorageError(
+                call: "flock", path: paths.part, errno: 0, condition: .exists,
+                text: "another process is already fetching the file")
         case .unsupported: noteUnlocked()
         }
-        let part = PartialFile(paths, file: file, storage: storage)
         try file.protect()
-        return part
+        return file
     }
 
     /// Sets the label. It is written by the next call of ``begin(_:id:sources:digests:allocates:)`` or
@@ -56,10 +67,7 @@ extension PartialFile {
         self.change {
             $0.clear(isRecorded: resource.completeLength ?? 0 > 0 && self.storage.keepsFiles)
         }
-        // The manifest is removed first: bytes without claims are harmless, claims without bytes are not. A damaged
-        // manifest beside a part is removed too.
-        if try self.storage.status(of: self.paths.manifest) != nil { try self.storage.remove(self.paths.manifest) }
-        try self.storage.removeManifest(self.paths.manifestDraft)
+        try self.removeOldManifests()
         try self.file.begin(length: resource.completeLength ?? 0, allocates: allocates)
         let status = try self.file.status()
         self.change { log in
@@ -73,6 +81,13 @@ extension PartialFile {
         {
             try await self.writeManifest(durableCount: 0)
         }
+    }
+
+    /// Removes what an earlier part left, before this one gets bytes: bytes without claims are harmless, claims without
+    /// bytes are not. A damaged manifest beside a part is removed too.
+    func removeOldManifests() throws(StorageError) {
+        if try self.storage.status(of: self.paths.manifest) != nil { try self.storage.remove(self.paths.manifest) }
+        try self.storage.removeManifest(self.paths.manifestDraft)
     }
 
     /// Resumes the part.

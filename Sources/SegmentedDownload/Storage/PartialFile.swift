@@ -33,11 +33,15 @@ package final class PartialFile: Sendable {
     let log: Mutex<ManifestLog>
     /// Never locked during a system call.
     let state: Mutex<State>
+    /// What a part needs that begins in memory; `nil` for one that begins on disk.
+    let held: Held?
 
     package init(
         paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim],
-        durableCount: Int = 0, digestStates: [DigestState] = [], isRejected: Bool = false
+        durableCount: Int = 0, digestStates: [DigestState] = [], isRejected: Bool = false,
+        held: Held? = nil
     ) {
+        self.held = held
         self.paths = paths
         self.file = file
         self.storage = storage
@@ -130,10 +134,11 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Syncs the claimed bytes and records them as durable.
+    /// Syncs the claimed bytes and records them as durable. A part that is in memory gets a file first.
     ///
     /// - Returns: The number of durable bytes.
     package func checkpoint(isPause: Bool) async throws(StorageError) -> Int64 {
+        try self.store()
         let (claimed, hasManifest, isRecorded, generation, states, policy, durable) = self.log.withLock {
             // Read together with the number of claims, so that no digest state is recorded before the bytes it covers.
             (
@@ -207,6 +212,8 @@ package final class PartialFile: Sendable {
 
     /// Deletes the part, its manifest and a draft of the manifest.
     package func discard() throws(StorageError) {
+        // Files with the names of a part that has none are another process's.
+        guard self.memory == nil else { return self.close() }
         try self.storage.removeManifests(self.paths)
         try self.storage.remove(self.paths.part)
         self.close()

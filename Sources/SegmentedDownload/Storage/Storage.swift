@@ -39,6 +39,17 @@ package protocol Storage: Sendable {
     /// `link`); the condition is `unsupported` if the file system supports neither.
     func rename(_ path: String, to target: String, replacing: Bool) throws(StorageError)
 
+    /// Opens a new file without a name, for reading and writing (`O_TMPFILE`). It is gone once it is closed, unless it got
+    /// a name meanwhile. The umask applies.
+    ///
+    /// - Parameter path: A path in the directory that the file is to be in.
+    /// - Returns: `nil` if the file system has no such files.
+    func openUnnamed(for path: String) throws(StorageError) -> (any StorageFile)?
+
+    /// Gives an unnamed file of this storage a name in its directory (`linkat`). An existing name is an error; the
+    /// condition is `unsupported` if the system does not allow it.
+    func name(_ file: any StorageFile, _ path: String) throws(StorageError)
+
     /// Removes a file. A missing file is not an error (`unlink`).
     func remove(_ path: String) throws(StorageError)
 
@@ -232,6 +243,14 @@ package struct StorageError: Error, Hashable, Sendable {
 
 extension Storage {
     package var keepsFiles: Bool { true }
+
+    /// `nil`: a storage need not have files without a name.
+    package func openUnnamed(for path: String) -> (any StorageFile)? { nil }
+
+    package func name(_ file: any StorageFile, _ path: String) throws(StorageError) {
+        throw StorageError(
+            call: "linkat", path: path, errno: 0, condition: .unsupported, text: "there are no files without a name")
+    }
 
     /// The storage itself: one without symbolic links has no way out of a directory.
     package func confined(to directory: String) -> any Storage { self }

@@ -21,6 +21,8 @@ package struct Surveyor: Sendable {
         package var note: String?
         /// Whether the part is not locked, because the file system has no locks.
         package var isUnlocked = false
+        /// Whether neither part nor manifest exists, so that nothing has to be removed before a file gets the name.
+        var isClear = false
     }
 
     /// Examines a destination.
@@ -76,8 +78,11 @@ package struct Surveyor: Sendable {
 
     private func part(_ paths: DestinationPaths) throws -> Finding {
         guard let status = try self.storage.status(of: paths.part) else {
+            guard let isManifest = try self.storage.isManifest(paths.manifest) else {
+                return Finding(survey: .nothing, part: nil, note: nil, isClear: true)
+            }
             // A manifest without a part is useless. A file with its name that is not a manifest belongs to the user.
-            guard try self.storage.isManifest(paths.manifest) != false else {
+            guard isManifest else {
                 throw Failure(
                     .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
                     remedy: .moveAwayOrChooseName)

@@ -37,6 +37,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     private let configuration: Configuration
     private let clients: HTTPClients
     private let loop: any EventLoop
+    package let executor: (any TaskExecutor)?
     private let buffers: ReceiveBuffers
     private let connections: ConnectionRegister
     private let relay: TLSRelay
@@ -138,6 +139,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         self.configuration = configuration
         self.clients = clients
         self.loop = loop
+        self.executor = LoopExecutor(loop)
         self.buffers = buffers
         self.connections = connections
         self.relay = relay

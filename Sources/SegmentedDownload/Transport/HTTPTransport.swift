@@ -21,11 +21,16 @@ package protocol HTTPTransport: Sendable {
 
     /// Sets the network policy for all connections, open ones included.
     func apply(_ policy: NetworkPolicy)
+
+    /// The thread of the connections; `nil` if they have none of their own. Work on it must not block.
+    var executor: (any TaskExecutor)? { get }
 }
 
 extension HTTPTransport {
     /// Does nothing: a simulated network has no interfaces.
     package func apply(_ policy: NetworkPolicy) {}
+
+    package var executor: (any TaskExecutor)? { nil }
 }
 
 /// A response body, read on demand: no more than one piece is buffered.

@@ -198,7 +198,10 @@ extension DownloadStateMachine {
             if failure.code == .cancelled, let stop = self.takePendingStop() {
                 return self.settle(stop, leases: [], hasPart: true)
             }
-            if case .cancel = self.pendingStop { return self.fail(failure) }
+            // The part of a short file is still in memory: what is to be kept of it is stored first.
+            if case .cancel? = self.pendingStop, let stop = self.takePendingStop() {
+                return self.settle(stop, leases: [], hasPart: true)
+            }
             if failure.code == .integrity, self.pendingStop == nil,
                 let actions = self.heal(failure) ?? self.fetchFromOneSource()
             {

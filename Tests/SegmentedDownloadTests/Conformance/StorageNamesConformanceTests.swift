@@ -22,6 +22,36 @@ struct StorageNamesConformanceTests {
         }
     }
 
+    @Test(
+        "A file without a name is not found, and has its bytes once it gets one", arguments: StorageDoor.Kind.allCases)
+    func unnamed(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            let file = try #require(try door.storage.openUnnamed(for: door.path("a")))
+            try file.writeFully([1, 2], at: 0)
+            #expect(try file.status().linkCount == 0 && door.status(of: "a") == nil)
+            #expect(try door.storage.names(in: door.directory).sorted() == [".", ".."])
+            try door.storage.name(file, door.path("a"))
+            #expect(try door.contents(of: "a") == [1, 2])
+            #expect(try file.status().linkCount == 1)
+            #expect(try door.status(of: "a")?.isSameFile(as: file.status()) == true)
+            file.close()
+        }
+    }
+
+    @Test("A file without a name does not get one that is taken", arguments: StorageDoor.Kind.allCases)
+    func unnamedTaken(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            try door.put("a", [1])
+            let file = try #require(try door.storage.openUnnamed(for: door.path("b")))
+            await door.expectError(EEXIST, .exists, of: "linkat", "a") {
+                try door.storage.name(file, door.path("a"))
+            }
+            file.close()
+            #expect(try door.contents(of: "a") == [1])
+            #expect(try door.storage.names(in: door.directory).sorted() == [".", "..", "a"])
+        }
+    }
+
     @Test("What does not exist has no status, and cannot be opened", arguments: StorageDoor.Kind.allCases)
     func missing(kind: StorageDoor.Kind) async throws {
         try await StorageDoor.run(kind) { door in

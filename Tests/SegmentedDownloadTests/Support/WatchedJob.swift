@@ -23,13 +23,14 @@ enum WatchedJob {
     }
 
     static func job(
-        _ disk: WatchedStorage, _ directory: String, placed: PlacedFiles = PlacedFiles(),
+        _ disk: WatchedStorage, _ directory: String, placed: PlacedFiles = PlacedFiles(), memory: PartMemory? = nil,
         _ change: (inout DownloadRequest) -> Void = { _ in }
     ) throws -> DownloadJob {
         var request = DownloadRequest(
             try SourceURL("http://host/file.bin"), to: .file(directory + "/" + Self.finalName))
         change(&request)
-        return DownloadJob(id: DownloadID(0), request: request, followers: [], storage: disk, placed: placed)
+        return DownloadJob(
+            id: DownloadID(0), request: request, followers: [], storage: disk, placed: placed, memory: memory)
     }
 
     static func preparation(

@@ -16,6 +16,8 @@ final class WatchedStorage: Storage {
         var bootID: String
         var freeSpace: Int64?
         var allocates = true
+        var hasUnnamedFiles = true
+        var permissionsUnnamed: UInt32?
         var keepsAttributes = true
         var lock: StorageLock?
     }
@@ -56,6 +58,12 @@ final class WatchedStorage: Storage {
 
     /// Has the file system be one without `fallocate`.
     func forbidAllocation() { self.state.withLock { $0.allocates = false } }
+
+    /// Has the file system be one without files that have no name.
+    func forbidUnnamedFiles() { self.state.withLock { $0.hasUnnamedFiles = false } }
+
+    /// Has files without a name be created with these permissions, as another umask would.
+    func permitUnnamed(_ permissions: UInt32) { self.state.withLock { $0.permissionsUnnamed = permissions } }
 
     /// Has the file system be one without extended attributes.
     func forbidAttributes() { self.state.withLock { $0.keepsAttributes = false } }
@@ -133,6 +141,22 @@ final class WatchedStorage: Storage {
         try self.disk.rename(path, to: target, replacing: replacing)
     }
 
+    func openUnnamed(for path: String) throws(StorageError) -> (any StorageFile)? {
+        try self.check("create unnamed", path)
+        guard self.state.withLock({ $0.hasUnnamedFiles }), let file = try self.disk.openUnnamed(for: path) else {
+            return nil
+        }
+        if let permissions = self.state.withLock({ $0.permissionsUnnamed }) { try file.setPermissions(permissions) }
+        self.state.withLock { $0.openNames.append(Self.name(path)) }
+        return File(storage: self, path: path, file: file)
+    }
+
+    func name(_ file: any StorageFile, _ path: String) throws(StorageError) {
+        try self.check("name", path)
+        guard let file = file as? File else { preconditionFailure("the file is another storage's") }
+        try self.disk.name(file.file, path)
+    }
+
     func remove(_ path: String) throws(StorageError) {
         try self.check("remove", path)
         try self.disk.remove(path)
@@ -150,7 +174,7 @@ final class WatchedStorage: Storage {
     private final class File: StorageFile {
         private let storage: WatchedStorage
         private let path: String
-        private let file: any StorageFile
+        let file: any StorageFile
         private let isClosed = Latch()
 
         init(storage: WatchedStorage, path: String, file: any StorageFile) {

@@ -1,0 +1,47 @@
+import SegmentedDownloadCore
+
+/// How a file that is in memory becomes the destination: written to a file without a name, which gets its name once it is
+/// complete and durable. No other process ever sees it unfinished, and a crash leaves nothing behind.
+extension Finisher {
+    /// Verifies the file and puts it into place.
+    ///
+    /// - Returns: `nil` if the file system does not support this. Then nothing has happened.
+    func place(_ memory: MemoryFile, length: Int64, unless interruption: Latch) async throws -> Result? {
+        let (claims, crc) = try self.settle(length: length)
+        let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
+        let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
+        guard let file = try self.storage.openUnnamed(for: self.part.paths.destination) else { return nil }
+        var isPlaced = false
+        defer { if !isPlaced { file.close() } }
+        try memory.copy(to: file)
+        if self.keepsRemoteTime, let date = self.resource.validator.lastModified {
+            try file.setModified(date.secondsSinceEpoch)
+        }
+        let status = try file.status()
+        if status.ownership.permissions & Ownership.foreignWrite != 0 { try file.protect() }
+        try self.leaveRecord(on: file, status, claims, length: length, crc: crc)
+        if self.part.syncPolicy != .none { try await file.synchronize(metadata: true) }
+        let paths: DestinationPaths
+        do {
+            paths = try await self.place { (paths) throws(StorageError) in try self.tryName(file, paths) }
+        } catch let error as StorageError where error.condition == .unsupported {
+            return nil
+        }
+        isPlaced = true
+        memory.become(file)
+        self.part.markPlaced()
+        if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
+        self.part.close()
+        return Result(length: length, crc: crc, paths: paths, file: status, hexes: hexes)
+    }
+
+    /// - Returns: Whether the file got the name; `false` if it is taken.
+    private func tryName(_ file: any StorageFile, _ paths: DestinationPaths) throws(StorageError) -> Bool {
+        do throws(StorageError) {
+            try self.storage.name(file, paths.destination)
+            return true
+        } catch  where error.condition == .exists {
+            return false
+        }
+    }
+}

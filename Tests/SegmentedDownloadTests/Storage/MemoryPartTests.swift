@@ -1,0 +1,282 @@
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import SegmentedDownload
+@testable import SegmentedDownloadCore
+
+/// A short file is in memory until it is complete, or until a pause or checkpoint gives it a part.
+@Suite("A part in memory")
+struct MemoryPartTests {
+    private static let id: UInt64 = 7
+
+    /// Runs `body` with a job of 100 bytes that was surveyed and prepared in memory.
+    private static func run(
+        _ change: @escaping (inout DownloadRequest) -> Void = { _ in }, arrange: (WatchedStorage) -> Void = { _ in },
+        _ body: (WatchedStorage, DownloadJob, DestinationPaths) async throws -> Void
+    ) async throws {
+        try await WatchedJob.run { disk, directory in
+            arrange(disk)
+            let job = try WatchedJob.job(disk, directory, memory: PartMemory(), change)
+            _ = try await job.survey()
+            #expect(job.prepareInMemory(WatchedJob.preparation(), id: Self.id))
+            #expect(disk.take() == [] && disk.openNames == [])
+            try await body(disk, job, DestinationPaths(directory: directory, name: "file.bin"))
+            job.close()
+        }
+    }
+
+    private static func names(_ disk: WatchedStorage, _ paths: DestinationPaths) throws -> [String] {
+        try disk.names(in: paths.directory).filter { $0 != "." && $0 != ".." }.sorted()
+    }
+
+    // MARK: Complete
+
+    @Test("A complete file is written without a name, described and synced, and then named and its name synced")
+    func placed() async throws {
+        try await Self.run { disk, job, paths in
+            try WatchedJob.fill(job, 0..<60, 60..<100)
+            try await job.place(length: 100, isCompared: false)
+            #expect(
+                disk.take() == [
+                    "create unnamed file.bin", "write file.bin", "describe file.bin", "sync all of file.bin",
+                    "name file.bin", "sync names",
+                ])
+            #expect(try Self.names(disk, paths) == ["file.bin"])
+            #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
+            #expect(disk.openNames.isEmpty)
+            #expect(job.placed.source(of: try #require(try disk.status(of: paths.destination))) == job.request.source)
+        }
+    }
+
+    @Test("The next run finds the file by its record")
+    func found() async throws {
+        try await Self.run { disk, job, paths in
+            try WatchedJob.fill(job, 0..<100)
+            try await job.place(length: 100, isCompared: false)
+            let next = try WatchedJob.job(disk, paths.directory, memory: PartMemory())
+            guard case .existing(let file) = try await next.survey().survey else {
+                Issue.record("the file was not found")
+                return
+            }
+            #expect(file.record?.validator == WatchedPart.resource(100).validator)
+        }
+    }
+
+    @Test("Without syncs neither data nor name is synced")
+    func unsynced() async throws {
+        try await Self.run({ $0.syncPolicy = .none }) { disk, job, _ in
+            try WatchedJob.fill(job, 0..<100)
+            try await job.place(length: 100, isCompared: false)
+            #expect(
+                disk.take() == ["create unnamed file.bin", "write file.bin", "describe file.bin", "name file.bin"])
+        }
+    }
+
+    @Test("A name that is taken is not replaced: the file keeps its bytes in a part, or takes a numbered name")
+    func taken() async throws {
+        try await Self.run { disk, job, paths in
+            disk.before("name file.bin") { try Data("mine".utf8).write(to: URL(fileURLWithPath: paths.destination)) }
+            try WatchedJob.fill(job, 0..<100)
+            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .exists)
+            #expect(try WatchedJob.contents(paths.destination) == Array("mine".utf8))
+            #expect(try await job.part?.checkpoint(isPause: true) == 100)
+            #expect(try Self.names(disk, paths) == ["file.bin", "file.bin.segdl", "file.bin.segdl-part"])
+        }
+        try await Self.run({ $0.ifExists = .rename }) { disk, job, paths in
+            disk.before("name file.bin") { try Data("mine".utf8).write(to: URL(fileURLWithPath: paths.destination)) }
+            try WatchedJob.fill(job, 0..<100)
+            try await job.place(length: 100, isCompared: false)
+            #expect(try Self.names(disk, paths) == ["file.1.bin", "file.bin"])
+            #expect(try WatchedJob.contents(paths.directory + "/file.1.bin") == WatchedPart.bytes(0..<100))
+        }
+    }
+
+    @Test("Where files cannot be without a name, or cannot be named later, a part is created and renamed")
+    func named() async throws {
+        let calls = [
+            "create file.bin.segdl-part", "truncate to 0 file.bin.segdl-part", "allocate 100 file.bin.segdl-part",
+            "truncate to 100 file.bin.segdl-part", "write file.bin.segdl-part", "describe file.bin.segdl-part",
+            "sync all of file.bin.segdl-part", "rename file.bin.segdl-part to file.bin", "sync names",
+        ]
+        for cannotOpen in [true, false] {
+            try await Self.run(
+                arrange: { disk in
+                    if cannotOpen { disk.forbidUnnamedFiles() } else { disk.fail("name file.bin", .unsupported) }
+                }
+            ) { disk, job, paths in
+                try WatchedJob.fill(job, 0..<100)
+                try await job.place(length: 100, isCompared: false)
+                let made = disk.take()
+                #expect(
+                    made.filter { !$0.hasSuffix(" file.bin") || $0.hasPrefix("rename") }.filter {
+                        !$0.hasPrefix("truncate to 100")
+                    } == calls.filter { !$0.hasPrefix("truncate to 100") })
+                #expect(try Self.names(disk, paths) == ["file.bin"])
+                #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
+            }
+        }
+    }
+
+    @Test("A file that others could write to is protected before it gets its name")
+    func protected() async throws {
+        try await Self.run(arrange: { $0.permitUnnamed(0o666) }) { disk, job, paths in
+            try WatchedJob.fill(job, 0..<100)
+            try await job.place(length: 100, isCompared: false)
+            let status = try #require(try disk.status(of: paths.destination))
+            #expect(status.ownership.permissions & Ownership.foreignWrite == 0)
+        }
+    }
+
+    @Test("A wrong digest leaves nothing on disk")
+    func wrong() async throws {
+        let digest = try #require(ExpectedDigest(.crc32, hex: "00000000"))
+        try await Self.run({ $0.digests = [digest] }) { disk, job, paths in
+            try WatchedJob.fill(job, 0..<100)
+            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .integrity)
+            #expect(try Self.names(disk, paths) == [] && disk.take() == [])
+        }
+    }
+
+    @Test(
+        "If a step fails, the file has no name, and a pause still keeps its bytes",
+        arguments: ["create unnamed", "write", "sync all of", "name"])
+    func failed(call: String) async throws {
+        try await Self.run { disk, job, paths in
+            disk.fail(call + " file.bin", .noSpace)
+            try WatchedJob.fill(job, 0..<100)
+            #expect(await condition { try await job.place(length: 100, isCompared: false) } == .noSpace)
+            #expect(try Self.names(disk, paths) == [] && disk.openNames == [])
+            #expect(try await job.part?.checkpoint(isPause: true) == 100)
+        }
+    }
+
+    @Test("If the name cannot be synced, the file is in place and no part is created any more")
+    func nameUnsynced() async throws {
+        try await Self.run { disk, job, paths in
+            disk.fail("sync names", .other)
+            try WatchedJob.fill(job, 0..<100)
+            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .file)
+            _ = try await job.part?.checkpoint(isPause: true)
+            #expect(try Self.names(disk, paths) == ["file.bin"])
+        }
+    }
+
+    // MARK: Interrupted
+
+    @Test("A pause gives the bytes a part and a manifest, and what comes later is written to the part")
+    func paused() async throws {
+        try await Self.run { disk, job, paths in
+            let part = try #require(job.part)
+            try WatchedJob.fill(job, 0..<50)
+            #expect(try await part.checkpoint(isPause: false) == 50)
+            #expect(part.memory == nil)
+            #expect(try Self.names(disk, paths) == ["file.bin.segdl", "file.bin.segdl-part"])
+            #expect(part.header.partIdentity == (try #require(try disk.status(of: paths.part))).identity)
+            try WatchedJob.fill(job, 50..<100)
+            #expect(try WatchedJob.contents(paths.part) == WatchedPart.bytes(0..<100))
+            try await job.place(length: 100, isCompared: false)
+            #expect(try Self.names(disk, paths) == ["file.bin"])
+            #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
+        }
+    }
+
+    @Test("The next run resumes what a pause has kept")
+    func resumed() async throws {
+        try await Self.run { disk, job, paths in
+            try WatchedJob.fill(job, 0..<50)
+            _ = try await job.part?.checkpoint(isPause: true)
+            job.close()
+            let next = try WatchedJob.job(disk, paths.directory, memory: PartMemory())
+            guard case .partial(let saved) = try await next.survey().survey else {
+                Issue.record("the part was not found")
+                return
+            }
+            #expect(saved.missing == [50..<100] && saved.resource == WatchedPart.resource(100))
+            #expect(!next.prepareInMemory(WatchedJob.preparation(), id: 8))
+            next.close()
+        }
+    }
+
+    @Test("Bytes that arrive while the others are written to the part are there too")
+    func storedMeanwhile() async throws {
+        try await Self.run { disk, job, paths in
+            try WatchedJob.fill(job, 0..<50)
+            let part = try #require(job.part)
+            disk.before("write file.bin.segdl-part") { try WatchedJob.fill(job, 50..<80) }
+            try part.store()
+            #expect(part.memory == nil)
+            #expect(try WatchedJob.contents(paths.part).prefix(80) == WatchedPart.bytes(0..<80)[...])
+        }
+    }
+
+    @Test("If the part cannot be written, none is left, and the bytes are kept for another attempt")
+    func unstored() async throws {
+        try await Self.run { disk, job, paths in
+            try WatchedJob.fill(job, 0..<50)
+            let part = try #require(job.part)
+            disk.fail("write file.bin.segdl-part", .noSpace)
+            #expect(await condition { try part.store() } == .noSpace)
+            #expect(try Self.names(disk, paths) == [] && disk.openNames == [])
+            disk.fail("write file.bin.segdl-part", nil)
+            #expect(try await part.checkpoint(isPause: true) == 50)
+            #expect(try WatchedJob.contents(paths.part).prefix(50) == WatchedPart.bytes(0..<50)[...])
+        }
+    }
+
+    @Test("The part of another process is neither used nor deleted")
+    func foreign() async throws {
+        try await Self.run { disk, job, paths in
+            try WatchedJob.fill(job, 0..<50)
+            try Data("theirs".utf8).write(to: URL(fileURLWithPath: paths.part))
+            let part = try #require(job.part)
+            #expect(await condition { try part.store() } == .exists)
+            try job.discard()
+            #expect(try WatchedJob.contents(paths.part) == Array("theirs".utf8))
+        }
+    }
+
+    // MARK: When
+
+    @Test("A file is not in memory if it is empty, too long, replaces another, or has something beside it")
+    func onDisk() async throws {
+        try await WatchedJob.run { disk, directory in
+            let memory = PartMemory()
+            func isInMemory(
+                _ preparation: Preparation = WatchedJob.preparation(),
+                _ change: @escaping (inout DownloadRequest) -> Void = { _ in }
+            ) async throws -> Bool {
+                let job = try WatchedJob.job(disk, directory, memory: memory, change)
+                defer { job.close() }
+                _ = try await job.survey()
+                return job.prepareInMemory(preparation, id: Self.id)
+            }
+            #expect(try await isInMemory())
+            #expect(try await isInMemory(WatchedJob.preparation(length: PartMemory.lengthMax)))
+            #expect(try await !isInMemory(WatchedJob.preparation(length: PartMemory.lengthMax + 1)))
+            #expect(try await !isInMemory(WatchedJob.preparation(length: 0)))
+            #expect(try await !isInMemory(WatchedJob.preparation(of: WatchedPart.resource(nil))))
+            #expect(try await !isInMemory(WatchedJob.preparation(setsAside: true)))
+            #expect(try await !isInMemory { $0.ifExists = .overwrite })
+            let other = WatchedJob.preparation(name: "other.bin")
+            #expect(try await !isInMemory(other) { $0.destination = .directory(FilePath(directory), name: nil) })
+            for suffix in [".segdl", ".segdl-new"] {
+                let path = "\(directory)/file.bin\(suffix)"
+                try Data().write(to: URL(fileURLWithPath: path))
+                #expect(try await !isInMemory())
+                try FileManager.default.removeItem(atPath: path)
+            }
+        }
+    }
+
+    @Test("Files that are in memory at the same time share a limit, and give back what they took")
+    func limit() {
+        let memory = PartMemory()
+        var files: [MemoryFile] = []
+        while let file = memory.file(length: PartMemory.lengthMax) { files.append(file) }
+        #expect(Int64(files.count) * PartMemory.lengthMax == PartMemory.totalMax)
+        #expect(memory.file(length: 1) == nil)
+        files.removeLast()
+        #expect(memory.file(length: PartMemory.lengthMax) != nil)
+    }
+}
