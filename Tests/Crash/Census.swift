@@ -5,11 +5,14 @@ import TestSupport
 enum Census {
     /// Calls that change something, or that occur between two that do.
     static let changing = [
-        "openat", "pwrite64", "fallocate", "ftruncate", "fsync", "fdatasync", "rename", "renameat2", "link", "unlink",
+        "openat", "pwrite64", "fallocate", "ftruncate", "fsync", "fdatasync", "rename", "renameat2", "link", "unlink", "linkat",
         "flock", "fsetxattr", "close",
     ]
     /// Calls that only read.
     static let looking = ["pread64", "newfstatat", "fstat", "lseek", "access", "statfs", "fgetxattr", "read"]
+
+    /// Calls on a short file while it has no name. No other file gets many of them.
+    private static let unnamed = ["pwrite64", "fsetxattr", "fsync"]
 
     /// Lists the N-th call of each kind to each file, up to the highest count of several runs: timing changes some
     /// counts.
@@ -20,11 +23,23 @@ enum Census {
                 try await bench.begin(scenario)
                 let traced = ["strace", "-f", "-qq", "-y", "-s", "0", "-o", bench.trace]
                 let names = calls.map { "?\($0)" }.joined(separator: ",")
-                let paths = Role.allCases.flatMap { ["-P", bench.path($0)] }
+                let paths = Role.named.flatMap { ["-P", bench.path($0)] }
                 let outcome = try await bench.run(
                     traced + ["-e", "trace=\(names)"] + paths + scenario.faults + bench.command(scenario))
                 guard outcome.status == 0 else { throw Bench.SetupFailure("a traced run ended with \(outcome)") }
                 counts.merge(Self.count(bench)) { max($0, $1) }
+            }
+            guard scenario.isShort else { continue }
+            try await lab.withBench("census-\(scenario.name)-unnamed-\(run)") { bench in
+                try await bench.begin(scenario)
+                let names = Self.unnamed.filter { calls.contains($0) }.joined(separator: ",")
+                let outcome = try await bench.run(
+                    ["strace", "-f", "-qq", "-y", "-s", "0", "-o", bench.trace, "-e", "trace=\(names)"]
+                        + bench.command(scenario))
+                guard outcome.status == 0 else { throw Bench.SetupFailure("a traced run ended with \(outcome)") }
+                let found = Self.count(bench).filter { $0.key.role == .unnamed }
+                guard !found.isEmpty else { throw Bench.SetupFailure("no call was made on a file without a name") }
+                counts.merge(found) { max($0, $1) }
             }
         }
         // A permanent fault applies to the part, and strace watches one file at a time.
@@ -74,7 +89,8 @@ enum Census {
 
     /// The first of segdl's files that a traced call names: for a rename, strace filters by that path only.
     private static func role(in line: Substring, _ bench: Bench) -> Role? {
-        let places = Role.allCases.compactMap { role -> (Role, String.Index)? in
+        if line.contains("<\(bench.path(.unnamed))") { return .unnamed }
+        let places = Role.named.compactMap { role -> (Role, String.Index)? in
             let path = bench.path(role)
             return ["\"\(path)\"", "<\(path)>", "<\(path)>(deleted)"].compactMap { line.firstRange(of: $0)?.lowerBound }
                 .min().map { (role, $0) }

@@ -20,7 +20,7 @@ struct Errors: AsyncParsableCommand {
 
     /// The other scenarios differ in what is fetched, not in the calls made.
     private static let scenarios = [
-        "fresh", "fresh-small", "named", "paused", "complete", "complete-named", "overwrite", "restart",
+        "fresh", "fresh-small", "fresh-tiny", "named", "paused", "complete", "complete-named", "overwrite", "restart",
         "restart-small",
         "no-length", "by-link",
     ]

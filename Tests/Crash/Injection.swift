@@ -3,9 +3,16 @@ enum Role: String, CaseIterable, Hashable, Sendable {
     case destination, part, manifest, draft, directory
     /// The files of another file's part, which segdl keeps under a name of its own.
     case asidePart, asideManifest
+    /// A short file while it has no name.
+    case unnamed
 
+    /// The roles that have a path.
+    static let named = Self.allCases.filter { $0 != .unnamed }
+
+    /// The path of a file, or what the path of one without a name begins with.
     func path(in folder: String) -> String {
         switch self {
+        case .unnamed: "\(folder)/#"
         case .destination: "\(folder)/\(Bench.fileName)"
         case .part: "\(folder)/\(Bench.fileName).segdl-part"
         case .manifest: "\(folder)/\(Bench.fileName).segdl"
@@ -52,7 +59,8 @@ struct Injection: Hashable, Sendable, CustomStringConvertible {
             }
         let calls = scenario.faults.isEmpty ? self.call : "\(self.call),?renameat2"
         return ["strace", "-f"] + mode + ["-qq", "-s", "0", "-o", bench.trace, "-e", "trace=\(calls)"]
-            + ["-P", bench.path(self.role)] + scenario.faults
+            // Without a path every call of the kind is counted.
+            + (self.role == .unnamed ? [] : ["-P", bench.path(self.role)]) + scenario.faults
             + ["-e", "inject=\(self.call):\(effect):when=\(self.occurrence)"] + command
     }
 }

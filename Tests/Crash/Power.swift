@@ -45,8 +45,9 @@ struct Power: AsyncParsableCommand {
             self.moment = index % 16 == 7 ? .checkpointed : quick.randomElement(using: &generator) ?? .first
             self.killsProcess = Bool.random(using: &generator)
             self.fraction = Double.random(in: 0..<1, using: &generator)
-            let size =
-                self.moment == .checkpointed ? "24M" : ["3M", "9M", "12M"].randomElement(using: &generator) ?? ""
+            // A short file is fetched too fast to be paused in its middle.
+            let sizes = (self.moment == .resumed ? [] : ["64K", "900K"]) + ["3M", "9M", "12M"]
+            let size = self.moment == .checkpointed ? "24M" : sizes.randomElement(using: &generator) ?? ""
             self.scenario = Scenario(name: "\(self.moment)", size: size, options: ["-s", "3"])
         }
 

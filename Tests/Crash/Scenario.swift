@@ -1,3 +1,5 @@
+import SegmentedDownload
+
 /// How a file is downloaded: what exists before, and the command to test.
 struct Scenario: Hashable, Sendable, CustomStringConvertible {
     /// What exists before the tested run.
@@ -38,6 +40,11 @@ struct Scenario: Hashable, Sendable, CustomStringConvertible {
         case "M": digits << 20
         default: digits
         }
+    }
+
+    /// Whether the file is in memory until it is complete.
+    var isShort: Bool {
+        self.beginning == .nothing && self.faults.isEmpty && self.length > 0 && self.length <= PartMemory.lengthMax
     }
 
     private static let unproven = "etag=none&last-modified=none"
