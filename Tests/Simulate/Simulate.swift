@@ -119,13 +119,16 @@ struct Crashes: ParsableCommand {
     @Option(help: "The number of states to check.") var count = 10_000
     @Option(help: "The largest number of states of one download.") var each = 5000
     @Option(help: "Downloads at once.") var workers = 2
+    @Flag(help: "Only files that stay in memory until they are complete.") var short = false
 
     func run() throws {
         let totals = Mutex((downloads: 0, moments: 0, states: 0, failed: 0))
         runSeeds(from: self.first, workers: self.workers) {
             totals.withLock { $0.states < self.count && $0.failed < 5 }
         } body: { seed in
-            guard var crashes = try? CrashStates(seed: seed, statesMax: self.each) else { return }
+            guard !self.short || CrashStates.usesMemory(seed: seed),
+                var crashes = try? CrashStates(seed: seed, statesMax: self.each)
+            else { return }
             crashes.run()
             totals.withLock { totals in
                 totals.downloads += 1

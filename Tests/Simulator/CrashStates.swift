@@ -21,6 +21,9 @@ package struct CrashStates {
     /// Whether the disk has files without a name.
     private let hasUnnamedFiles: Bool
 
+    /// Whether short files stay in memory until they are complete.
+    package static func usesMemory(seed: UInt64) -> Bool { seed % 4 > 1 }
+
     /// - Parameter statesMax: The number of states after which the run stops.
     package init(seed: UInt64, statesMax: Int) throws {
         var generator = SplitMix64(seed: seed)
@@ -45,7 +48,7 @@ package struct CrashStates {
         // The file that an overwriting run finds.
         let old = DiskImage.File(number: 9, bytes: [1, 2, 3], attributes: [:], pending: [])
         // Two seeds of four begin on disk, one in memory, and one in memory on a disk without unnamed files.
-        self.usesMemory = seed % 4 > 1
+        self.usesMemory = Self.usesMemory(seed: seed)
         self.hasUnnamedFiles = seed % 4 != 2
         self.before = DiskImage.Settled(files: replaces ? [("file0", old)] : [], boot: 0)
     }
