@@ -178,15 +178,16 @@ public struct DownloadClient: Sendable {
         name: String?, directory: FilePath, limits: DownloadLimits?, history: HistoryPolicy,
         _ body: (DownloadGroup) async throws(BodyError) -> Answer
     ) async throws(BodyError) -> Answer {
+        let hub = GroupHub()
         let engine = DownloadEngine(
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
-            threads: self.threads)
+            threads: self.threads, hub: hub)
         // Read before downloads are added, because adding one does not block.
         if let servers = self.servers { await self.threads.run(.stepping) { servers.load() } }
         let log = history.log(in: self.storage, clock: self.clock)
         let group = DownloadGroup(
-            engine: engine, transport: self.transport, storage: self.storage,
+            engine: engine, hub: hub, transport: self.transport, storage: self.storage,
             access: Access(self.configuration), name: name, directory: directory, history: history, historyLog: log,
             servers: self.servers, memory: self.memory)
         let answer: Result<Answer, BodyError> = await withTaskGroup(of: Void.self) { tasks in

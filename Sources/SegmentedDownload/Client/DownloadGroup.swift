@@ -28,14 +28,15 @@ public final class DownloadGroup: Sendable {
     private let memory: PartMemory?
     let historyLog: HistoryLog?
     private let state = Mutex(State())
-    let hub = GroupHub()
+    let hub: GroupHub
 
     init(
-        engine: DownloadEngine, transport: any HTTPTransport, storage: any Storage, access: Access,
+        engine: DownloadEngine, hub: GroupHub, transport: any HTTPTransport, storage: any Storage, access: Access,
         name: String? = nil, directory: FilePath = ".", history: HistoryPolicy = HistoryPolicy(),
         historyLog: HistoryLog? = nil, servers: ServerRecords? = nil, memory: PartMemory? = nil
     ) {
         self.memory = memory
+        self.hub = hub
         self.servers = servers
         self.historyLog = historyLog
         self.engine = engine

@@ -54,14 +54,15 @@ final class DownloadEngine: Sendable {
     private let threads: EngineThreads
     /// Unbounded. Its length is limited by its writers: a child posts a few messages and ends, and ticks come at a
     /// fixed rate.
-    private let inbox: AsyncStream<Message>
-    private let outbox: AsyncStream<Message>.Continuation
+    private let inbox = Mailbox<Message>()
+    /// Delivers the group's events.
+    private let hub: GroupHub
 
     init(
         transport: any HTTPTransport, storage: any Storage, clock: any EngineClock, limits: DownloadLimits,
-        seed: UInt64,
-        threads: EngineThreads
+        seed: UInt64, threads: EngineThreads, hub: GroupHub
     ) {
+        self.hub = hub
         self.transport = transport
         self.storage = storage
         self.clock = clock
@@ -69,7 +70,6 @@ final class DownloadEngine: Sendable {
         self.gate = RateGate(clock: clock)
         self.seed = seed
         self.threads = threads
-        (self.inbox, self.outbox) = AsyncStream.makeStream(of: Message.self)
         self.gate.update(limits.rates)
     }
 
@@ -95,7 +95,7 @@ final class DownloadEngine: Sendable {
     }
 
     func post(_ message: Message) {
-        self.outbox.yield(message)
+        self.inbox.post(message)
     }
 
     /// A snapshot of the download's segments; empty if there is no plan or the engine has ended.
@@ -112,9 +112,13 @@ final class DownloadEngine: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
             group.addTask { await self.gate.run() }
-            for await message in self.inbox {
-                self.handle(message, state: &state, in: &group)
-                if state.isFinished { break }
+            while !state.isFinished {
+                let messages = await self.inbox.next()
+                guard !messages.isEmpty else { break }
+                // Observers are woken once for all that these messages bring about.
+                self.hub.hold()
+                for message in messages where !state.isFinished { self.handle(message, state: &state, in: &group) }
+                self.hub.release()
             }
             self.looks.close()
             group.cancelAll()

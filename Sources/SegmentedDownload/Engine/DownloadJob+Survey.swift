@@ -79,7 +79,12 @@ extension DownloadJob {
 
     /// Examines a destination, and removes files that a crash between the last steps of an earlier run left beside it.
     private func survey(_ paths: DestinationPaths) async throws -> Surveyor.Finding {
-        let hasDraft = try self.storage.removeAbandonedClaim(paths)
+        if try self.surveyor.isClear(paths) {
+            self.shared.withLock { $0.replaceable = nil }
+            try self.storage.checkWritable(directory: paths.directory)
+            return Surveyor.Finding(survey: .nothing, part: nil, note: nil, isClear: true)
+        }
+        try self.storage.removeAbandonedClaim(paths)
         try self.storage.removeSecondName(paths)
         if self.replacesExisting {
             let found = try self.storage.status(of: paths.destination)
@@ -90,12 +95,11 @@ extension DownloadJob {
             }
             self.shared.withLock { $0.replaceable = found }
         }
-        var finding = try self.surveyor.survey(
+        let finding = try self.surveyor.survey(
             paths, policy: self.replacesExisting ? .overwrite : self.settings.ifExists)
         if case .existing(let file) = finding.survey {
             try await self.storage.completePlacing(paths, hasRecord: file.record != nil)
         }
-        finding.isClear = finding.isClear && !hasDraft
         return finding
     }
 }

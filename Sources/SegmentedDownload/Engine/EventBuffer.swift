@@ -47,13 +47,19 @@ final class EventBuffer: Sendable {
         func callAsFunction() { self.waiter.resume(returning: self.event) }
     }
 
-    /// Buffers an event, or returns the observer's continuation to resume with it.
-    func push(_ event: DownloadGroup.Event) -> WakeUp? {
+    /// Buffers an event.
+    func push(_ event: DownloadGroup.Event) {
         self.state.withLock { state in
-            guard !state.isFinished else { return nil }
-            if !state.waiters.isEmpty { return WakeUp(waiter: state.waiters.removeFirst(), event: event) }
-            if !event.isDispensable || state.count < Self.lengthMaximum { state.events.append(event) }
-            return nil
+            guard !state.isFinished, !event.isDispensable || state.count < Self.lengthMaximum else { return }
+            state.events.append(event)
+        }
+    }
+
+    /// The continuation of an observer's task and the event that it waits for; `nil` if there is no event, or none waits.
+    func wakeUp() -> WakeUp? {
+        self.state.withLock { state in
+            guard !state.waiters.isEmpty, let event = state.pop() else { return nil }
+            return WakeUp(waiter: state.waiters.removeFirst(), event: event)
         }
     }
 
@@ -62,9 +68,9 @@ final class EventBuffer: Sendable {
         let waiters = self.state.withLock { state in
             state.isFinished = true
             defer { state.waiters = [] }
-            return state.waiters
+            return state.waiters.map { ($0, state.pop()) }
         }
-        for waiter in waiters { waiter.resume(returning: nil) }
+        for (waiter, event) in waiters { waiter.resume(returning: event) }
     }
 
     private func next() async -> DownloadGroup.Event? {

@@ -13,6 +13,8 @@ final class GroupHub: Sendable {
         var waiters: [(id: Int, continuation: AsyncStream<GroupSummary>.Continuation)] = []
         var idNext = 0
         var isOver = false
+        /// Whether observers are not woken for the present.
+        var isHeld = false
     }
 
     private let state = Mutex(State())
@@ -49,6 +51,26 @@ final class GroupHub: Sendable {
     }
 
     // MARK: Publishing
+
+    /// Has observers wait until ``release()``, so that they are woken once for several events.
+    func hold() {
+        self.state.withLock { $0.isHeld = true }
+    }
+
+    /// Wakes the observers that have events.
+    func release() {
+        let wakeUps = self.state.withLock { state in
+            state.isHeld = false
+            return Self.wakeUps(&state)
+        }
+        for wakeUp in wakeUps { wakeUp() }
+    }
+
+    private static func wakeUps(_ state: inout State) -> [EventBuffer.WakeUp] {
+        var wakeUps: [EventBuffer.WakeUp] = []
+        for observer in state.observers { while let wakeUp = observer.buffer?.wakeUp() { wakeUps.append(wakeUp) } }
+        return wakeUps
+    }
 
     func added(_ download: Download, isPaused: Bool) {
         self.publish { tally in
@@ -101,7 +123,8 @@ final class GroupHub: Sendable {
             var (events, isLast) = count(&state.tally)
             if isLast { events.append(.allCompleted(state.tally.summary)) }
             state.observers.removeAll { $0.buffer == nil }
-            let wakeUps = events.flatMap { event in state.observers.compactMap { $0.buffer?.push(event) } }
+            for event in events { for observer in state.observers { observer.buffer?.push(event) } }
+            let wakeUps = state.isHeld ? [] : Self.wakeUps(&state)
             let waiters = isLast ? state.waiters : []
             if isLast { state.waiters = [] }
             return (wakeUps, waiters, state.tally.summary)

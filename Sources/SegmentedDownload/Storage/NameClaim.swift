@@ -87,18 +87,8 @@ extension Storage {
     }
 
     /// Removes the empty file that an interrupted run created to claim a name for this part.
-    ///
-    /// - Returns: Whether there was a file with the name of the manifest's draft, which the claim has.
-    @discardableResult
-    func removeAbandonedClaim(_ paths: DestinationPaths) throws(StorageError) -> Bool {
-        guard let draft = try self.status(of: paths.manifestDraft) else { return false }
-        try self.removeAbandonedClaim(paths, draft)
-        return true
-    }
-
-    private func removeAbandonedClaim(_ paths: DestinationPaths, _ draft: StorageStatus) throws(StorageError) {
-        guard let claim = try self.claim(paths, draft), let status = try self.status(of: paths.part),
-            status.kind == .file,
+    func removeAbandonedClaim(_ paths: DestinationPaths) throws(StorageError) {
+        guard let claim = try self.claim(paths), let status = try self.status(of: paths.part), status.kind == .file,
             status.ownership.objection(user: self.user) == nil
         else { return }
         let part = try self.open(paths.part, .update)
@@ -115,9 +105,9 @@ extension Storage {
         try self.remove(paths.manifestDraft)
     }
 
-    private func claim(_ paths: DestinationPaths, _ status: StorageStatus) throws(StorageError) -> NameClaim? {
-        guard status.kind == .file, status.length <= NameClaim.lengthMaximum,
-            status.ownership.objection(user: self.user) == nil
+    private func claim(_ paths: DestinationPaths) throws(StorageError) -> NameClaim? {
+        guard let status = try self.status(of: paths.manifestDraft), status.kind == .file,
+            status.length <= NameClaim.lengthMaximum, status.ownership.objection(user: self.user) == nil
         else { return nil }
         let file: any StorageFile
         do throws(StorageError) {

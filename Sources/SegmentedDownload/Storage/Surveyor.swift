@@ -21,8 +21,15 @@ package struct Surveyor: Sendable {
         package var note: String?
         /// Whether the part is not locked, because the file system has no locks.
         package var isUnlocked = false
-        /// Whether neither part nor manifest exists, so that nothing has to be removed before a file gets the name.
+        /// Whether there was nothing to find, so that nothing has to be removed before a file gets the name.
         var isClear = false
+    }
+
+    /// Whether neither the destination nor anything beside it exists, as before most downloads.
+    func isClear(_ paths: DestinationPaths) throws(StorageError) -> Bool {
+        for path in [paths.destination, paths.part, paths.manifest, paths.manifestDraft]
+        where try self.storage.status(of: path) != nil { return false }
+        return true
     }
 
     /// Examines a destination.
@@ -78,11 +85,8 @@ package struct Surveyor: Sendable {
 
     private func part(_ paths: DestinationPaths) throws -> Finding {
         guard let status = try self.storage.status(of: paths.part) else {
-            guard let isManifest = try self.storage.isManifest(paths.manifest) else {
-                return Finding(survey: .nothing, part: nil, note: nil, isClear: true)
-            }
             // A manifest without a part is useless. A file with its name that is not a manifest belongs to the user.
-            guard isManifest else {
+            guard try self.storage.isManifest(paths.manifest) != false else {
                 throw Failure(
                     .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
                     remedy: .moveAwayOrChooseName)

@@ -73,10 +73,10 @@ import Testing
         let summary = GroupSummary()
         await Harness.withPausedDownload { download in
             for round in 0..<3 {
-                for _ in 0..<EventBuffer.lengthMaximum { _ = buffer.push(.download(download, .progress(.init()))) }
-                _ = buffer.push(.download(download, .note("\(round)")))
+                for _ in 0..<EventBuffer.lengthMaximum { buffer.push(.download(download, .progress(.init()))) }
+                buffer.push(.download(download, .note("\(round)")))
             }
-            _ = buffer.push(.allCompleted(summary))
+            buffer.push(.allCompleted(summary))
             buffer.finish()
         }
         var progress = 0
