@@ -5,7 +5,8 @@ import TestSupport
 enum Census {
     /// Calls that change something, or that occur between two that do.
     static let changing = [
-        "openat", "pwrite64", "fallocate", "ftruncate", "fsync", "fdatasync", "rename", "renameat2", "link", "unlink", "linkat",
+        "openat", "pwrite64", "fallocate", "ftruncate", "fsync", "fdatasync", "rename", "renameat2", "link", "unlink",
+        "linkat",
         "flock", "fsetxattr", "close",
     ]
     /// Calls that only read.

@@ -61,15 +61,16 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             (threads, loop) = (own, own.next())
         }
         let relay = TLSRelay(on: loop, configuration, connections)
-        let clients = HTTPClients(on: loop) { way, allowsClientCertificate, allowsPrivateAddresses in
+        let clients = HTTPClients(on: loop) { route in
             var own = tls
             // The client certificate is presented to origins, not to proxies.
-            if !allowsClientCertificate || way.isForwarding {
+            if !route.allowsClientCertificate || route.way.isForwarding {
                 own.certificateChain = []
                 own.privateKey = nil
             }
             var settings = HTTPClient.Configuration(tlsConfiguration: own)
             settings.redirectConfiguration = .disallow
+            settings.localAddress = route.localAddress
             settings.httpVersion = .http1Only
             settings.decompression = .disabled
             settings.timeout = .init(connect: .nanoseconds(configuration.connectTimeout.inNanoseconds), read: nil)
@@ -77,8 +78,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             settings.connectionPool.retryConnectionEstablishment = false
             settings.http1_1ConnectionDebugInitializer = { channel in
                 Self.prepare(
-                    channel, on: way, checksNames: configuration.trust.verifiesCertificates, buffers, connections,
-                    allowsPrivateAddresses: allowsPrivateAddresses)
+                    channel, on: route.way, checksNames: configuration.trust.verifiesCertificates, buffers,
+                    connections, allowsPrivateAddresses: route.allowsPrivateAddresses)
             }
             return settings
         }
@@ -162,11 +163,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let proxy = self.configuration.proxies.proxy(for: request.url.origin)
         // Errors on the way to a proxy are reported as the proxy's.
         let host = proxy.map { "\(request.url.host) through the proxy \($0)" } ?? request.url.host
-        let response: HTTPClientResponse
+        let reception = Reception()
+        defer { reception.finish() }
+        let head: HTTPResponseHead
         let start = NIODeadline.now()
         do {
             let (client, message) = try await self.message(request, through: proxy)
-            response = try await client.execute(message, deadline: .distantFuture)
+            head = try await reception.head(of: message, from: client)
         } catch {
             if let proxy, !(error is CancellationError), let failure = self.relay.failure(of: proxy, since: start) {
                 throw Self.failure(failure, host: "the proxy \(proxy)")
@@ -177,59 +180,62 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             }
             throw Self.failure(error, host: host)
         }
-        try Self.checkSize(of: response, host: host)
-        let body = Body(iterator: response.body.makeAsyncIterator(), host: host)
-        return try await consume(Self.head(response), body)
+        try Self.checkSize(of: head, host: host)
+        return try await consume(Self.head(head), Body(reception: reception, host: host))
     }
 
     /// The request to send, and the client to send it with.
     private func message(
         _ request: TransportRequest, through proxy: Proxy?
-    ) async throws -> (HTTPClient, HTTPClientRequest) {
+    ) async throws -> (HTTPClient, HTTPClient.Request) {
         let origin = request.url.origin
-        var message = HTTPClientRequest(url: request.url.string)
-        message.localAddress = try await self.connections.localAddress(to: proxy?.host ?? origin.host)
+        let localAddress = try await self.connections.localAddress(to: proxy?.host ?? origin.host)
+        var headers = HTTPHeaders()
         for field in request.fields where field.name != .cookie {
-            message.headers.add(name: field.name.rawName, value: field.value)
+            headers.add(name: field.name.rawName, value: field.value)
         }
         // HTTP/1.1 requires a single `Cookie` field (RFC 6265, section 5.4), which `HTTPFields` splits.
         let cookies = request.fields[values: .cookie]
-        if !cookies.isEmpty { message.headers.add(name: "Cookie", value: cookies.joined(separator: "; ")) }
+        if !cookies.isEmpty { headers.add(name: "Cookie", value: cookies.joined(separator: "; ")) }
         // Without a client certificate all requests share the same connections.
         let allowsClientCertificate = request.allowsClientCertificate || self.configuration.trust.certificateFile == nil
+        let client = { (way: HTTPClients.Way, localAddress: String?) in
+            self.clients[
+                HTTPClients.Route(
+                    way: way, allowsClientCertificate: allowsClientCertificate,
+                    allowsPrivateAddresses: proxy != nil || request.allowsPrivateAddresses, localAddress: localAddress)]
+        }
         guard let proxy else {
             if !request.allowsPrivateAddresses { try await self.requirePublicAddress(of: origin) }
             return (
-                self.clients[
-                    .direct(self.addresses(of: origin)), allowsClientCertificate: allowsClientCertificate,
-                    allowsPrivateAddresses: request.allowsPrivateAddresses],
-                message
+                client(.direct(self.addresses(of: origin)), localAddress),
+                try HTTPClient.Request(url: request.url.string, headers: headers)
             )
         }
+        var url = request.url.string
+        let way: HTTPClients.Way
         switch proxy.kind {
-        case .http where origin.scheme != "http":
-            return (self.clients[.tunnel(proxy, relay: nil), allowsClientCertificate: allowsClientCertificate], message)
+        case .http where origin.scheme != "http": way = .tunnel(proxy, relay: nil)
         case .https where origin.scheme != "http":
             // The relay chooses the local address of the connection to the proxy.
-            message.localAddress = nil
             let port = try await self.relay.port(to: proxy)
             return (
-                self.clients[.tunnel(proxy, relay: port), allowsClientCertificate: allowsClientCertificate], message
+                client(.tunnel(proxy, relay: port), nil),
+                try HTTPClient.Request(url: request.url.string, headers: headers)
             )
         case .http, .https:
-            message.url = "\(proxy.kind == .http ? "http" : "https")://\(proxy)\(request.url.target)"
-            message.headers.add(name: "Host", value: request.url.host)
+            url = "\(proxy.kind == .http ? "http" : "https")://\(proxy)\(request.url.target)"
+            headers.add(name: "Host", value: request.url.host)
             if let credentials = proxy.credentials {
-                message.headers.add(name: "Proxy-Authorization", value: credentials.fieldValue)
+                headers.add(name: "Proxy-Authorization", value: credentials.fieldValue)
             }
-            return (self.clients[.forwarding(proxy), allowsClientCertificate: allowsClientCertificate], message)
+            way = .forwarding(proxy)
         case .socks5:
             let known = self.addresses(of: origin)
-            let addresses = known.isEmpty ? try await self.lookUp(origin) : known
-            return (self.clients[.socks(proxy, addresses), allowsClientCertificate: allowsClientCertificate], message)
-        case .socks5h:
-            return (self.clients[.socks(proxy, [:]), allowsClientCertificate: allowsClientCertificate], message)
+            way = .socks(proxy, known.isEmpty ? try await self.lookUp(origin) : known)
+        case .socks5h: way = .socks(proxy, [:])
         }
+        return (client(way, localAddress), try HTTPClient.Request(url: url, headers: headers))
     }
 
     private func addresses(of origin: SourceURL.Origin) -> [String: String] {
@@ -276,7 +282,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     private static let headFieldsMax = 200
 
     /// Throws if a response head is too large. The client's own limit is higher.
-    private static func checkSize(of response: HTTPClientResponse, host: String) throws {
+    private static func checkSize(of response: HTTPResponseHead, host: String) throws {
         // Each field also has a colon, a space and a line end.
         let length = response.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         guard length <= Self.headLengthMax, response.headers.count <= Self.headFieldsMax else {
@@ -287,7 +293,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         }
     }
 
-    private static func head(_ response: HTTPClientResponse) -> ResponseHead {
+    private static func head(_ response: HTTPResponseHead) -> ResponseHead {
         var fields = HTTPFields()
         for (name, value) in response.headers {
             // A field whose name is not a token is ignored.
@@ -297,19 +303,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         return ResponseHead(status: Int(response.status.code), fields: fields)
     }
 
-    private final class Body: ResponseBody {
-        // Only one task reads the body, which the client's iterator cannot express.
-        nonisolated(unsafe) private var iterator: HTTPClientResponse.Body.AsyncIterator
-        private let host: String
-
-        init(iterator: HTTPClientResponse.Body.AsyncIterator, host: String) {
-            self.iterator = iterator
-            self.host = host
-        }
+    private struct Body: ResponseBody {
+        let reception: Reception
+        let host: String
 
         func next() async throws -> (any BodyChunk)? {
             do {
-                return try await self.iterator.next()
+                return try await self.reception.next()
             } catch {
                 throw AsyncHTTPClientTransport.failure(error, host: self.host)
             }

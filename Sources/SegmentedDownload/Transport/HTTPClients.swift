@@ -23,41 +23,38 @@ final class HTTPClients: Sendable {
         var isRelayed: Bool { if case .tunnel(_, .some) = self { true } else { false } }
     }
 
-    private struct Key: Hashable {
+    /// What the connections of one client have in common.
+    struct Route: Hashable {
         var way: Way
+        /// Whether the client certificate may be presented.
         var allowsClientCertificate: Bool
+        /// Whether connections to special addresses are allowed. Counts for direct connections only.
         var allowsPrivateAddresses: Bool
+        /// The local address to connect from; nil for any.
+        var localAddress: String?
     }
 
     private struct State {
-        var clients: [Key: HTTPClient] = [:]
+        var clients: [Route: HTTPClient] = [:]
         var isShutDown = false
     }
 
     private let state = Mutex(State())
     private let group: any EventLoopGroup
-    private let make: @Sendable (Way, Bool, Bool) -> HTTPClient.Configuration
+    private let make: @Sendable (Route) -> HTTPClient.Configuration
 
-    /// - Parameter make: Returns the configuration for a route, with or without the client certificate, and with or without
-    ///   connections to special addresses.
-    init(on group: any EventLoopGroup, make: @escaping @Sendable (Way, Bool, Bool) -> HTTPClient.Configuration) {
+    /// - Parameter make: Returns the configuration for a route.
+    init(on group: any EventLoopGroup, make: @escaping @Sendable (Route) -> HTTPClient.Configuration) {
         self.group = group
         self.make = make
     }
 
-    /// - Parameter allowsPrivateAddresses: Counts for direct connections only.
-    subscript(
-        way: Way, allowsClientCertificate allowsClientCertificate: Bool,
-        allowsPrivateAddresses allowsPrivateAddresses: Bool = true
-    ) -> HTTPClient {
+    subscript(route: Route) -> HTTPClient {
         self.state.withLock { state in
             precondition(!state.isShutDown, "a transport must not be used after its shutdown")
-            let key = Key(
-                way: way, allowsClientCertificate: allowsClientCertificate,
-                allowsPrivateAddresses: allowsPrivateAddresses)
-            if let client = state.clients[key] { return client }
-            var configuration = self.make(way, allowsClientCertificate, allowsPrivateAddresses)
-            switch way {
+            if let client = state.clients[route] { return client }
+            var configuration = self.make(route)
+            switch route.way {
             case .direct(let addresses): configuration.dnsOverride = addresses
             case .forwarding: break
             case .tunnel(let proxy, let relay):
@@ -69,7 +66,7 @@ final class HTTPClients: Sendable {
                 configuration.proxy = .socksServer(host: proxy.host, port: proxy.port)
             }
             let client = HTTPClient(eventLoopGroupProvider: .shared(self.group), configuration: configuration)
-            state.clients[key] = client
+            state.clients[route] = client
             return client
         }
     }

@@ -1,0 +1,147 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// The response to one request: received on the event loop, and read by one task.
+///
+/// While the task writes a chunk, the next is received. The one after that is not read from the socket before the task has
+/// taken it.
+///
+/// The client's delegate interface is used, because its asynchronous one wakes a thread of the global executor for every
+/// request and two continuations for every chunk.
+final class Reception: HTTPClientResponseDelegate {
+    typealias Response = Void
+
+    private struct State {
+        var task: HTTPClient.Task<Void>?
+        var head: HTTPResponseHead?
+        var headReader: CheckedContinuation<HTTPResponseHead, any Error>?
+        /// The chunks that the task has not taken.
+        var chunks: CircularBuffer<ByteBuffer> = CircularBuffer(initialCapacity: 2)
+        /// Succeeded when the chunks are taken. Then more is read.
+        var taken: EventLoopPromise<Void>?
+        var chunkReader: CheckedContinuation<ByteBuffer?, any Error>?
+        var end: Result<Void, any Error>?
+        var isCancelled = false
+    }
+
+    /// 64 KiB: pieces of a body in chunked coding may be short, and so many are received at a time.
+    private static let lengthTogether = 64 << 10
+
+    private let state = Mutex(State())
+
+    // MARK: The reading task's side
+
+    /// Sends the request and waits for the head of the response.
+    ///
+    /// - Throws: The client's error, or `HTTPClientError.cancelled` if the task is cancelled.
+    func head(of request: HTTPClient.Request, from client: HTTPClient) async throws -> HTTPResponseHead {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { reader in
+                self.state.withLock { $0.headReader = reader }
+                let task = client.execute(request: request, delegate: self)
+                let isCancelled = self.state.withLock { state in
+                    // A request that has ended already needs no cancellation.
+                    if state.end == nil { state.task = task }
+                    return state.isCancelled
+                }
+                if isCancelled { task.cancel() }
+            }
+        } onCancel: {
+            self.cancel()
+        }
+    }
+
+    /// The next chunk; `nil` after the end of a complete body.
+    func next() async throws -> ByteBuffer? {
+        try Task.checkCancellation()
+        if let chunk = self.takeChunk() { return chunk }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { reader in
+                let answer = self.state.withLock { state -> Result<ByteBuffer?, any Error>? in
+                    if let chunk = state.chunks.popFirst() { return .success(chunk) }
+                    if let end = state.end { return end.map { nil } }
+                    state.chunkReader = reader
+                    return nil
+                }
+                if let answer {
+                    self.askForMore()
+                    reader.resume(with: answer)
+                }
+            }
+        } onCancel: {
+            self.cancel()
+        }
+    }
+
+    private func takeChunk() -> ByteBuffer? {
+        guard let chunk = self.state.withLock({ $0.chunks.popFirst() }) else { return nil }
+        self.askForMore()
+        return chunk
+    }
+
+    /// Has more be read if all that was received is taken.
+    private func askForMore() {
+        self.state.withLock { state in state.chunks.isEmpty ? state.taken.take() : nil }?.succeed()
+    }
+
+    /// Gives up the rest of the response, and closes the connection if there is one.
+    func finish() {
+        self.cancel()
+        self.state.withLock { state in
+            state.chunks = []
+            return state.taken.take()
+        }?.succeed()
+    }
+
+    private func cancel() {
+        let task = self.state.withLock { state in
+            state.isCancelled = true
+            return state.task.take()
+        }
+        task?.cancel()
+    }
+
+    // MARK: The event loop's side
+
+    func didReceiveHead(task: HTTPClient.Task<Void>, _ head: HTTPResponseHead) -> EventLoopFuture<Void> {
+        self.state.withLock { $0.headReader.take() }?.resume(returning: head)
+        return task.eventLoop.makeSucceededVoidFuture()
+    }
+
+    func didReceiveBodyPart(task: HTTPClient.Task<Void>, _ chunk: ByteBuffer) -> EventLoopFuture<Void> {
+        let (reader, taken) = self.state.withLock { state in
+            if let reader = state.chunkReader.take() { return (Optional(reader), EventLoopFuture<Void>?.none) }
+            guard !state.isCancelled else { return (nil, nil) }
+            state.chunks.append(chunk)
+            guard state.chunks.reduce(0, { $0 + $1.readableBytes }) >= Self.lengthTogether else { return (nil, nil) }
+            let taken = task.eventLoop.makePromise(of: Void.self)
+            state.taken = taken
+            return (nil, taken.futureResult)
+        }
+        reader?.resume(returning: chunk)
+        return taken ?? task.eventLoop.makeSucceededVoidFuture()
+    }
+
+    func didFinishRequest(task: HTTPClient.Task<Void>) { self.end(with: .success(())) }
+
+    func didReceiveError(task: HTTPClient.Task<Void>, _ error: any Error) { self.end(with: .failure(error)) }
+
+    private func end(with result: Result<Void, any Error>) {
+        let (headReader, chunkReader, taken) = self.state.withLock { state in
+            state.end = state.end ?? result
+            state.task = nil
+            return (state.headReader.take(), state.chunkReader.take(), state.taken.take())
+        }
+        taken?.succeed()
+        switch result {
+        case .success:
+            headReader?.resume(throwing: HTTPClientError.remoteConnectionClosed)
+            chunkReader?.resume(returning: nil)
+        case .failure(let error):
+            headReader?.resume(throwing: error)
+            chunkReader?.resume(throwing: error)
+        }
+    }
+}
