@@ -28,7 +28,7 @@ enum Census {
                 let outcome = try await bench.run(
                     traced + ["-e", "trace=\(names)"] + paths + scenario.faults + bench.command(scenario))
                 guard outcome.status == 0 else { throw Bench.SetupFailure("a traced run ended with \(outcome)") }
-                counts.merge(Self.count(bench)) { max($0, $1) }
+                counts.merge(Self.count(bench).filter { $0.key.role != .unnamed }) { max($0, $1) }
             }
             guard scenario.isShort else { continue }
             try await lab.withBench("census-\(scenario.name)-unnamed-\(run)") { bench in
@@ -90,7 +90,9 @@ enum Census {
 
     /// The first of segdl's files that a traced call names: for a rename, strace filters by that path only.
     private static func role(in line: Substring, _ bench: Bench) -> Role? {
-        if line.contains("<\(bench.path(.unnamed))") { return .unnamed }
+        // Not in the result, which is the descriptor of a file that is only now opened.
+        let arguments = line.firstRange(of: ") = ").map { line[..<$0.lowerBound] } ?? line
+        if arguments.contains("<\(bench.path(.unnamed))") { return .unnamed }
         let places = Role.named.compactMap { role -> (Role, String.Index)? in
             let path = bench.path(role)
             return ["\"\(path)\"", "<\(path)>", "<\(path)>(deleted)"].compactMap { line.firstRange(of: $0)?.lowerBound }

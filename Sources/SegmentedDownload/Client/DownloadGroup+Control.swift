@@ -41,7 +41,7 @@ extension DownloadGroup {
 
     /// The group's events from now on, as a sequence that ends with the group.
     ///
-    /// Any number of observers may iterate, each at its own pace. An observer that is 1024 events behind misses new
+    /// Any number of observers may iterate, each at its own pace. An observer that is 8192 events behind misses new
     /// progress, segment and checkpoint events until it has caught up, and no others.
     public var events: AsyncStream<Event> { self.hub.events() }
 

@@ -222,12 +222,10 @@ final class DownloadEngine: Sendable {
             if !state.closing.hold(surveyOf: job) { self.survey(job, in: &group) }
         case .prepare(let preparation):
             let id = state.randomNumber()
-            guard !job.prepareInMemory(preparation, id: id) else {
-                // At once, because nothing had to be waited for.
-                let prepared = Message.event(job.id, .prepared(job.part?.reader?.window, hasDigest: job.hasDigest))
-                let actions = state.take(prepared, now: self.clock.now)
-                self.beginNextStep(after: prepared, state: &state, in: &group)
-                return actions
+            do throws(Failure) {
+                if try job.prepareInMemory(preparation, id: id) { return self.prepared(job, state: &state, in: &group) }
+            } catch {
+                return state.take(.event(job.id, .storageFailed(error)), now: self.clock.now)
             }
             self.spawn(job, in: &group) {
                 guard let finding = try await job.prepare(preparation, id: id) else {
@@ -269,6 +267,16 @@ final class DownloadEngine: Sendable {
             self.conclude(job, conclusion, state: &state, in: &group)
         }
         return []
+    }
+
+    /// Has the state machine handle at once that a part is ready.
+    private func prepared(
+        _ job: DownloadJob, state: inout EngineState, in group: inout DiscardingTaskGroup
+    ) -> [GroupAction] {
+        let message = Message.event(job.id, .prepared(job.part?.reader?.window, hasDigest: job.hasDigest))
+        let actions = state.take(message, now: self.clock.now)
+        self.beginNextStep(after: message, state: &state, in: &group)
+        return actions
     }
 
     private func survey(_ job: DownloadJob, in group: inout DiscardingTaskGroup) {

@@ -79,31 +79,46 @@ extension DownloadJob {
     /// Prepares the part of a short file in memory, without a system call, if that is possible.
     ///
     /// - Returns: Whether it is prepared.
-    func prepareInMemory(_ preparation: Preparation, id: UInt64) -> Bool {
-        guard let memory, preparation.mode == .fresh, !preparation.setsAside, self.output == nil,
-            let length = preparation.resource.completeLength, self.request.ifExists != .overwrite
-        else { return false }
-        let isFree = self.shared.withLock { shared in
-            shared.part == nil && shared.isClear && !shared.replacesExisting
-                && preparation.suggestedName.flatMap { shared.destination.renamed(to: $0) } == nil
+    /// - Throws: ``Failure`` with code `exists` if another download has the same destination.
+    func prepareInMemory(_ preparation: Preparation, id: UInt64) throws(Failure) -> Bool {
+        guard let memory, let length = preparation.resource.completeLength, self.mayBeInMemory(preparation) else {
+            return false
         }
-        guard isFree, let file = memory.file(length: length) else { return false }
+        let paths = self.paths
+        let file: MemoryFile
+        switch memory.place(for: paths.destination, length: length) {
+        case .memory(let new): file = new
+        case .disk: return false
+        case .taken:
+            throw Failure(.exists, "another download is already fetching \(paths.destination.printable)")
+        }
         _ = self.accept(preparation)
-        let (paths, digests) = (self.paths, self.shared.withLock { $0.digests.recorded })
+        let digests = self.shared.withLock { $0.digests.recorded }.map(\.description)
         let header = Manifest.Header(
             id: id, resource: preparation.resource, completeLength: length, device: 0, inode: 0, bootID: "",
-            sources: self.request.recordedSources(reference: preparation.source),
-            digests: digests.map(\.description), label: self.request.label(inheriting: nil))
-        let part = PartialFile(
-            paths, in: file, storage: self.storage, header: header, allocates: self.request.allocates
-        ) { [weak self] in
+            sources: self.request.recordedSources(reference: preparation.source), digests: digests,
+            label: self.request.label(inheriting: nil))
+        let inMemory = PartialFile.InMemory(file: file, allocates: self.request.allocates) { [weak self] in
             self?.noteUnlocked(paths)
         }
+        let part = PartialFile(paths, in: inMemory, storage: self.storage, header: header)
         part.keep(self.request.syncPolicy)
         self.shared.withLock { $0.part = part }
         self.update(bytesDurable: 0)
         self.readAlong(id: id, length: length)
         return true
+    }
+
+    /// Whether a new file gets the surveyed name, where nothing was found. With the policy to rename, the part's lock
+    /// keeps two processes from fetching to one name.
+    private func mayBeInMemory(_ preparation: Preparation) -> Bool {
+        guard preparation.mode == .fresh, !preparation.setsAside, self.output == nil,
+            self.request.ifExists != .overwrite, self.request.ifExists != .rename
+        else { return false }
+        return self.shared.withLock { shared in
+            shared.part == nil && shared.isClear && !shared.replacesExisting
+                && preparation.suggestedName.flatMap { shared.destination.renamed(to: $0) } == nil
+        }
     }
 
     /// Sets the surveyed part aside if it belongs to another file.

@@ -350,8 +350,8 @@ struct EngineState {
             progress.bytesDone = length
             progress.bytesTotal = length
         } else if let part {
-            // Bytes that were written but not claimed are lost to a later run.
-            progress.bytesDone = part.claimedLength
+            // Bytes that were written but not claimed, or could not be stored, are lost to a later run.
+            progress.bytesDone = part.lengthKept
             // A length found at the end of a stream is not recorded, so it is unknown to the run that starts over.
             if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }

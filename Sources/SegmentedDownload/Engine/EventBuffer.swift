@@ -28,8 +28,9 @@ final class EventBuffer: Sendable {
         }
     }
 
-    /// 1024: while this many events are buffered, new dispensable ones are dropped.
-    static let lengthMaximum = 1024
+    /// 8192: while this many events are buffered, new dispensable ones are dropped. A group of 512 active downloads has
+    /// 2560 events of progress a second.
+    static let lengthMaximum = 8192
 
     private let state = Mutex(State())
 

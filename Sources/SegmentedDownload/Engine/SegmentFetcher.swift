@@ -70,6 +70,10 @@ package struct SegmentFetcher: Sendable {
         var check: ContentCheck?
         /// The offset in the file of the next chunk.
         var offset: Int64
+        /// A chunk that was received and not looked at.
+        var chunk: (any BodyChunk)?
+        /// How the copying ended; `nil` if it did not.
+        var result: Result<LeaseEnd, any Error>?
 
         init(_ writer: SegmentWriter, _ check: ContentCheck?, from offset: Int64) {
             (self.writer, self.check, self.offset) = (writer, check, offset)
@@ -93,30 +97,17 @@ package struct SegmentFetcher: Sendable {
         nonisolated(unsafe) let body = body
         nonisolated(unsafe) let progress = Progress(
             writer, announced.map { ContentCheck($0, of: response) }, from: response.bodyStart)
-        if let end = try await self.write(body, of: response, to: part, progress, isInMemory: true) { return end }
+        if part.memory != nil { await self.copy(body, of: response, to: part, progress) { part.memory != nil } }
+        if part.memory != nil, let result = progress.result { return try self.finish(result, progress) }
         return try await self.threads.run(.fetching) {
-            guard let end = try await self.write(body, of: response, to: part, progress, isInMemory: false) else {
-                return .failed(Failure(.internal, "a body was not written to its end"))
-            }
-            return end
+            if progress.result == nil { await self.copy(body, of: response, to: part, progress) { true } }
+            guard let result = progress.result else { preconditionFailure("copying ends with a result") }
+            return try self.finish(result, progress)
         }
     }
 
-    /// - Returns: `nil` if only a part in memory is to be written, and it is or became one on disk.
-    private func write(
-        _ body: any ResponseBody, of response: RangeResponse, to part: PartialFile, _ progress: Progress,
-        isInMemory: Bool
-    ) async throws -> LeaseEnd? {
-        let result: Result<LeaseEnd, any Error>
-        do {
-            let end = try await self.copy(
-                body, of: response, progress, compares: !part.isSame(asProvedBy: response),
-                while: { !isInMemory || part.memory != nil })
-            guard let end else { return nil }
-            result = .success(end)
-        } catch {
-            result = .failure(error)
-        }
+    /// Claims what was written, and returns how the lease has ended.
+    private func finish(_ result: Result<LeaseEnd, any Error>, _ progress: Progress) throws -> LeaseEnd {
         if case .success(.finished) = result { progress.check?.hasEnded = true }
         // Bytes that differ from the disk were not written, and the difference is the more specific result.
         if case .success(.differs) = result { progress.check = nil }
@@ -126,13 +117,31 @@ package struct SegmentFetcher: Sendable {
         return try result.get()
     }
 
+    /// Copies the body as long as `isWanted`, and notes the result if that ends it.
+    private func copy(
+        _ body: any ResponseBody, of response: RangeResponse, to part: PartialFile, _ progress: Progress,
+        while isWanted: () -> Bool
+    ) async {
+        do {
+            let compares = !part.isSame(asProvedBy: response)
+            if let end = try await self.copy(body, of: response, progress, compares: compares, while: isWanted) {
+                progress.result = .success(end)
+            }
+        } catch {
+            progress.result = .failure(error)
+        }
+    }
+
     /// - Returns: `nil` if `isWanted` has become false.
     private func copy(
         _ body: any ResponseBody, of response: RangeResponse, _ progress: Progress, compares: Bool,
         while isWanted: () -> Bool
     ) async throws -> LeaseEnd? {
-        while isWanted() {
-            guard let chunk = try await body.next() else { return .finished }
+        while true {
+            if progress.chunk == nil { progress.chunk = try await body.next() }
+            guard let chunk = progress.chunk else { return .finished }
+            guard isWanted() else { return nil }
+            progress.chunk = nil
             let offset = progress.offset
             self.lease.received(chunk.count)
             if progress.check != nil { chunk.withBytes { progress.check?.update($0) } }
@@ -181,6 +190,5 @@ package struct SegmentFetcher: Sendable {
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
             }
         }
-        return nil
     }
 }

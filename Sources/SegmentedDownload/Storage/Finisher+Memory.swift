@@ -21,27 +21,28 @@ extension Finisher {
         if status.ownership.permissions & Ownership.foreignWrite != 0 { try file.protect() }
         try self.leaveRecord(on: file, status, claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await file.synchronize(metadata: true) }
-        let paths: DestinationPaths
-        do {
-            paths = try await self.place { (paths) throws(StorageError) in try self.tryName(file, paths) }
-        } catch let error as StorageError where error.condition == .unsupported {
-            return nil
-        }
+        guard try self.name(file) else { return nil }
         isPlaced = true
-        memory.become(file)
+        memory.use(file)
         self.part.markPlaced()
-        if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
+        if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: self.part.paths) }
         self.part.close()
-        return Result(length: length, crc: crc, paths: paths, file: status, hexes: hexes)
+        return Result(length: length, crc: crc, paths: self.part.paths, file: status, hexes: hexes)
     }
 
-    /// - Returns: Whether the file got the name; `false` if it is taken.
-    private func tryName(_ file: any StorageFile, _ paths: DestinationPaths) throws(StorageError) -> Bool {
-        do throws(StorageError) {
-            try self.storage.name(file, paths.destination)
+    /// Gives the file its name.
+    ///
+    /// - Returns: Whether it succeeded; `false` if the system does not allow it.
+    private func name(_ file: any StorageFile) throws -> Bool {
+        do {
+            try self.storage.name(file, self.part.paths.destination)
             return true
-        } catch  where error.condition == .exists {
-            return false
+        } catch {
+            switch error.condition {
+            case .exists: throw self.nameTaken
+            case .unsupported: return false
+            default: throw error
+            }
         }
     }
 }

@@ -146,7 +146,7 @@ package struct Finisher: Sendable {
                 remedy: .keepBothOrReplace)
         }
         let own = try self.part.file.status()
-        let paths = try await self.place { paths in try await self.tryRename(to: paths) }
+        let paths = try await self.place()
         // In a directory that other users may write to, another file may have had the part's name at that moment.
         var found: StorageStatus? = own
         do throws(StorageError) {
@@ -161,18 +161,20 @@ package struct Finisher: Sendable {
         return (paths, own)
     }
 
-    /// Gives the file its own name, or the first numbered one that is free.
-    ///
-    /// - Parameter tryName: Gives the file a name, and returns whether it succeeded; `false` if the name is taken.
-    func place(_ tryName: (DestinationPaths) async throws -> Bool) async throws -> DestinationPaths {
-        if try await tryName(self.part.paths) { return self.part.paths }
+    private func place() async throws -> DestinationPaths {
+        if try await self.tryRename(to: self.part.paths) { return self.part.paths }
         var number = 1
         while let paths = self.alternative?(number) {
             // A name whose part another process is fetching is skipped.
-            if try self.storage.status(of: paths.part) == nil, try await tryName(paths) { return paths }
+            if try self.storage.status(of: paths.part) == nil, try await self.tryRename(to: paths) { return paths }
             number += 1
         }
-        throw Failure(
+        throw self.nameTaken
+    }
+
+    /// The failure for a destination that another program has created.
+    var nameTaken: Failure {
+        Failure(
             .exists, "\(self.part.paths.destination.printable) now exists; the part file is kept",
             remedy: .keepBothOrReplace)
     }

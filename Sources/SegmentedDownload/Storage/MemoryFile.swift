@@ -7,58 +7,68 @@ import Synchronization
     import Musl
 #endif
 
-/// A part's file that is in memory until it is stored. From then on the stored file answers every call.
+/// A part's file that is in memory until it is stored in another file, which is used from then on.
 ///
-/// No lock is held during a system call, so that a fetch never waits for the disk.
-final class MemoryFile: StorageFile {
+/// Its lock is never held during a system call, so that a fetch does not wait for the disk.
+package final class MemoryFile: StorageFile {
+    /// The bytes. Used while the file's lock is held, or when nothing is written any more.
+    private final class Bytes: Sendable {
+        nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
+
+        /// Zeros, like the bytes of a file that were not written; `nil` if there is no memory for them.
+        init?(count: Int) {
+            guard let start = calloc(count, 1) else { return nil }
+            self.buffer = UnsafeMutableRawBufferPointer(start: start, count: count)
+        }
+
+        deinit { free(self.buffer.baseAddress) }
+    }
+
     private struct State {
-        /// The bytes that were written and are not in the stored file, in the order they were written.
+        /// `nil` once the bytes are stored.
+        var bytes: Bytes?
+        /// What was written and is not in the other file, in the order it was written.
         var unstored: [Range<Int>] = []
         /// The file that the bytes were stored in.
         var file: (any StorageFile)?
+        /// Called once, when the memory and the name are not used any more.
+        var release: (@Sendable () -> Void)?
     }
 
     private let length: Int
-    // The state's lock orders its uses: bytes are read after the call that wrote them has ended.
-    private nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
-    private let release: @Sendable () -> Void
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    /// - Parameter release: Called once the memory is free again.
-    init(length: Int, release: @escaping @Sendable () -> Void) {
+    /// - Parameter release: Called once, when the memory and the name are not used any more.
+    /// - Returns: `nil` if there is no memory for it.
+    init?(length: Int, release: @escaping @Sendable () -> Void) {
+        guard let bytes = Bytes(count: length) else { return nil }
         self.length = length
-        self.release = release
-        guard let start = calloc(length, 1) else { preconditionFailure("there is no memory for \(length) bytes") }
-        self.bytes = UnsafeMutableRawBufferPointer(start: start, count: length)
+        self.state = Mutex(State(bytes: bytes, release: release))
     }
 
-    deinit {
-        free(self.bytes.baseAddress)
-        self.release()
+    deinit { self.end() }
+
+    private func end() {
+        let release = self.state.withLock { state in
+            state.bytes = nil
+            return state.release.take()
+        }
+        release?()
     }
 
     /// Whether the bytes are only in memory.
-    var isHeld: Bool { self.state.withLock { $0.file == nil } }
+    var isInMemory: Bool { self.state.withLock { $0.file == nil } }
 
-    /// Writes the bytes to a file, which answers every call from then on.
+    /// Writes the bytes to a file, which is used from then on.
     ///
     /// If it throws, the bytes are in memory as before.
     func store(in file: any StorageFile) throws(StorageError) {
         var written: [Range<Int>] = []
-        while true {
-            // Bytes that are written meanwhile are stored by the next round.
-            let next = self.state.withLock { state -> [Range<Int>] in
-                defer { state.unstored = [] }
-                if state.unstored.isEmpty { state.file = file }
-                return state.unstored
-            }
-            guard !next.isEmpty else { return }
-            written += next
+        // Bytes that are written meanwhile are stored by the next round.
+        while let next = self.takeUnstored(orUse: file) {
+            written += next.map(\.range)
             do throws(StorageError) {
-                for range in next {
-                    try file.writeFully(
-                        UnsafeRawBufferPointer(rebasing: self.bytes[range]), at: Int64(range.lowerBound))
-                }
+                for (range, bytes) in next { try file.writeFully(bytes, at: Int64(range.lowerBound)) }
             } catch {
                 self.state.withLock { $0.unstored = written + $0.unstored }
                 throw error
@@ -66,23 +76,40 @@ final class MemoryFile: StorageFile {
         }
     }
 
-    /// Has a file that all of the bytes were copied to answer every call from now on.
-    func become(_ file: any StorageFile) {
-        self.state.withLock { $0.file = file }
-    }
-
-    /// Writes all of the bytes to a file, which does not take their place.
-    func copy(to file: any StorageFile) throws(StorageError) {
-        try file.writeFully(UnsafeRawBufferPointer(self.bytes), at: 0)
-    }
-
-    func write(_ source: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-        let file = self.state.withLock { state -> (any StorageFile)? in
-            guard state.file == nil, offset >= 0, offset + Int64(source.count) <= Int64(self.length) else {
-                return state.file
+    /// The bytes that are to be stored next. If none are left, a file is used from now on, and the result is `nil`.
+    private func takeUnstored(orUse file: any StorageFile) -> [(range: Range<Int>, bytes: [UInt8])]? {
+        self.state.withLock { state in
+            defer { state.unstored = [] }
+            guard let bytes = state.bytes, !state.unstored.isEmpty else {
+                state.file = file
+                state.bytes = nil
+                return nil
             }
-            let range = Int(offset)..<Int(offset) + source.count
-            UnsafeMutableRawBufferPointer(rebasing: self.bytes[range]).copyMemory(from: source)
+            return state.unstored.map { ($0, Array(bytes.buffer[$0])) }
+        }
+    }
+
+    /// Uses a file that has all of the bytes from now on.
+    func use(_ file: any StorageFile) {
+        self.state.withLock { state in
+            state.file = file
+            state.bytes = nil
+        }
+    }
+
+    /// Writes all of the bytes to a file. Nothing may be written meanwhile.
+    func copy(to file: any StorageFile) throws(StorageError) {
+        guard let bytes = self.state.withLock({ $0.bytes }) else { throw Self.error("copy") }
+        try file.writeFully(UnsafeRawBufferPointer(bytes.buffer), at: 0)
+    }
+
+    package func write(_ source: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
+        nonisolated(unsafe) let source = source
+        let end = offset + Int64(source.count)
+        let file = self.state.withLock { state -> (any StorageFile)? in
+            guard let bytes = state.bytes, offset >= 0, end <= Int64(self.length) else { return state.file }
+            let range = Int(offset)..<Int(end)
+            UnsafeMutableRawBufferPointer(rebasing: bytes.buffer[range]).copyMemory(from: source)
             if let last = state.unstored.last, last.upperBound == range.lowerBound {
                 state.unstored[state.unstored.count - 1] = last.lowerBound..<range.upperBound
             } else {
@@ -91,61 +118,73 @@ final class MemoryFile: StorageFile {
             return nil
         }
         if let file { return try file.write(source, at: offset) }
-        guard offset + Int64(source.count) <= Int64(self.length) else { throw Self.error("write", .other) }
+        guard offset >= 0, end <= Int64(self.length) else { throw Self.error("write") }
         return source.count
     }
 
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-        if let file = self.stored { return try file.read(into: buffer, at: offset) }
-        guard offset >= 0, offset < Int64(self.length) else { return 0 }
-        let rest = self.bytes[Int(offset)...].prefix(buffer.count)
-        buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: rest))
-        return rest.count
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
+        nonisolated(unsafe) let buffer = buffer
+        let (count, file) = self.state.withLock { state -> (Int, (any StorageFile)?) in
+            guard let bytes = state.bytes, offset >= 0, offset < Int64(self.length) else { return (0, state.file) }
+            let rest = bytes.buffer[Int(offset)...].prefix(buffer.count)
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: rest))
+            return (rest.count, nil)
+        }
+        if let file { return try file.read(into: buffer, at: offset) }
+        return count
     }
 
     private var stored: (any StorageFile)? { self.state.withLock { $0.file } }
 
     /// The stored file, for what a file in memory does not have.
     private func stored(for call: String) throws(StorageError) -> any StorageFile {
-        guard let file = self.stored else { throw Self.error(call, .unsupported) }
+        guard let file = self.stored else { throw Self.error(call) }
         return file
     }
 
-    private static func error(_ call: String, _ condition: StorageError.Condition) -> StorageError {
-        StorageError(call: call, path: "a file in memory", errno: 0, condition: condition, text: "it is not stored")
+    private static func error(_ call: String) -> StorageError {
+        StorageError(call: call, path: "a file in memory", errno: 0, condition: .unsupported, text: "it is not stored")
     }
 
-    func truncate(to length: Int64) throws(StorageError) { try self.stored(for: "truncate").truncate(to: length) }
+    package func truncate(to length: Int64) throws(StorageError) {
+        try self.stored(for: "truncate").truncate(to: length)
+    }
 
-    func allocate(_ length: Int64) throws(StorageError) -> Bool {
+    package func allocate(_ length: Int64) throws(StorageError) -> Bool {
         try self.stored(for: "allocate").allocate(length)
     }
 
-    func firstHole() throws(StorageError) -> Int64 { try self.stored(for: "seek").firstHole() }
+    package func firstHole() throws(StorageError) -> Int64 { try self.stored(for: "seek").firstHole() }
 
-    func synchronize(metadata: Bool) async throws(StorageError) {
+    package func synchronize(metadata: Bool) async throws(StorageError) {
         try await self.stored(for: "sync").synchronize(metadata: metadata)
     }
 
-    func status() throws(StorageError) -> StorageStatus { try self.stored(for: "stat").status() }
+    package func status() throws(StorageError) -> StorageStatus { try self.stored(for: "stat").status() }
 
-    func tryLock() throws(StorageError) -> StorageLock { try self.stored(for: "lock").tryLock() }
+    package func tryLock() throws(StorageError) -> StorageLock { try self.stored(for: "lock").tryLock() }
 
-    func attribute(_ name: String) -> [UInt8]? { self.stored?.attribute(name) }
+    package func attribute(_ name: String) -> [UInt8]? { self.stored?.attribute(name) }
 
-    func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool {
+    package func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool {
         try self.stored(for: "describe").setAttribute(name, value)
     }
 
-    func removeAttribute(_ name: String) throws(StorageError) {
+    package func removeAttribute(_ name: String) throws(StorageError) {
         try self.stored(for: "describe").removeAttribute(name)
     }
 
-    func setPermissions(_ permissions: UInt32) throws(StorageError) {
+    package func setPermissions(_ permissions: UInt32) throws(StorageError) {
         try self.stored(for: "permit").setPermissions(permissions)
     }
 
-    func setModified(_ seconds: Int64) throws(StorageError) { try self.stored(for: "date").setModified(seconds) }
+    package func setModified(_ seconds: Int64) throws(StorageError) {
+        try self.stored(for: "date").setModified(seconds)
+    }
 
-    func close() { self.stored?.close() }
+    /// Closes the stored file, or gives up the bytes if there is none.
+    package func close() {
+        self.stored?.close()
+        self.end()
+    }
 }

@@ -190,8 +190,9 @@ package struct POSIXStorage: Storage {
             defer { Glibc.close(parent) }
             let descriptor = try Self.check("open", directory) { openat(parent, ".", flags, 0o666) }
             return POSIXFile(descriptor: descriptor, path: path)
-        } catch  where [EOPNOTSUPP, EISDIR, EINVAL, ENOENT, ENOSYS].contains(error.errno) {
-            // Without `O_TMPFILE` the directory itself would be opened for writing, or is said not to exist.
+        } catch  where [EOPNOTSUPP, EISDIR, EINVAL, ENOENT, ENOSYS, EPERM, EACCES].contains(error.errno) {
+            // Without `O_TMPFILE` the directory itself would be opened for writing, or is said not to exist. What is
+            // refused for another reason is refused again when the part is created.
             return nil
         }
     }
@@ -204,7 +205,7 @@ package struct POSIXStorage: Storage {
                     linkat(AT_FDCWD, file.descriptorPath, directory, name, AT_SYMLINK_FOLLOW)
                 }
             }
-        } catch  where [ENOENT, EPERM, EOPNOTSUPP, ENOSYS, EINVAL, EXDEV].contains(error.errno) {
+        } catch  where [ENOENT, EPERM, EACCES, EOPNOTSUPP, ENOSYS, EINVAL, EXDEV].contains(error.errno) {
             // Without `/proc`, or by order of the system, no link can be made.
             throw StorageError(
                 call: error.call, path: error.path, errno: error.errno, condition: .unsupported, text: error.text)

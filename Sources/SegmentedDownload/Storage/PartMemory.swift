@@ -11,20 +11,46 @@ package final class PartMemory: Sendable {
     /// 16 MiB: as many files of the greatest length as are usually fetched at a time.
     package static let totalMax: Int64 = 16 << 20
 
-    private let taken = Mutex<Int64>(0)
+    private struct State {
+        var taken: Int64 = 0
+        /// The destinations of the files in memory, which have no part that could be locked.
+        var names: Set<String> = []
+    }
+
+    /// Where a part is begun.
+    enum Place {
+        case memory(MemoryFile)
+        /// The file is too long or empty, or there is no memory left for it.
+        case disk
+        /// Another file in memory has the same destination.
+        case taken
+    }
+
+    private let state = Mutex(State())
 
     package init() {}
 
-    /// Creates a file in memory.
-    ///
-    /// - Returns: `nil` if the file is too long, empty, or there is no memory left for it.
-    func file(length: Int64) -> MemoryFile? {
-        guard length > 0, length <= Self.lengthMax else { return nil }
-        let isFree = self.taken.withLock { taken in
-            guard taken + length <= Self.totalMax else { return false }
-            taken += length
-            return true
+    /// Creates a file in memory, if possible. Its memory and its destination are taken until it is closed.
+    func place(for destination: String, length: Int64) -> Place {
+        guard length > 0, length <= Self.lengthMax else { return .disk }
+        let place = self.state.withLock { state -> Place? in
+            guard !state.names.contains(destination) else { return .taken }
+            guard state.taken + length <= Self.totalMax else { return .disk }
+            state.taken += length
+            state.names.insert(destination)
+            return nil
         }
-        return isFree ? MemoryFile(length: Int(length)) { self.taken.withLock { $0 -= length } } : nil
+        if let place { return place }
+        let release = { @Sendable () -> Void in
+            self.state.withLock { state in
+                state.taken -= length
+                state.names.remove(destination)
+            }
+        }
+        guard let file = MemoryFile(length: Int(length), release: release) else {
+            release()
+            return .disk
+        }
+        return .memory(file)
     }
 }

@@ -46,7 +46,12 @@ extension PartialFile {
                 text: "another process is already fetching the file")
         case .unsupported: noteUnlocked()
         }
-        try file.protect()
+        do throws(StorageError) {
+            try file.protect()
+        } catch {
+            file.close()
+            throw error
+        }
         return file
     }
 
@@ -67,7 +72,10 @@ extension PartialFile {
         self.change {
             $0.clear(isRecorded: resource.completeLength ?? 0 > 0 && self.storage.keepsFiles)
         }
-        try self.removeOldManifests()
+        // The manifest is removed first: bytes without claims are harmless, claims without bytes are not. A damaged
+        // manifest beside a part is removed too.
+        if try self.storage.status(of: self.paths.manifest) != nil { try self.storage.remove(self.paths.manifest) }
+        try self.storage.removeManifest(self.paths.manifestDraft)
         try self.file.begin(length: resource.completeLength ?? 0, allocates: allocates)
         let status = try self.file.status()
         self.change { log in
@@ -81,13 +89,6 @@ extension PartialFile {
         {
             try await self.writeManifest(durableCount: 0)
         }
-    }
-
-    /// Removes what an earlier part left, before this one gets bytes: bytes without claims are harmless, claims without
-    /// bytes are not. A damaged manifest beside a part is removed too.
-    func removeOldManifests() throws(StorageError) {
-        if try self.storage.status(of: self.paths.manifest) != nil { try self.storage.remove(self.paths.manifest) }
-        try self.storage.removeManifest(self.paths.manifestDraft)
     }
 
     /// Resumes the part.

@@ -1,55 +1,64 @@
 import SegmentedDownloadCore
+import Synchronization
 
 /// A part that is in memory, and how it gets a file.
 extension PartialFile {
-    /// Begins a part in memory, without a system call.
-    ///
-    /// - Parameters:
-    ///   - allocates: Whether space is reserved if the part gets a file.
-    ///   - noteUnlocked: Called if it gets a file on a file system that has no locks.
-    convenience init(
-        _ paths: DestinationPaths, in memory: MemoryFile, storage: any Storage, header: Manifest.Header,
-        allocates: Bool, noteUnlocked: @escaping @Sendable () -> Void
-    ) {
-        self.init(
-            paths: paths, file: memory, storage: storage, header: header, claims: [],
-            held: Held(file: memory, allocates: allocates, noteUnlocked: noteUnlocked))
-    }
-
-    /// What a part needs that is in memory.
-    package struct Held: Sendable {
+    /// A part that begins in memory.
+    package struct InMemory: Sendable {
         let file: MemoryFile
+        /// Whether space is reserved if the part gets a file.
         let allocates: Bool
+        /// Called if the part gets a file on a file system that has no locks.
         let noteUnlocked: @Sendable () -> Void
     }
 
+    /// Begins a part in memory, without a system call.
+    convenience init(
+        _ paths: DestinationPaths, in memory: InMemory, storage: any Storage, header: Manifest.Header
+    ) {
+        self.init(paths: paths, file: memory.file, storage: storage, header: header, claims: [], inMemory: memory)
+    }
+
     /// The file in memory; `nil` if the part has one on disk.
-    var memory: MemoryFile? { self.held.flatMap { $0.file.isHeld ? $0.file : nil } }
+    var memory: MemoryFile? { self.inMemory.flatMap { $0.file.isInMemory ? $0.file : nil } }
+
+    /// Whether files with the names of part and manifest can be this part's.
+    var ownsNames: Bool { self.inMemory == nil || self.state.withLock { $0.isStored } }
+
+    /// The claimed bytes that a later run finds. None of a part that was closed in memory.
+    var lengthKept: Int64 { self.ownsNames ? self.claimedLength : 0 }
 
     /// Gives a part that is in memory a file, locked, with the bytes that were written so far. Has no effect on another
     /// part.
     ///
-    /// - Throws: ``StorageError`` with condition `exists` if another process has created or locked the part. The bytes
-    ///   stay in memory.
+    /// - Throws: ``StorageError`` with condition `exists` if another process has created or locked the part, or if a file
+    ///   that is not a manifest has the manifest's name. The bytes stay in memory.
     func store() throws(StorageError) {
-        guard let held, held.file.isHeld else { return }
-        let file = try Self.createFile(self.paths, in: self.storage, noteUnlocked: held.noteUnlocked)
+        guard let inMemory, inMemory.file.isInMemory else { return }
+        // Nothing was there when the destination was surveyed, so no damaged manifest of segdl's is in the way.
+        try self.storage.removeManifest(self.paths.manifest)
+        try self.storage.removeManifest(self.paths.manifestDraft)
+        let file = try Self.createFile(self.paths, in: self.storage, noteUnlocked: inMemory.noteUnlocked)
         do throws(StorageError) {
-            try self.removeOldManifests()
-            try file.begin(length: self.header.completeLength, allocates: held.allocates)
+            try file.begin(length: self.header.completeLength, allocates: inMemory.allocates)
             let status = try file.status()
-            self.change { log in
-                let header = log.header
-                log.header = Manifest.Header(
-                    id: header.id, resource: header.resource, completeLength: header.completeLength,
-                    device: status.device, inode: status.inode, bootID: self.storage.bootID, sources: header.sources,
-                    digests: header.digests, label: header.label)
-            }
-            try held.file.store(in: file)
+            self.change { $0.header = $0.header.identified(by: status, bootID: self.storage.bootID) }
+            try inMemory.file.store(in: file)
         } catch {
-            file.close()
+            // Removed while it is locked: afterwards it may be another process's.
             try? self.storage.remove(self.paths.part)
+            file.close()
             throw error
         }
+        self.state.withLock { $0.isStored = true }
+    }
+}
+
+extension Manifest.Header {
+    /// The header with a part's identity.
+    func identified(by status: StorageStatus, bootID: String) -> Manifest.Header {
+        Manifest.Header(
+            id: self.id, resource: self.resource, completeLength: self.completeLength, device: status.device,
+            inode: status.inode, bootID: bootID, sources: self.sources, digests: self.digests, label: self.label)
     }
 }

@@ -21,6 +21,8 @@ package final class PartialFile: Sendable {
         var reader: InOrderReader?
         /// Whether the part was renamed to the destination.
         var isPlaced = false
+        /// Whether a part that began in memory got a file with its name.
+        var isStored = false
     }
 
     package let paths: DestinationPaths
@@ -29,19 +31,20 @@ package final class PartialFile: Sendable {
     /// The log, locked by the one thread at a time that changes it and writes its records.
     ///
     /// It stays locked while a record is written: if that fails, the next record takes its place. Only threads that
-    /// wait for the disk anyway lock it, and lock `state` within.
+    /// wait for the disk anyway lock it, unless the part is in memory: then no record is written. They lock `state`
+    /// within.
     let log: Mutex<ManifestLog>
     /// Never locked during a system call.
     let state: Mutex<State>
     /// What a part needs that begins in memory; `nil` for one that begins on disk.
-    let held: Held?
+    let inMemory: InMemory?
 
     package init(
         paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim],
         durableCount: Int = 0, digestStates: [DigestState] = [], isRejected: Bool = false,
-        held: Held? = nil
+        inMemory: InMemory? = nil
     ) {
-        self.held = held
+        self.inMemory = inMemory
         self.paths = paths
         self.file = file
         self.storage = storage
@@ -212,8 +215,7 @@ package final class PartialFile: Sendable {
 
     /// Deletes the part, its manifest and a draft of the manifest.
     package func discard() throws(StorageError) {
-        // Files with the names of a part that has none are another process's.
-        guard self.memory == nil else { return self.close() }
+        guard self.ownsNames else { return self.close() }
         try self.storage.removeManifests(self.paths)
         try self.storage.remove(self.paths.part)
         self.close()

@@ -4,15 +4,19 @@ import Synchronization
 extension Transfer {
     /// A file of the run whose download has not ended.
     private struct Unfinished {
-        /// The file's place in the run.
-        var number: Int
         var file: TransferFile
+        /// Its places in the run: several if a list names the same download in several ways.
+        var numbers: [Int] = []
     }
 
-    /// The signal that stopped the run; locked while a download is added, so that none is added after the pause that a
-    /// signal demands.
+    /// The signal that stops the run.
     private final class Stop: Sendable {
-        let signal = Mutex<CInt?>(nil)
+        private let number = Mutex<CInt?>(nil)
+
+        var signal: CInt? {
+            get { self.number.withLock { $0 } }
+            set { self.number.withLock { $0 = newValue } }
+        }
     }
 
     /// The maximum number of unfinished downloads in the group.
@@ -35,21 +39,27 @@ extension Transfer {
         await withTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 guard let number = await Self.apply(signals, reporters) else { return }
-                stop.signal.withLock { $0 = number }
+                stop.signal = number
                 await group.pauseAll()
             }
             tasks.addTask { await Self.tick(reporters.filter(\.isTicking)) }
             var unfinished: [Download.ID: Unfinished] = [:]
+            // The group returns a download that has failed instead of adding it again, and has no further event of it.
+            var failed: [Download.ID: TransferSummary.Outcome] = [:]
             var events = events.makeAsyncIterator()
             while true {
-                while unfinished.count < window,
-                    let given = stop.signal.withLock({ $0 == nil ? feed.next() : nil })
-                {
+                while unfinished.count < window, stop.signal == nil, let given = feed.next() {
                     switch given.download {
                     case .success(let download):
                         let file = TransferFile(download)
                         for reporter in reporters { reporter.begin(file, segments: { await download.segments }) }
-                        unfinished[download.id] = Unfinished(number: given.number, file: file)
+                        if let outcome = failed[download.id] {
+                            summed.note(outcome, of: file, number: given.number)
+                        } else {
+                            unfinished[download.id, default: Unfinished(file: file)].numbers.append(given.number)
+                        }
+                        // The others may have been paused just before it was added.
+                        if stop.signal != nil { await download.pause() }
                     case .failure(let error):
                         let file = TransferFile(refused: given.request)
                         for reporter in reporters { reporter.report(.failed(error, DownloadProgress()), of: file) }
@@ -57,36 +67,35 @@ extension Transfer {
                     }
                 }
                 guard !unfinished.isEmpty, let event = await events.next() else { break }
-                if case .download(let download, let event) = event {
-                    Self.report(event, of: download, &unfinished, reporters, &summed)
+                guard case .download(let download, let event) = event, var entry = unfinished[download.id] else {
+                    continue
                 }
+                Self.report(event, of: download, &entry.file, to: reporters)
+                unfinished[download.id] = entry
+                guard let outcome = TransferSummary.Outcome(event) else { continue }
+                unfinished[download.id] = nil
+                if case .failed = outcome { failed[download.id] = outcome }
+                for number in entry.numbers { summed.note(outcome, of: entry.file, number: number) }
             }
             // The sequence ends early only if the group does.
             for entry in unfinished.values {
                 let error = DownloadError(.internal, "the download ended without a final event")
-                summed.note(.failed(error), of: entry.file, number: entry.number)
+                for number in entry.numbers { summed.note(.failed(error), of: entry.file, number: number) }
             }
             tasks.cancelAll()
         }
-        summed.signal = stop.signal.withLock { $0 }
+        summed.signal = stop.signal
         summary = summed
     }
 
     private static func report(
-        _ event: DownloadEvent, of download: Download, _ unfinished: inout [Download.ID: Unfinished],
-        _ reporters: [any ProgressReporter], _ summary: inout TransferSummary
+        _ event: DownloadEvent, of download: Download, _ file: inout TransferFile,
+        to reporters: [any ProgressReporter]
     ) {
-        guard var entry = unfinished[download.id] else { return }
-        entry.file.path = download.path.string
-        if case .started(let start) = event { entry.file.url = start.url }
-        entry.file.state = download.state
-        for reporter in reporters { reporter.report(event, of: entry.file) }
-        if let outcome = TransferSummary.Outcome(event) {
-            unfinished[download.id] = nil
-            summary.note(outcome, of: entry.file, number: entry.number)
-        } else {
-            unfinished[download.id] = entry
-        }
+        file.path = download.path.string
+        if case .started(let start) = event { file.url = start.url }
+        file.state = download.state
+        for reporter in reporters { reporter.report(event, of: file) }
     }
 
     /// Calls ``ProgressReporter/tick()`` ten times a second until cancelled.

@@ -1,4 +1,5 @@
 import SegmentedDownload
+import SystemPackage
 
 /// Refuses two downloads to the same destination in one run.
 enum DuplicateDestinations {
@@ -17,11 +18,11 @@ enum DuplicateDestinations {
     /// The destination's path, or the path that is likely.
     ///
     /// The response often names the file of a URL with a query, and a template names others. For these the key is the
-    /// URL. If two of them get the same name, the second one finds the part file locked and fails.
+    /// URL. If two of them get the same name, the second one fails, because the first is being fetched or is in place.
     private static func key(of request: DownloadRequest) -> String {
         switch request.destination {
         case .file(let path):
-            return path.string
+            return path.lexicallyNormalized().string
         case .descriptor:
             return "-"
         case .directory(_, _?):
@@ -29,7 +30,7 @@ enum DuplicateDestinations {
         case .directory(let directory, nil):
             let url = request.source.string
             let name = url.lastPathComponent
-            return url.contains("?") || name.isEmpty ? url : "\(directory)/\(name)"
+            return url.contains("?") || name.isEmpty ? url : "\(directory.lexicallyNormalized())/\(name)"
         }
     }
 }

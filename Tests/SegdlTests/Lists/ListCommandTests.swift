@@ -51,6 +51,31 @@ struct ListCommandTests {
         }
     }
 
+    @Test("Two paths of one file are refused before anything is fetched")
+    func samePath() async throws {
+        try await Self.run { origin in
+            "\(origin.url("/1K/a.bin"))\n  out=a\n\(origin.url("/1K/b.bin"))\n  out=./a"
+        } _: { command, origin in
+            let outcome = try await command.run("-q", "-i", "list")
+            #expect(outcome.status == 2 && outcome.errors.contains("have the same destination"), "\(outcome)")
+            #expect(origin.log.snapshot().requests.isEmpty)
+        }
+    }
+
+    @Test("Two URLs whose files get one name: the first is complete, the second fails, and nothing is left beside it")
+    func sameName() async throws {
+        try await Self.run { _ in
+            ""
+        } _: { command, origin in
+            // The first is still being fetched when the second answers.
+            let (first, second) = (origin.url("/64K/f?rate=64K&seed=1"), origin.url("/64K/f?seed=1&rate=64K"))
+            let outcome = try await command.run("-q", "-d", "out", first, second)
+            #expect(outcome.status == 16, "\(outcome)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: command.path("out"))
+            #expect(names == ["f"] && command.holds("out/f", 64 << 10))
+        }
+    }
+
     @Test("A list can be read from standard input, also with CRLF line ends")
     func standardInput() async throws {
         try await Self.run {

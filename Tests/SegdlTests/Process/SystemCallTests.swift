@@ -65,6 +65,31 @@ struct SystemCallTests {
         }
     }
 
+    @Test("A short file costs ten calls of its own, and none of them on a part, a lock or a manifest")
+    func short() async throws {
+        try await withOptionScene { origin, command in
+            let count = 40
+            let list = (0..<count).map { origin.url("/64K/f\($0)") }.joined(separator: "\n")
+            try Data(list.utf8).write(to: URL(fileURLWithPath: command.path("list")))
+            let (status, lines) = try await Self.traced(
+                command, ["-q", "-d", "out", "-i", "list"], calls: "%file,%desc,flock,fsync,fdatasync")
+            #expect(status == 0)
+            // Interrupted calls are in two lines. The file is opened by the name of its directory.
+            let calls = lines.filter {
+                $0.contains("out/") && !$0.contains("resumed>") && !$0.contains("openat(")
+            }
+            #expect(calls.count <= 10 * count, "\(calls.prefix(20))")
+            let changing = calls.filter { !$0.contains("newfstatat(") && !$0.contains("fstat(") }
+            #expect(!changing.contains { $0.contains(".segdl-") || $0.contains(".segdl\",") && $0.contains("out/f") })
+            #expect(!lines.contains { $0.contains("flock(") })
+            // Once without a name, before it gets one.
+            #expect(changing.count { $0.contains("fsync(") } == count)
+            // The directory is opened once for each file, and for the syncs of its names, which files share.
+            #expect(lines.count { $0.contains("access(") && $0.contains("\"out\"") } <= count + 5)
+            #expect(lines.count { $0.contains("sync(") && $0.contains("/out>") } <= count)
+        }
+    }
+
     @Test("--fsync decides what is made durable", arguments: ["checkpoint", "end", "none"])
     func syncs(when: String) async throws {
         try await withOptionScene { origin, command in

@@ -19,7 +19,7 @@ struct MemoryPartTests {
             arrange(disk)
             let job = try WatchedJob.job(disk, directory, memory: PartMemory(), change)
             _ = try await job.survey()
-            #expect(job.prepareInMemory(WatchedJob.preparation(), id: Self.id))
+            #expect(try job.prepareInMemory(WatchedJob.preparation(), id: Self.id))
             #expect(disk.take() == [] && disk.openNames == [])
             try await body(disk, job, DestinationPaths(directory: directory, name: "file.bin"))
             job.close()
@@ -73,7 +73,7 @@ struct MemoryPartTests {
         }
     }
 
-    @Test("A name that is taken is not replaced: the file keeps its bytes in a part, or takes a numbered name")
+    @Test("A name that is taken is not replaced, and the file keeps its bytes in a part")
     func taken() async throws {
         try await Self.run { disk, job, paths in
             disk.before("name file.bin") { try Data("mine".utf8).write(to: URL(fileURLWithPath: paths.destination)) }
@@ -82,13 +82,6 @@ struct MemoryPartTests {
             #expect(try WatchedJob.contents(paths.destination) == Array("mine".utf8))
             #expect(try await job.part?.checkpoint(isPause: true) == 100)
             #expect(try Self.names(disk, paths) == ["file.bin", "file.bin.segdl", "file.bin.segdl-part"])
-        }
-        try await Self.run({ $0.ifExists = .rename }) { disk, job, paths in
-            disk.before("name file.bin") { try Data("mine".utf8).write(to: URL(fileURLWithPath: paths.destination)) }
-            try WatchedJob.fill(job, 0..<100)
-            try await job.place(length: 100, isCompared: false)
-            #expect(try Self.names(disk, paths) == ["file.1.bin", "file.bin"])
-            #expect(try WatchedJob.contents(paths.directory + "/file.1.bin") == WatchedPart.bytes(0..<100))
         }
     }
 
@@ -193,7 +186,7 @@ struct MemoryPartTests {
                 return
             }
             #expect(saved.missing == [50..<100] && saved.resource == WatchedPart.resource(100))
-            #expect(!next.prepareInMemory(WatchedJob.preparation(), id: 8))
+            #expect(try !next.prepareInMemory(WatchedJob.preparation(), id: 8))
             next.close()
         }
     }
@@ -236,6 +229,45 @@ struct MemoryPartTests {
         }
     }
 
+    @Test(
+        "A file of the user with the manifest's name is neither replaced nor deleted",
+        arguments: [".segdl", ".segdl-new"])
+    func userFile(suffix: String) async throws {
+        try await Self.run { disk, job, paths in
+            let path = paths.destination + suffix
+            try WatchedJob.fill(job, 0..<50)
+            try Data("precious".utf8).write(to: URL(fileURLWithPath: path))
+            let part = try #require(job.part)
+            #expect(await condition { try await part.checkpoint(isPause: true) } == .exists)
+            #expect(try WatchedJob.contents(path) == Array("precious".utf8))
+            #expect(try !Self.names(disk, paths).contains("file.bin.segdl-part"))
+            #expect(part.lengthKept == 0)
+        }
+    }
+
+    @Test("What was not stored is not counted as kept, and what was stored is")
+    func kept() async throws {
+        try await Self.run { _, job, _ in
+            try WatchedJob.fill(job, 0..<50)
+            let part = try #require(job.part)
+            #expect(part.claimedLength == 50 && part.lengthKept == 0)
+            try part.store()
+            #expect(part.lengthKept == 50)
+        }
+    }
+
+    @Test("A file in place whose name could not be synced does not have another process's part deleted")
+    func placedAndDiscarded() async throws {
+        try await Self.run { disk, job, paths in
+            disk.fail("sync names", .other)
+            try WatchedJob.fill(job, 0..<100)
+            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .file)
+            try Data("theirs".utf8).write(to: URL(fileURLWithPath: paths.part))
+            try job.discard()
+            #expect(try WatchedJob.contents(paths.part) == Array("theirs".utf8))
+        }
+    }
+
     // MARK: When
 
     @Test("A file is not in memory if it is empty, too long, replaces another, or has something beside it")
@@ -249,7 +281,7 @@ struct MemoryPartTests {
                 let job = try WatchedJob.job(disk, directory, memory: memory, change)
                 defer { job.close() }
                 _ = try await job.survey()
-                return job.prepareInMemory(preparation, id: Self.id)
+                return try job.prepareInMemory(preparation, id: Self.id)
             }
             #expect(try await isInMemory())
             #expect(try await isInMemory(WatchedJob.preparation(length: PartMemory.lengthMax)))
@@ -258,6 +290,7 @@ struct MemoryPartTests {
             #expect(try await !isInMemory(WatchedJob.preparation(of: WatchedPart.resource(nil))))
             #expect(try await !isInMemory(WatchedJob.preparation(setsAside: true)))
             #expect(try await !isInMemory { $0.ifExists = .overwrite })
+            #expect(try await !isInMemory { $0.ifExists = .rename })
             let other = WatchedJob.preparation(name: "other.bin")
             #expect(try await !isInMemory(other) { $0.destination = .directory(FilePath(directory), name: nil) })
             for suffix in [".segdl", ".segdl-new"] {
@@ -270,13 +303,37 @@ struct MemoryPartTests {
     }
 
     @Test("Files that are in memory at the same time share a limit, and give back what they took")
-    func limit() {
+    func limit() throws {
         let memory = PartMemory()
         var files: [MemoryFile] = []
-        while let file = memory.file(length: PartMemory.lengthMax) { files.append(file) }
+        while case .memory(let file) = memory.place(for: "\(files.count)", length: PartMemory.lengthMax) {
+            files.append(file)
+        }
         #expect(Int64(files.count) * PartMemory.lengthMax == PartMemory.totalMax)
-        #expect(memory.file(length: 1) == nil)
-        files.removeLast()
-        #expect(memory.file(length: PartMemory.lengthMax) != nil)
+        guard case .disk = memory.place(for: "another", length: 1) else {
+            Issue.record("there is more memory than the limit")
+            return
+        }
+        files[0].close()
+        guard case .memory = memory.place(for: "0", length: PartMemory.lengthMax) else {
+            Issue.record("a closed file keeps its memory or its name")
+            return
+        }
+    }
+
+    @Test("Two downloads of a run to one destination exclude each other while the first is in memory")
+    func sameDestination() async throws {
+        try await WatchedJob.run { disk, directory in
+            let memory = PartMemory()
+            let (first, second) = (
+                try WatchedJob.job(disk, directory, memory: memory), try WatchedJob.job(disk, directory, memory: memory)
+            )
+            for job in [first, second] { _ = try await job.survey() }
+            #expect(try first.prepareInMemory(WatchedJob.preparation(), id: 1))
+            #expect(await failureCode { try second.prepareInMemory(WatchedJob.preparation(), id: 2) } == .exists)
+            first.close()
+            #expect(try second.prepareInMemory(WatchedJob.preparation(), id: 2))
+            second.close()
+        }
     }
 }
