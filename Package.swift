@@ -166,6 +166,18 @@ let package = Package(
         ),
         .executableTarget(name: "segdl-benchmark-tools", path: "Benchmarks/Tools"),
         .executableTarget(
+            name: "segdl-benchmark-floor",
+            dependencies: [
+                "CLinux",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Benchmarks/Floor",
+            swiftSettings: strict
+        ),
+        .executableTarget(
             name: "segdl-benchmark",
             dependencies: [
                 "ChildProcess", "Origin", .product(name: "ArgumentParser", package: "swift-argument-parser"),

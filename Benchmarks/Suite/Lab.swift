@@ -12,6 +12,8 @@ struct Lab: Sendable {
     let directory: String
     let segdl: String
     let tools: String
+    /// The program that fetches a list with the HTTP client alone.
+    let floor: String
     let rounds: Int
     let only: [String]
 
@@ -20,7 +22,8 @@ struct Lab: Sendable {
         // Absolute, because it is run in other directories.
         self.segdl = segdl.map { URL(fileURLWithPath: $0).path } ?? own.appendingPathComponent("segdl").path
         self.tools = own.appendingPathComponent("segdl-benchmark-tools").path
-        for program in [self.segdl, self.tools] where !FileManager.default.isExecutableFile(atPath: program) {
+        self.floor = own.appendingPathComponent("segdl-benchmark-floor").path
+        for program in [self.segdl, self.tools, self.floor] where !FileManager.default.isExecutableFile(atPath: program) {
             throw Problem("\(program) does not exist; build it with: swift build -c release")
         }
         self.rounds = rounds

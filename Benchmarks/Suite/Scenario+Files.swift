@@ -25,8 +25,14 @@ extension Scenario {
         try urls.map { "url = \"\($0)\"\nremote-name" }.joined(separator: "\n")
             .write(toFile: lab.path("urls.curl"), atomically: true, encoding: .utf8)
         let (list, curlList) = (lab.path("urls"), lab.path("urls.curl"))
-        let commands: [(name: String, program: Client.Program, command: (String) -> [String])] = [
+        let commands: [(name: String, program: Client.Program?, command: (String) -> [String])] = [
             ("segdl -j 16", .segdl, { [lab.segdl, "-q", "-j", "16", "-i", list, "-d", $0] }),
+            (
+                "segdl --fsync none", .segdl,
+                { [lab.segdl, "-q", "-j", "16", "--fsync", "none", "-i", list, "-d", $0] }
+            ),
+            // Synced like segdl's.
+            ("client and files only", nil, { [lab.floor, list, $0] }),
             ("curl -Z", .curl, { ["curl", "-s", "-Z", "--parallel-max", "16", "--output-dir", $0, "-K", curlList] }),
             ("aria2c -j16", .aria2c, { ["aria2c", "-q", "-j16", "-i", list, "-d", $0] }),
             ("wget2 16", .wget2, { ["wget2", "-q", "--max-threads=16", "-i", list, "-P", $0] }),
