@@ -48,6 +48,7 @@ struct Contest {
         let counts = try await self.server.counts()
         var run = Run(figures: (try? String(contentsOfFile: figures, encoding: .utf8)) ?? "", counts)
         run.connections = Run.connections(in: lab.output)
+        run.timeline = Timeline(lab.output)
         switch status {
         case nil: run.failure = "not done within \(Int(self.limit / .seconds(1))) s"
         case 0?: run.failure = try self.check(directory)
@@ -83,6 +84,8 @@ struct Run: Codable, Sendable {
     var rejected = 0
     /// The number of connections in the second half, from segdl's own events.
     var connections: Int?
+    /// The course of a run of segdl; `nil` for other programs and for short runs.
+    var timeline: Timeline?
     /// Why the run does not count.
     var failure: String?
 

@@ -2,7 +2,11 @@
 enum Plot {
     /// The pictures of a table, each with its name.
     static func pictures(of table: Table) -> [(name: String, picture: String)] {
-        guard let parameter = table.parameter else { return [(table.name, Self.bars(table))] }
+        guard let parameter = table.parameter else {
+            let courses = table.rows.compactMap { row in row.course.map { (row.name, $0) } }
+            let timeline = courses.first.map { ("\(table.name)-timeline", Self.timeline(table, $0.0, $0.1)) }
+            return [(table.name, Self.bars(table))] + (timeline.map { [$0] } ?? [])
+        }
         let mebibytes = Double(table.length) / 1_048_576
         let figures: [(suffix: String, label: String, value: (Table.Row) -> Double?)] =
             parameter == "segments" || parameter == "GiB"
@@ -92,6 +96,51 @@ enum Plot {
             height += 18
         }
         return Self.page(height, table.title, body)
+    }
+
+    // MARK: One run
+
+    /// The rate and the number of connections of one run over time.
+    private static func timeline(_ table: Table, _ name: String, _ timeline: Timeline) -> String {
+        let (left, right, top, bottom) = (70.0, 70.0, 56.0, 330.0)
+        let rates = timeline.rates.map { (elapsed: $0.elapsed, rate: $0.rate / 1_048_576) }
+        let ideal = table.ideal.map { Double(table.length) / 1_048_576 / $0 }
+        let end = timeline.points.last?.elapsed ?? 1
+        let ticks = Self.ticks(max(rates.map(\.rate).max() ?? 1, ideal ?? 0))
+        let most = Double(max(timeline.points.map(\.connections).max() ?? 1, 1))
+        let x = { (elapsed: Double) in left + elapsed / end * (Self.width - left - right) }
+        let y = { (share: Double) in bottom - share * (bottom - top) }
+        let highest = ticks.last ?? 1
+        var body = [
+            Self.text(left, top - 12, "\(name): MiB/s", colour: Self.colours[0]),
+            Self.text(
+                Self.width - right, top - 12, "connections, at most \(Int(most))", anchor: "end",
+                colour: Self.colours[3]),
+        ]
+        for tick in ticks {
+            body.append(
+                Self.line((left, y(tick / highest)), (Self.width - right, y(tick / highest)), "stroke=\"#e4e4e4\""))
+            body.append(Self.text(left - 8, y(tick / highest) + 4, Self.shown(tick), anchor: "end", colour: "#555555"))
+        }
+        for tick in Self.ticks(end) where tick <= end {
+            body.append(Self.text(x(tick), bottom + 20, Self.shown(tick), anchor: "middle", colour: "#555555"))
+        }
+        body.append(Self.text((left + Self.width - right) / 2, bottom + 42, "seconds", anchor: "middle"))
+        if let ideal {
+            body.append(
+                Self.line(
+                    (left, y(ideal / highest)), (Self.width - right, y(ideal / highest)),
+                    "stroke=\"#8f8f8f\" stroke-dasharray=\"4 3\""))
+        }
+        let series: [(points: [(Double, Double)], colour: String)] = [
+            (timeline.points.map { (x($0.elapsed), y(Double($0.connections) / most)) }, Self.colours[3]),
+            (rates.map { (x($0.elapsed), y($0.rate / highest)) }, Self.colours[0]),
+        ]
+        for (points, colour) in series {
+            let path = points.map { "\($0.0.text(1)),\($0.1.text(1))" }.joined(separator: " ")
+            body.append("<polyline points=\"\(path)\" fill=\"none\" stroke=\"\(colour)\" stroke-width=\"2\"/>")
+        }
+        return Self.page(bottom + 56, table.title, body)
     }
 
     // MARK: One line per contestant

@@ -16,6 +16,9 @@ struct Table: Codable, Sendable {
             return values[(values.count - 1) / 2]
         }
 
+        /// The course of the last run that counts.
+        var course: Timeline? { self.good.last?.timeline }
+
         func lowest(_ figure: (Run) -> Double) -> Double? { self.good.map(figure).min() }
         func highest(_ figure: (Run) -> Double) -> Double? { self.good.map(figure).max() }
     }
