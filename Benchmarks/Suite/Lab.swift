@@ -23,7 +23,8 @@ struct Lab: Sendable {
         self.segdl = segdl.map { URL(fileURLWithPath: $0).path } ?? own.appendingPathComponent("segdl").path
         self.tools = own.appendingPathComponent("segdl-benchmark-tools").path
         self.floor = own.appendingPathComponent("segdl-benchmark-floor").path
-        for program in [self.segdl, self.tools, self.floor] where !FileManager.default.isExecutableFile(atPath: program) {
+        for program in [self.segdl, self.tools, self.floor] where !FileManager.default.isExecutableFile(atPath: program)
+        {
             throw Problem("\(program) does not exist; build it with: swift build -c release")
         }
         self.rounds = rounds

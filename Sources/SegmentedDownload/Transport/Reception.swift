@@ -19,11 +19,19 @@ final class Reception: HTTPClientResponseDelegate {
         var headReader: CheckedContinuation<HTTPResponseHead, any Error>?
         /// The chunks that the task has not taken.
         var chunks: CircularBuffer<ByteBuffer> = CircularBuffer(initialCapacity: 2)
+        /// The length of these chunks. A server may send many of one byte.
+        var length = 0
         /// Succeeded when the chunks are taken. Then more is read.
         var taken: EventLoopPromise<Void>?
         var chunkReader: CheckedContinuation<ByteBuffer?, any Error>?
         var end: Result<Void, any Error>?
         var isCancelled = false
+
+        mutating func takeChunk() -> ByteBuffer? {
+            guard let chunk = self.chunks.popFirst() else { return nil }
+            self.length -= chunk.readableBytes
+            return chunk
+        }
     }
 
     /// 64 KiB: pieces of a body in chunked coding may be short, and so many are received at a time.
@@ -60,7 +68,7 @@ final class Reception: HTTPClientResponseDelegate {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { reader in
                 let answer = self.state.withLock { state -> Result<ByteBuffer?, any Error>? in
-                    if let chunk = state.chunks.popFirst() { return .success(chunk) }
+                    if let chunk = state.takeChunk() { return .success(chunk) }
                     if let end = state.end { return end.map { nil } }
                     state.chunkReader = reader
                     return nil
@@ -76,7 +84,7 @@ final class Reception: HTTPClientResponseDelegate {
     }
 
     private func takeChunk() -> ByteBuffer? {
-        guard let chunk = self.state.withLock({ $0.chunks.popFirst() }) else { return nil }
+        guard let chunk = self.state.withLock({ $0.takeChunk() }) else { return nil }
         self.askForMore()
         return chunk
     }
@@ -115,7 +123,8 @@ final class Reception: HTTPClientResponseDelegate {
             if let reader = state.chunkReader.take() { return (Optional(reader), EventLoopFuture<Void>?.none) }
             guard !state.isCancelled else { return (nil, nil) }
             state.chunks.append(chunk)
-            guard state.chunks.reduce(0, { $0 + $1.readableBytes }) >= Self.lengthTogether else { return (nil, nil) }
+            state.length += chunk.readableBytes
+            guard state.length >= Self.lengthTogether else { return (nil, nil) }
             let taken = task.eventLoop.makePromise(of: Void.self)
             state.taken = taken
             return (nil, taken.futureResult)
