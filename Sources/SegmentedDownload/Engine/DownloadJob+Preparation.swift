@@ -1,7 +1,7 @@
 import SegmentedDownloadCore
 import Synchronization
 
-/// What is done on disk between the first response and its first byte.
+/// How the part is made ready between the first response and its first byte.
 extension DownloadJob {
     /// Prepares the part file.
     ///

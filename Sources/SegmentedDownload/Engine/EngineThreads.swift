@@ -6,7 +6,8 @@ package struct EngineThreads: Sendable {
     enum Work {
         /// The engine's loop. On the thread of the connections if they have one, so that no other has to be woken.
         case deciding
-        /// The first request of each download, until a body has to be written to a file. On the same thread.
+        /// The first request of each download, until a body has to be written to a file. On the same thread; if the
+        /// connections have none, on that of the fetches.
         case asking
         /// Fetches. One thread, because two threads that write to one file wait for its inode lock.
         case fetching

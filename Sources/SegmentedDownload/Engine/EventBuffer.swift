@@ -56,7 +56,7 @@ final class EventBuffer: Sendable {
         }
     }
 
-    /// The continuation of an observer's task and the event that it waits for; `nil` if there is no event, or none waits.
+    /// The continuation of an observer's task and the event that it waits for; `nil` if there is no event or no task waits.
     func wakeUp() -> WakeUp? {
         self.state.withLock { state in
             guard !state.waiters.isEmpty, let event = state.pop() else { return nil }

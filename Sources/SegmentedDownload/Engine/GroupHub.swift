@@ -13,7 +13,7 @@ final class GroupHub: Sendable {
         var waiters: [(id: Int, continuation: AsyncStream<GroupSummary>.Continuation)] = []
         var idNext = 0
         var isOver = false
-        /// Whether observers are not woken for the present.
+        /// Whether wake-ups are deferred until ``GroupHub/release()``.
         var isHeld = false
     }
 
@@ -52,7 +52,7 @@ final class GroupHub: Sendable {
 
     // MARK: Publishing
 
-    /// Has observers wait until ``release()``, so that they are woken once for several events.
+    /// Defers wake-ups until ``release()``, so that observers are woken once for several events.
     func hold() {
         self.state.withLock { $0.isHeld = true }
     }
@@ -116,8 +116,8 @@ final class GroupHub: Sendable {
         for waiter in waiters { waiter.continuation.finish() }
     }
 
-    /// Updates the tally and delivers the events to all observers in the order they happened. Callers of
-    /// ``waitForAll()`` are resumed last.
+    /// Updates the tally, adds the events to the buffers of all observers in the order they happened, and resumes callers
+    /// of ``waitForAll()``.
     private func publish(_ count: (inout GroupTally) -> (events: [DownloadGroup.Event], isLast: Bool)) {
         let (wakeUps, waiters, summary) = self.state.withLock { state in
             var (events, isLast) = count(&state.tally)

@@ -14,7 +14,8 @@ final class Mailbox<Message: Sendable>: Sendable {
     func post(_ message: Message) {
         let reader = self.state.withLock { state -> CheckedContinuation<[Message], Never>? in
             guard let reader = state.reader.take() else {
-                state.messages.append(message)
+                // Nobody waits for what is posted after the end.
+                if !state.isCancelled { state.messages.append(message) }
                 return nil
             }
             return reader

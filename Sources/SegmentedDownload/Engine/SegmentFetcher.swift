@@ -70,7 +70,7 @@ package struct SegmentFetcher: Sendable {
         var check: ContentCheck?
         /// The offset in the file of the next chunk.
         var offset: Int64
-        /// A chunk that was received and not looked at.
+        /// A chunk that was received but not processed.
         var chunk: (any BodyChunk)?
         /// How the copying ended; `nil` if it did not.
         var result: Result<LeaseEnd, any Error>?
@@ -80,7 +80,7 @@ package struct SegmentFetcher: Sendable {
         }
     }
 
-    /// Writes the body: to memory on the thread of the connections, and to a file on the one for blocking calls.
+    /// Writes the body: to a part in memory on the present thread, and to a file on the one for blocking calls.
     ///
     /// - Parameter announced: The digest that the response's head states for its body.
     private func write(

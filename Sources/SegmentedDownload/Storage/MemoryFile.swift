@@ -11,53 +11,67 @@ import Synchronization
 ///
 /// Its lock is never held during a system call, so that a fetch does not wait for the disk.
 package final class MemoryFile: StorageFile {
-    /// The bytes. Used while the file's lock is held, or when nothing is written any more.
+    /// The bytes. They change only while the file's lock is held.
     private final class Bytes: Sendable {
         nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
+        private let freed: @Sendable () -> Void
 
         /// Zeros, like the bytes of a file that were not written; `nil` if there is no memory for them.
-        init?(count: Int) {
+        init?(count: Int, freed: @escaping @Sendable () -> Void) {
             guard let start = calloc(count, 1) else { return nil }
             self.buffer = UnsafeMutableRawBufferPointer(start: start, count: count)
+            self.freed = freed
         }
 
-        deinit { free(self.buffer.baseAddress) }
+        deinit {
+            free(self.buffer.baseAddress)
+            self.freed()
+        }
     }
 
     private struct State {
-        /// `nil` once the bytes are stored.
+        /// `nil` once the bytes are stored, or the file is closed.
         var bytes: Bytes?
         /// What was written and is not in the other file, in the order it was written.
         var unstored: [Range<Int>] = []
         /// The file that the bytes were stored in.
         var file: (any StorageFile)?
-        /// Called once, when the memory and the name are not used any more.
-        var release: (@Sendable () -> Void)?
+        /// Called once, when the file is closed.
+        var closed: (@Sendable () -> Void)?
     }
+
+    /// 32: with more ranges than this, what lies between them is stored too.
+    private static let rangesMax = 32
 
     private let length: Int
     private let state: Mutex<State>
 
-    /// - Parameter release: Called once, when the memory and the name are not used any more.
-    /// - Returns: `nil` if there is no memory for it.
-    init?(length: Int, release: @escaping @Sendable () -> Void) {
-        guard let bytes = Bytes(count: length) else { return nil }
+    /// Creates a file; `nil` if there is no memory for it.
+    ///
+    /// - Parameters:
+    ///   - freed: Called once, when the memory is free again.
+    ///   - closed: Called once, when the file is closed.
+    init?(length: Int, freed: @escaping @Sendable () -> Void, closed: @escaping @Sendable () -> Void) {
+        guard let bytes = Bytes(count: length, freed: freed) else {
+            freed()
+            closed()
+            return nil
+        }
         self.length = length
-        self.state = Mutex(State(bytes: bytes, release: release))
+        self.state = Mutex(State(bytes: bytes, closed: closed))
     }
 
     deinit { self.end() }
 
     private func end() {
-        let release = self.state.withLock { state in
-            state.bytes = nil
-            return state.release.take()
-        }
-        release?()
+        let (bytes, closed) = self.state.withLock { state in (state.bytes.take(), state.closed.take()) }
+        // Freed outside of the lock.
+        withExtendedLifetime(bytes) {}
+        closed?()
     }
 
     /// Whether the bytes are only in memory.
-    var isInMemory: Bool { self.state.withLock { $0.file == nil } }
+    var isInMemory: Bool { self.state.withLock { $0.bytes != nil } }
 
     /// Writes the bytes to a file, which is used from then on.
     ///
@@ -104,7 +118,7 @@ package final class MemoryFile: StorageFile {
     }
 
     package func write(_ source: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-        nonisolated(unsafe) let source = source
+        var isWritten = false
         let end = offset + Int64(source.count)
         let file = self.state.withLock { state -> (any StorageFile)? in
             guard let bytes = state.bytes, offset >= 0, end <= Int64(self.length) else { return state.file }
@@ -114,11 +128,13 @@ package final class MemoryFile: StorageFile {
                 state.unstored[state.unstored.count - 1] = last.lowerBound..<range.upperBound
             } else {
                 state.unstored.append(range)
+                if state.unstored.count > Self.rangesMax { state.unstored = [state.unstored.hull] }
             }
+            isWritten = true
             return nil
         }
         if let file { return try file.write(source, at: offset) }
-        guard offset >= 0, end <= Int64(self.length) else { throw Self.error("write") }
+        guard isWritten else { throw Self.error("write") }
         return source.count
     }
 
@@ -186,5 +202,12 @@ package final class MemoryFile: StorageFile {
     package func close() {
         self.stored?.close()
         self.end()
+    }
+}
+
+extension [Range<Int>] {
+    /// The range from the first to the last of these bytes.
+    fileprivate var hull: Range<Int> {
+        (self.map(\.lowerBound).min() ?? 0)..<(self.map(\.upperBound).max() ?? 0)
     }
 }

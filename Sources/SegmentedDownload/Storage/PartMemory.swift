@@ -13,7 +13,7 @@ package final class PartMemory: Sendable {
 
     private struct State {
         var taken: Int64 = 0
-        /// The destinations of the files in memory, which have no part that could be locked.
+        /// The destinations of the files that began in memory and are not closed. Such a file has no part to lock.
         var names: Set<String> = []
     }
 
@@ -22,7 +22,7 @@ package final class PartMemory: Sendable {
         case memory(MemoryFile)
         /// The file is too long or empty, or there is no memory left for it.
         case disk
-        /// Another file in memory has the same destination.
+        /// Another file that began in memory has the same destination.
         case taken
     }
 
@@ -30,7 +30,8 @@ package final class PartMemory: Sendable {
 
     package init() {}
 
-    /// Creates a file in memory, if possible. Its memory and its destination are taken until it is closed.
+    /// Creates a file in memory, if possible. Its memory is taken until it is stored or closed, its destination until it
+    /// is closed.
     func place(for destination: String, length: Int64) -> Place {
         guard length > 0, length <= Self.lengthMax else { return .disk }
         let place = self.state.withLock { state -> Place? in
@@ -41,16 +42,9 @@ package final class PartMemory: Sendable {
             return nil
         }
         if let place { return place }
-        let release = { @Sendable () -> Void in
-            self.state.withLock { state in
-                state.taken -= length
-                state.names.remove(destination)
-            }
-        }
-        guard let file = MemoryFile(length: Int(length), release: release) else {
-            release()
-            return .disk
-        }
-        return .memory(file)
+        let file = MemoryFile(
+            length: Int(length), freed: { self.state.withLock { $0.taken -= length } },
+            closed: { self.state.withLock { _ = $0.names.remove(destination) } })
+        return file.map { .memory($0) } ?? .disk
     }
 }

@@ -38,21 +38,23 @@ extension PartialFile {
         _ paths: DestinationPaths, in storage: any Storage, noteUnlocked: () -> Void
     ) throws(StorageError) -> any StorageFile {
         let file = try storage.open(paths.part, .create)
-        switch try file.tryLock() {
-        case .taken: break
-        case .busy:
-            throw StorageError(
-                call: "flock", path: paths.part, errno: 0, condition: .exists,
-                text: "another process is already fetching the file")
-        case .unsupported: noteUnlocked()
-        }
         do throws(StorageError) {
+            switch try file.tryLock() {
+            case .taken: break
+            case .busy:
+                throw StorageError(
+                    call: "flock", path: paths.part, errno: 0, condition: .exists,
+                    text: "another process is already fetching the file")
+            case .unsupported: noteUnlocked()
+            }
             try file.protect()
+            return file
         } catch {
+            // If another process has locked it, it is that one's.
+            if error.condition != .exists { try? storage.remove(paths.part) }
             file.close()
             throw error
         }
-        return file
     }
 
     /// Sets the label. It is written by the next call of ``begin(_:id:sources:digests:allocates:)`` or

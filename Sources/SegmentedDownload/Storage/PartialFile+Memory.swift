@@ -22,7 +22,8 @@ extension PartialFile {
     /// The file in memory; `nil` if the part has one on disk.
     var memory: MemoryFile? { self.inMemory.flatMap { $0.file.isInMemory ? $0.file : nil } }
 
-    /// Whether files with the names of part and manifest can be this part's.
+    /// Whether files with the names of part and manifest are this part's. They are not if it is in memory, or was until
+    /// it was put into place.
     var ownsNames: Bool { self.inMemory == nil || self.state.withLock { $0.isStored } }
 
     /// The claimed bytes that a later run finds. None of a part that was closed in memory.
@@ -43,14 +44,15 @@ extension PartialFile {
             try file.begin(length: self.header.completeLength, allocates: inMemory.allocates)
             let status = try file.status()
             self.change { $0.header = $0.header.identified(by: status, bootID: self.storage.bootID) }
+            self.state.withLock { $0.isStored = true }
             try inMemory.file.store(in: file)
         } catch {
+            self.state.withLock { $0.isStored = false }
             // Removed while it is locked: afterwards it may be another process's.
             try? self.storage.remove(self.paths.part)
             file.close()
             throw error
         }
-        self.state.withLock { $0.isStored = true }
     }
 }
 

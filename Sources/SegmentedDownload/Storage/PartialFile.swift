@@ -31,8 +31,8 @@ package final class PartialFile: Sendable {
     /// The log, locked by the one thread at a time that changes it and writes its records.
     ///
     /// It stays locked while a record is written: if that fails, the next record takes its place. Only threads that
-    /// wait for the disk anyway lock it, unless the part is in memory: then no record is written. They lock `state`
-    /// within.
+    /// wait for the disk anyway lock it, and the thread of the connections while the part is in memory. They lock
+    /// `state` within.
     let log: Mutex<ManifestLog>
     /// Never locked during a system call.
     let state: Mutex<State>

@@ -25,11 +25,17 @@ package struct Surveyor: Sendable {
         var isClear = false
     }
 
-    /// Whether neither the destination nor anything beside it exists, as before most downloads.
+    /// Whether the destination, its part, both manifests and a part that was set aside are all missing, as before most
+    /// downloads.
     func isClear(_ paths: DestinationPaths) throws(StorageError) -> Bool {
         for path in [paths.destination, paths.part, paths.manifest, paths.manifestDraft]
         where try self.storage.status(of: path) != nil { return false }
-        return true
+        do throws(StorageError) {
+            return try self.storage.status(of: paths.setAside.manifest) == nil
+        } catch  where error.condition == .nameTooLong {
+            // A file with such a name cannot have been set aside.
+            return true
+        }
     }
 
     /// Examines a destination.

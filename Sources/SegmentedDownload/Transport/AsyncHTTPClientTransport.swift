@@ -163,7 +163,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let proxy = self.configuration.proxies.proxy(for: request.url.origin)
         // Errors on the way to a proxy are reported as the proxy's.
         let host = proxy.map { "\(request.url.host) through the proxy \($0)" } ?? request.url.host
-        let reception = Reception()
+        let (buffers, isTLS) = (self.buffers, request.url.origin.scheme == "https")
+        let reception = Reception { buffers.lengthAllowed(isTLS: isTLS) }
         defer { reception.finish() }
         let head: HTTPResponseHead
         let start = NIODeadline.now()

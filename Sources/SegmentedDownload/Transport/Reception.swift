@@ -5,8 +5,7 @@ import Synchronization
 
 /// The response to one request: received on the event loop, and read by one task.
 ///
-/// While the task writes a chunk, the next is received. The one after that is not read from the socket before the task has
-/// taken it.
+/// While the task writes a chunk, more is received: until 64 KiB wait, or one longer chunk; less if the memory is limited.
 ///
 /// The client's delegate interface is used, because its asynchronous one wakes a thread of the global executor for every
 /// request and two continuations for every chunk.
@@ -19,9 +18,11 @@ final class Reception: HTTPClientResponseDelegate {
         var headReader: CheckedContinuation<HTTPResponseHead, any Error>?
         /// The chunks that the task has not taken.
         var chunks: CircularBuffer<ByteBuffer> = CircularBuffer(initialCapacity: 2)
-        /// The length of these chunks. A server may send many of one byte.
+        /// The length of these chunks.
         var length = 0
-        /// Succeeded when the chunks are taken. Then more is read.
+        /// Whether the last chunk is a copy, to which more can be added.
+        var isLastCopied = false
+        /// Reading from the socket resumes when this succeeds.
         var taken: EventLoopPromise<Void>?
         var chunkReader: CheckedContinuation<ByteBuffer?, any Error>?
         var end: Result<Void, any Error>?
@@ -30,14 +31,36 @@ final class Reception: HTTPClientResponseDelegate {
         mutating func takeChunk() -> ByteBuffer? {
             guard let chunk = self.chunks.popFirst() else { return nil }
             self.length -= chunk.readableBytes
+            if self.chunks.isEmpty { self.isLastCopied = false }
             return chunk
+        }
+
+        /// Adds a chunk. Short ones are copied together: each would keep all of the receive buffer that it is a part of.
+        ///
+        /// - Parameter lengthShort: The length from which a chunk is not short.
+        mutating func add(_ chunk: ByteBuffer, lengthShort: Int) {
+            self.length += chunk.readableBytes
+            guard chunk.readableBytes < lengthShort else {
+                self.chunks.append(chunk)
+                self.isLastCopied = false
+                return
+            }
+            if !self.isLastCopied { self.chunks.append(ByteBuffer()) }
+            self.isLastCopied = true
+            self.chunks[self.chunks.index(before: self.chunks.endIndex)].writeImmutableBuffer(chunk)
         }
     }
 
-    /// 64 KiB: pieces of a body in chunked coding may be short, and so many are received at a time.
+    /// 64 KiB: reading stops when this much waits. Pieces of a body in chunked coding may be short.
     private static let lengthTogether = 64 << 10
 
+    /// The greatest length of a receive buffer at present.
+    private let lengthAllowed: @Sendable () -> Int
     private let state = Mutex(State())
+
+    init(lengthAllowed: @escaping @Sendable () -> Int) {
+        self.lengthAllowed = lengthAllowed
+    }
 
     // MARK: The reading task's side
 
@@ -55,6 +78,8 @@ final class Reception: HTTPClientResponseDelegate {
                     return state.isCancelled
                 }
                 if isCancelled { task.cancel() }
+                // A client that is shutting down reports to nobody else.
+                task.futureResult.whenFailure { self.end(with: .failure($0)) }
             }
         } onCancel: {
             self.cancel()
@@ -89,7 +114,7 @@ final class Reception: HTTPClientResponseDelegate {
         return chunk
     }
 
-    /// Has more be read if all that was received is taken.
+    /// Resumes reading once every received chunk was taken.
     private func askForMore() {
         self.state.withLock { state in state.chunks.isEmpty ? state.taken.take() : nil }?.succeed()
     }
@@ -98,7 +123,7 @@ final class Reception: HTTPClientResponseDelegate {
     func finish() {
         self.cancel()
         self.state.withLock { state in
-            state.chunks = []
+            (state.chunks, state.length) = ([], 0)
             return state.taken.take()
         }?.succeed()
     }
@@ -119,12 +144,13 @@ final class Reception: HTTPClientResponseDelegate {
     }
 
     func didReceiveBodyPart(task: HTTPClient.Task<Void>, _ chunk: ByteBuffer) -> EventLoopFuture<Void> {
+        let lengthMax = min(Self.lengthTogether, self.lengthAllowed())
         let (reader, taken) = self.state.withLock { state in
             if let reader = state.chunkReader.take() { return (Optional(reader), EventLoopFuture<Void>?.none) }
             guard !state.isCancelled else { return (nil, nil) }
-            state.chunks.append(chunk)
-            state.length += chunk.readableBytes
-            guard state.length >= Self.lengthTogether else { return (nil, nil) }
+            // So at most one longer chunk waits, with its receive buffer.
+            state.add(chunk, lengthShort: lengthMax / 2)
+            guard state.length >= lengthMax else { return (nil, nil) }
             let taken = task.eventLoop.makePromise(of: Void.self)
             state.taken = taken
             return (nil, taken.futureResult)

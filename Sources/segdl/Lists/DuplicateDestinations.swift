@@ -19,10 +19,11 @@ enum DuplicateDestinations {
     ///
     /// The response often names the file of a URL with a query, and a template names others. For these the key is the
     /// URL. If two of them get the same name, the second one fails, because the first is being fetched or is in place.
+    /// Names that differ by a symbolic link are not recognized either.
     private static func key(of request: DownloadRequest) -> String {
         switch request.destination {
         case .file(let path):
-            return path.lexicallyNormalized().string
+            return path.withoutDots
         case .descriptor:
             return "-"
         case .directory(_, _?):
@@ -30,7 +31,14 @@ enum DuplicateDestinations {
         case .directory(let directory, nil):
             let url = request.source.string
             let name = url.lastPathComponent
-            return url.contains("?") || name.isEmpty ? url : "\(directory.lexicallyNormalized())/\(name)"
+            return url.contains("?") || name.isEmpty ? url : "\(directory.withoutDots)/\(name)"
         }
+    }
+}
+
+extension FilePath {
+    /// The path without components `.`. A component `..` stays: before it, there may be a symbolic link.
+    fileprivate var withoutDots: String {
+        FilePath(root: self.root, self.components.filter { $0.kind != .currentDirectory }).string
     }
 }

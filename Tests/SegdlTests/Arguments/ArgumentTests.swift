@@ -67,6 +67,10 @@ struct ArgumentTests {
         for ids in [["a", "a"], ["1", nil]] as [[String?]] {
             #expect(throws: DownloadError.self) { try DuplicateIDs.check(try requests(ids)) }
         }
+        let to = { (path: String) in try DownloadRequest(SourceURL("http://a/\(path)"), to: .file(FilePath(path))) }
+        #expect(throws: DownloadError.self) { try DuplicateDestinations.check([try to("x"), try to(".//x")]) }
+        // Where `link` leads, only the system knows.
+        try DuplicateDestinations.check([try to("x"), try to("link/../x")])
         let many = try requests([String?](repeating: nil, count: 10_000))
         try DuplicateDestinations.check(many)
         #expect(throws: DownloadError.self) { try DuplicateDestinations.check(many + [many[9999]]) }

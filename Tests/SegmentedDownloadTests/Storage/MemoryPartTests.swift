@@ -293,7 +293,7 @@ struct MemoryPartTests {
             #expect(try await !isInMemory { $0.ifExists = .rename })
             let other = WatchedJob.preparation(name: "other.bin")
             #expect(try await !isInMemory(other) { $0.destination = .directory(FilePath(directory), name: nil) })
-            for suffix in [".segdl", ".segdl-new"] {
+            for suffix in [".segdl", ".segdl-new", ".segdl-old.segdl"] {
                 let path = "\(directory)/file.bin\(suffix)"
                 try Data().write(to: URL(fileURLWithPath: path))
                 #expect(try await !isInMemory())
@@ -318,6 +318,51 @@ struct MemoryPartTests {
         guard case .memory = memory.place(for: "0", length: PartMemory.lengthMax) else {
             Issue.record("a closed file keeps its memory or its name")
             return
+        }
+    }
+
+    @Test("The memory is free once the bytes are stored, and the name once the file is closed; then nothing is written")
+    func released() throws {
+        let memory = PartMemory()
+        guard case .memory(let file) = memory.place(for: "a", length: 10) else {
+            Issue.record("there is no memory")
+            return
+        }
+        try file.writeFully([1, 2, 3], at: 0)
+        file.close()
+        #expect(throws: StorageError.self) { try file.writeFully([4], at: 3) }
+        #expect(!file.isInMemory)
+        guard case .memory(let next) = memory.place(for: "a", length: 10) else {
+            Issue.record("a closed file keeps its name")
+            return
+        }
+        next.close()
+    }
+
+    @Test("Bytes written in many places are all stored")
+    func scattered() async throws {
+        try await Self.run { _, job, paths in
+            let part = try #require(job.part)
+            // From the end on, so that no two ranges can be joined.
+            for offset in stride(from: Int64(99), through: 0, by: -1) {
+                try WatchedJob.fill(job, offset..<offset + 1)
+            }
+            try part.store()
+            #expect(try WatchedJob.contents(paths.part) == WatchedPart.bytes(0..<100))
+        }
+    }
+
+    @Test("A part that cannot be locked for an error is not left behind")
+    func unlockable() async throws {
+        try await Self.run { disk, job, paths in
+            try WatchedJob.fill(job, 0..<50)
+            let part = try #require(job.part)
+            disk.fail("lock file.bin.segdl-part", .other)
+            #expect(await condition { try part.store() } == .other)
+            #expect(try Self.names(disk, paths) == [] && disk.openNames == [])
+            disk.fail("lock file.bin.segdl-part", nil)
+            try part.store()
+            #expect(part.lengthKept == 50)
         }
     }
 
