@@ -229,7 +229,7 @@ final class DownloadEngine: Sendable {
             }
             self.spawn(job, in: &group) {
                 guard let finding = try await job.prepare(preparation, id: id) else {
-                    return .prepared(job.part?.reader?.window, hasDigest: job.hasDigest)
+                    return Self.preparedEvent(of: job)
                 }
                 return .found(finding.survey)
             }
@@ -269,11 +269,15 @@ final class DownloadEngine: Sendable {
         return []
     }
 
+    private static func preparedEvent(of job: DownloadJob) -> MachineEvent {
+        .prepared(job.part?.reader?.window, hasDigest: job.hasDigest)
+    }
+
     /// Has the state machine handle at once that a part is ready.
     private func prepared(
         _ job: DownloadJob, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) -> [GroupAction] {
-        let message = Message.event(job.id, .prepared(job.part?.reader?.window, hasDigest: job.hasDigest))
+        let message = Message.event(job.id, Self.preparedEvent(of: job))
         let actions = state.take(message, now: self.clock.now)
         self.beginNextStep(after: message, state: &state, in: &group)
         return actions

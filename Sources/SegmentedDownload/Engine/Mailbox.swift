@@ -14,7 +14,7 @@ final class Mailbox<Message: Sendable>: Sendable {
     func post(_ message: Message) {
         let reader = self.state.withLock { state -> CheckedContinuation<[Message], Never>? in
             guard let reader = state.reader.take() else {
-                // Nobody waits for what is posted after the end.
+                // A cancelled reader drops later messages.
                 if !state.isCancelled { state.messages.append(message) }
                 return nil
             }

@@ -18,7 +18,7 @@ extension Finisher {
             try file.setModified(date.secondsSinceEpoch)
         }
         let status = try file.status()
-        if status.ownership.permissions & Ownership.foreignWrite != 0 { try file.protect() }
+        try file.protect(status)
         try self.leaveRecord(on: file, status, claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await file.synchronize(metadata: true) }
         guard try self.name(file) else { return nil }

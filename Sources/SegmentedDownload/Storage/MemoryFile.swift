@@ -92,11 +92,14 @@ package final class MemoryFile: StorageFile {
 
     /// The bytes that are to be stored next. If none are left, a file is used from now on, and the result is `nil`.
     private func takeUnstored(orUse file: any StorageFile) -> [(range: Range<Int>, bytes: [UInt8])]? {
-        self.state.withLock { state in
+        // Freed outside of the lock.
+        var freed: Bytes?
+        defer { withExtendedLifetime(freed) {} }
+        return self.state.withLock { state in
             defer { state.unstored = [] }
             guard let bytes = state.bytes, !state.unstored.isEmpty else {
                 state.file = file
-                state.bytes = nil
+                freed = state.bytes.take()
                 return nil
             }
             return state.unstored.map { ($0, Array(bytes.buffer[$0])) }
@@ -105,10 +108,12 @@ package final class MemoryFile: StorageFile {
 
     /// Uses a file that has all of the bytes from now on.
     func use(_ file: any StorageFile) {
-        self.state.withLock { state in
+        let bytes = self.state.withLock { state in
             state.file = file
-            state.bytes = nil
+            return state.bytes.take()
         }
+        // Freed outside of the lock.
+        withExtendedLifetime(bytes) {}
     }
 
     /// Writes all of the bytes to a file. Nothing may be written meanwhile.

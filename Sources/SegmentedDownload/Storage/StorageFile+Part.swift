@@ -25,8 +25,11 @@ extension StorageFile {
 
     /// Removes write permission for group and others. A part or finished file is trusted only if no other user can have
     /// written it.
-    func protect() throws(StorageError) {
-        let permissions = try self.status().ownership.permissions
+    func protect() throws(StorageError) { try self.protect(self.status()) }
+
+    /// The same for a file whose status is known.
+    func protect(_ status: StorageStatus) throws(StorageError) {
+        let permissions = status.ownership.permissions
         guard permissions & Ownership.foreignWrite != 0 else { return }
         do throws(StorageError) {
             try self.setPermissions(permissions & ~Ownership.foreignWrite)

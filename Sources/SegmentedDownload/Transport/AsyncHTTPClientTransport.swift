@@ -190,7 +190,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         _ request: TransportRequest, through proxy: Proxy?
     ) async throws -> (HTTPClient, HTTPClient.Request) {
         let origin = request.url.origin
-        let localAddress = try await self.connections.localAddress(to: proxy?.host ?? origin.host)
+        var localAddress = try await self.connections.localAddress(to: proxy?.host ?? origin.host)
         var headers = HTTPHeaders()
         for field in request.fields where field.name != .cookie {
             headers.add(name: field.name.rawName, value: field.value)
@@ -200,16 +200,15 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         if !cookies.isEmpty { headers.add(name: "Cookie", value: cookies.joined(separator: "; ")) }
         // Without a client certificate all requests share the same connections.
         let allowsClientCertificate = request.allowsClientCertificate || self.configuration.trust.certificateFile == nil
-        let client = { (way: HTTPClients.Way, localAddress: String?) in
-            self.clients[
-                HTTPClients.Route(
-                    way: way, allowsClientCertificate: allowsClientCertificate,
-                    allowsPrivateAddresses: proxy != nil || request.allowsPrivateAddresses, localAddress: localAddress)]
+        func route(_ way: HTTPClients.Way) -> HTTPClients.Route {
+            HTTPClients.Route(
+                way: way, allowsClientCertificate: allowsClientCertificate,
+                allowsPrivateAddresses: proxy != nil || request.allowsPrivateAddresses, localAddress: localAddress)
         }
         guard let proxy else {
             if !request.allowsPrivateAddresses { try await self.requirePublicAddress(of: origin) }
             return (
-                client(.direct(self.addresses(of: origin)), localAddress),
+                self.clients[route(.direct(self.addresses(of: origin)))],
                 try HTTPClient.Request(url: request.url.string, headers: headers)
             )
         }
@@ -219,11 +218,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         case .http where origin.scheme != "http": way = .tunnel(proxy, relay: nil)
         case .https where origin.scheme != "http":
             // The relay chooses the local address of the connection to the proxy.
-            let port = try await self.relay.port(to: proxy)
-            return (
-                client(.tunnel(proxy, relay: port), nil),
-                try HTTPClient.Request(url: request.url.string, headers: headers)
-            )
+            localAddress = nil
+            way = .tunnel(proxy, relay: try await self.relay.port(to: proxy))
         case .http, .https:
             url = "\(proxy.kind == .http ? "http" : "https")://\(proxy)\(request.url.target)"
             headers.add(name: "Host", value: request.url.host)
@@ -236,7 +232,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             way = .socks(proxy, known.isEmpty ? try await self.lookUp(origin) : known)
         case .socks5h: way = .socks(proxy, [:])
         }
-        return (client(way, localAddress), try HTTPClient.Request(url: url, headers: headers))
+        return (self.clients[route(way)], try HTTPClient.Request(url: url, headers: headers))
     }
 
     private func addresses(of origin: SourceURL.Origin) -> [String: String] {

@@ -14,7 +14,6 @@ final class Reception: HTTPClientResponseDelegate {
 
     private struct State {
         var task: HTTPClient.Task<Void>?
-        var head: HTTPResponseHead?
         var headReader: CheckedContinuation<HTTPResponseHead, any Error>?
         /// The chunks that the task has not taken.
         var chunks: CircularBuffer<ByteBuffer> = CircularBuffer(initialCapacity: 2)
@@ -78,7 +77,7 @@ final class Reception: HTTPClientResponseDelegate {
                     return state.isCancelled
                 }
                 if isCancelled { task.cancel() }
-                // A client that is shutting down reports to nobody else.
+                // A client that is shutting down fails the task without calling the delegate.
                 task.futureResult.whenFailure { self.end(with: .failure($0)) }
             }
         } onCancel: {
