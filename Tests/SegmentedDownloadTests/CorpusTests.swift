@@ -1,5 +1,6 @@
 import Foundation
 import FuzzTargets
+import SegmentedDownload
 import Testing
 
 /// Replays the fuzzer's corpus, which covers every known path through a reader.
@@ -16,6 +17,14 @@ struct CorpusTests {
         for input in inputs {
             try target.check([UInt8](Data(contentsOf: input)))
         }
+    }
+
+    @Test("The corpus has an accepted digest of every algorithm, for the fuzzer to vary")
+    func everyAlgorithm() throws {
+        let directory = Self.directory.appending(component: FuzzTarget.digest.rawValue)
+        let accepted = try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
+            .compactMap { try ExpectedDigest(String(decoding: Data(contentsOf: $0), as: UTF8.self))?.algorithm }
+        #expect(Set(accepted) == Set(ExpectedDigest.Algorithm.allCases))
     }
 
     @Test("Every corpus belongs to a reader")
