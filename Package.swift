@@ -251,6 +251,7 @@ let package = Package(
             dependencies: [
                 "CLinux", "segdl", "SegmentedDownload", "SegmentedDownloadService", "Origin", "TestSupport",
             ],
+            exclude: ["Terminal/Screens"],
             swiftSettings: strict
         ),
     ],

@@ -5,8 +5,7 @@ struct BenchReport {
     /// The knee is the smallest number of segments that reaches this share of the highest rate.
     static let kneeShare = 0.95
 
-    static let heading =
-        "segments        MB/s   seconds        size   CPU s/GiB    peak MiB   connections"
+    static let heading = "segments          rate   seconds        size   CPU s/GiB    peak mem   connections"
 
     /// The figures for one number of segments.
     struct Row: Encodable {
@@ -41,25 +40,22 @@ struct BenchReport {
         private static func rounded(_ value: Double) -> Double { (min(value, 1e12) * 1000).rounded() / 1000 }
 
         var text: String {
-            let memory = self.memoryPeak.map { Self.text(Double($0) / 1_048_576, 1) } ?? "?"
             let cells: [(text: String, width: Int)] = [
                 (self.segments.map { "\($0)" } ?? "auto", 8),
-                (Self.text(Double(self.rate) / 1e6, 1), 12),
-                (Self.text(self.seconds, 2), 10),
+                (ByteCount.perSecond(Double(self.rate)), 14),
+                (Self.hundredths(self.seconds), 10),
                 (ByteCount(self.bytes).description, 12),
-                (Self.text(self.cpuSecondsPerGib, 2), 12),
-                (memory, 12),
+                (Self.hundredths(self.cpuSecondsPerGib), 12),
+                (self.memoryPeak.map { ByteCount($0).description } ?? "?", 12),
                 ("\(self.connectionsPeak)", 14),
             ]
             return cells.map { String(repeating: " ", count: max($0.width - $0.text.count, 0)) + $0.text }.joined()
         }
 
-        /// - Parameter digits: The number of decimal places, 1 or 2.
-        private static func text(_ value: Double, _ digits: Int) -> String {
-            let scale = digits == 1 ? 10 : 100
-            let number = Int64((min(value, 1e12) * Double(scale)).rounded())
-            let fraction = "\(number % Int64(scale))"
-            return "\(number / Int64(scale)).\(String(repeating: "0", count: digits - fraction.count))\(fraction)"
+        /// The number with two decimal places.
+        private static func hundredths(_ value: Double) -> String {
+            let number = Int64((min(value, 1e12) * 100).rounded())
+            return "\(number / 100).\(number % 100 < 10 ? "0" : "")\(number % 100)"
         }
     }
 
@@ -82,9 +78,8 @@ struct BenchReport {
                     "The file is too short: every run took less than a second. Use a larger file."
             }
             let share = self.rateMost > 0 ? Int((Double(self.rate) / Double(self.rateMost) * 100).rounded(.down)) : 0
-            let tenths = Int64((Double(self.rate) / 1e5).rounded())
             return "The knee: \(segments) \(segments == 1 ? "segment reaches" : "segments reach") "
-                + "\(tenths / 10).\(tenths % 10) MB/s, \(share) % of the highest rate."
+                + "\(ByteCount.perSecond(Double(self.rate))), \(share) % of the highest rate."
         }
     }
 

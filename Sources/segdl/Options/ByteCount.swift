@@ -33,25 +33,27 @@ struct ByteCount: Hashable, ExpressibleByArgument {
 }
 
 extension ByteCount: CustomStringConvertible {
-    /// The number in the largest unit that fits, with one decimal place unless the unit is bytes.
+    /// Three significant digits in the largest unit that fits: `9.87 KiB`, `84.2 MiB`, `512 MiB`. Bytes are exact, and
+    /// from 1000 to 1023 there are four digits.
     var description: String {
         let unit = self.unit
         return "\(self.amount(in: unit)) \(Self.units[unit])"
     }
 
-    /// `3.1 of 4.0 GiB`: both numbers in the total's unit, unless the first would be shown as 0.0.
+    /// `3.10 of 4.00 GiB`, or `512 MiB of 4.00 GiB` if the units differ, so that the first number changes visibly.
     func description(of total: ByteCount, separator: String = " of ") -> String {
-        let unit = total.unit
-        let done = self.amount(in: unit)
-        let isLost = done == "0.0" && self.bytes > 0
-        return "\(isLost ? self.description : done)\(separator)\(total)"
+        let unit = self.unit
+        return "\(unit == total.unit ? self.amount(in: unit) : self.description)\(separator)\(total)"
     }
+
+    /// A rate in bytes per second: `84.2 MiB/s`.
+    static func perSecond(_ rate: Double) -> String { "\(ByteCount(Int64(min(max(rate, 0), 1e18))))/s" }
 
     /// The exponent of 1024 that gives a number below 1024.
     private var unit: Int {
         var unit = 0
-        // A number that would be rounded up to 1024.0 is shown as 1.0 in the next unit.
-        while Double(self.bytes) / Self.size(of: unit) >= (unit == 0 ? 1024 : 1023.95), unit < Self.units.count - 1 {
+        // A number that would be rounded up to 1024 is shown as 1.00 in the next unit.
+        while Double(self.bytes) / Self.size(of: unit) >= (unit == 0 ? 1024 : 1023.5), unit < Self.units.count - 1 {
             unit += 1
         }
         return unit
@@ -59,8 +61,13 @@ extension ByteCount: CustomStringConvertible {
 
     private func amount(in unit: Int) -> String {
         guard unit > 0 else { return "\(self.bytes)" }
-        let tenths = Int64((Double(self.bytes) / Self.size(of: unit) * 10).rounded())
-        return "\(tenths / 10).\(tenths % 10)"
+        let number = Double(self.bytes) / Self.size(of: unit)
+        // The limits are those from which a number would be rounded up to one more digit before the point.
+        let (places, scale): (Int, Int64) = number < 9.995 ? (2, 100) : number < 99.95 ? (1, 10) : (0, 1)
+        let scaled = Int64((number * Double(scale)).rounded())
+        guard places > 0 else { return "\(scaled)" }
+        let fraction = "\(scaled % scale)"
+        return "\(scaled / scale).\(String(repeating: "0", count: places - fraction.count))\(fraction)"
     }
 
     private static func size(of unit: Int) -> Double {

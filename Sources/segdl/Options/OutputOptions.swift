@@ -79,21 +79,21 @@ struct OutputOptions: ParsableArguments {
         filesCount: Int, output: LineSink, console: Console, elapsed: @escaping @Sendable () -> Duration
     ) -> [any ProgressReporter] {
         var reporters: [any ProgressReporter] = []
-        let terminal = Terminal(assuming: STDERR_FILENO)
         if self.json { reporters.append(EventWriter(sink: output, elapsed: elapsed)) }
         switch self.style {
-        case .bar:
+        case .bar, .map:
             reporters.append(
-                filesCount > 1
-                    ? BoardReporter(console: console, filesCount: filesCount, terminal: terminal)
-                    : BarReporter(console: console, terminal: terminal, elapsed: elapsed))
-        case .map: reporters.append(MapReporter(console: console, filesCount: filesCount, terminal: terminal))
+                BoardReporter(
+                    console: console, terminal: Terminal(assuming: STDERR_FILENO), filesCount: filesCount,
+                    hasMaps: self.style == .map, elapsed: elapsed))
         case .log: reporters.append(LogReporter(console: console, elapsed: elapsed))
         case .none: break
         }
         if let path = self.stats { reporters.append(StatsReporter(path: path, console: console)) }
         return reporters + [
-            MessageReporter(console: console, verbosity: self.verbosity, isAlone: filesCount <= 1)
+            MessageReporter(
+                console: console, verbosity: self.verbosity, filesCount: filesCount,
+                terminal: Terminal(of: STDERR_FILENO))
         ]
     }
 }

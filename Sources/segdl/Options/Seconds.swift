@@ -43,13 +43,12 @@ extension Seconds: CustomStringConvertible {
         return "\(seconds / 3600) h \(Self.padded(seconds / 60 % 60)) min"
     }
 
-    /// `0:42` or `1:02:03`, for the bar; in days from 100 hours.
+    /// `0:42`, `1h02m` or, from 100 hours, `4d`, rounded up: short and of nearly the same width.
     var clock: String {
         let seconds = Int64(self.value.rounded(.up))
-        if seconds >= 100 * 3600 { return seconds < 1000 * 86_400 ? "\(seconds / 86_400) days" : "long" }
-        let tail = Self.padded(seconds % 60)
-        if seconds < 3600 { return "\(seconds / 60):\(tail)" }
-        return "\(seconds / 3600):\(Self.padded(seconds / 60 % 60)):\(tail)"
+        if seconds >= 100 * 3600 { return seconds < 1000 * 86_400 ? "\(seconds / 86_400)d" : "long" }
+        if seconds < 3600 { return "\(seconds / 60):\(Self.padded(seconds % 60))" }
+        return "\(seconds / 3600)h\(Self.padded(seconds / 60 % 60))m"
     }
 
     /// In seconds, at most 10¹⁵, so that conversions to `Int64` cannot overflow.

@@ -1,22 +1,41 @@
 import SegmentedDownload
+import Synchronization
 
 /// Writes messages about files, depending on the verbosity.
-struct MessageReporter: ProgressReporter {
-    let console: Console
-    let verbosity: OutputOptions.Verbosity
-    /// Whether there is only one file.
-    let isAlone: Bool
+final class MessageReporter: ProgressReporter {
+    private let console: Console
+    private let verbosity: OutputOptions.Verbosity
+    private let filesCount: Int?
+    private let terminal: Terminal?
+    /// Bytes of paused files that a later run can use.
+    private let bytesKept = Mutex<Int64>(0)
+
+    /// - Parameters:
+    ///   - filesCount: Several paused files are reported as one summary at the end. Nil if there is no end, as in the
+    ///     service: each file then has its message.
+    ///   - terminal: The terminal whose width lines about files must fit; nil if there is none.
+    init(console: Console, verbosity: OutputOptions.Verbosity, filesCount: Int?, terminal: Terminal?) {
+        self.console = console
+        self.verbosity = verbosity
+        self.filesCount = filesCount
+        self.terminal = terminal
+    }
 
     func report(_ event: DownloadEvent, of file: TransferFile) {
         switch event {
         case .completed(let result):
-            self.write(Self.completed(result), at: .normal)
+            self.write(self.fitted(ResultLine(result)), at: .normal)
         case .failed(let error, _):
             if !error.isBrokenPipe { self.console.write(FailureLine(error, of: file.path).text) }
         case .paused(let progress):
-            // Files that never started are only counted at the end: there may be a million.
-            guard self.isAlone || progress.bytesDone > 0 else { return }
-            self.write(PausedLine(file.path, progress).text, at: .quiet)
+            // Files that never started need no look at the disk: there may be a million.
+            guard self.filesCount == 1 || progress.bytesDone > 0 else { return }
+            let line = PausedLine(file.path, progress)
+            if self.filesCount ?? 1 == 1 {
+                self.console.write(line.lines(on: self.terminal))
+            } else {
+                self.bytesKept.withLock { $0 += line.bytesKept }
+            }
         case .cancelled:
             self.write("segdl: cancelled: \(file.path.shown)", at: .normal)
         case .retrying(let error, let attempt, let delay):
@@ -36,20 +55,23 @@ struct MessageReporter: ProgressReporter {
     func finish(_ summary: TransferSummary) {
         guard summary.filesCount > 1 else { return }
         let failed = summary.failed
-        // The line printed when a file failed may have scrolled away, so every failed file is listed again.
-        for entry in failed {
-            self.console.write("segdl: failed: \(entry.file.path.shown) (\(entry.error.code.rawValue))")
-        }
-        if !failed.isEmpty || summary.pausedCount > 0 {
-            var counts = "\(summary.completedCount) of \(summary.filesCount) files complete"
-            if !failed.isEmpty { counts += ", \(failed.count) failed" }
-            if summary.pausedCount > 0 { counts += ", \(summary.pausedCount) paused" }
-            let hint = "Run the same command again to fetch the rest"
-            self.console.write(
-                summary.pausedCount > 0
-                    ? "segdl: \(counts). \(hint)" : FailureLine(.partial, counts, hint: hint).text)
+        var counts = "\(summary.completedCount) of \(summary.filesCount) files complete"
+        if !failed.isEmpty { counts += ", \(failed.count) failed" }
+        let hint = "Run the same command again to fetch the rest"
+        if summary.pausedCount > 0 {
+            // Failed files are not listed again: an interrupted run ends with a short summary.
+            counts += ", \(summary.pausedCount) paused"
+            let kept = self.bytesKept.withLock { $0 }
+            if kept > 0 { counts += ", \(ByteCount(kept)) kept" }
+            self.console.write(self.fitted(["segdl: \(counts).", hint]))
+        } else if !failed.isEmpty {
+            // The line printed when a file failed may have scrolled away, so every failed file is listed again.
+            for entry in failed {
+                self.console.write("segdl: failed: \(entry.file.path.shown) (\(entry.error.code.rawValue))")
+            }
+            self.console.write(FailureLine(.partial, counts, hint: hint).text)
         } else {
-            let rate = Self.rate(summary.bytesFetched, in: summary.duration)
+            let rate = ResultLine.rate(summary.bytesFetched, in: summary.duration)
             self.write(
                 "\(summary.filesCount) files: \(ByteCount(summary.bytes)) in \(Seconds(summary.duration))\(rate)",
                 at: .normal)
@@ -60,38 +82,14 @@ struct MessageReporter: ProgressReporter {
         if self.verbosity >= verbosity { self.console.write(line) }
     }
 
-    /// `file.iso: 1.0 GiB in 0.7 s (1.5 GiB/s), 4 connections, verified by etag, crc32 1234abcd`
-    static func completed(_ result: DownloadResult) -> String {
-        let name = result.path.string.shown
-        let proof = Self.proof(result)
-        if result.wasAlreadyComplete {
-            return "\(name): already complete (\(proof)), nothing fetched"
-        }
-        var size = "\(ByteCount(result.bytes))"
-        // More bytes than the length come from overlapping segments and are not reported.
-        if result.bytesFetched < result.bytes { size += " (\(ByteCount(result.bytesFetched)) fetched)" }
-        let rate = Self.rate(result.bytesFetched, in: result.duration)
-        var parts = ["\(size) in \(Seconds(result.duration))\(rate)"]
-        parts.append(result.connectionsPeak == 1 ? "1 connection" : "\(result.connectionsPeak) connections")
-        parts.append(proof)
-        if let crc32 = result.crc32 { parts.append("crc32 \(crc32)") }
-        return "\(name): \(parts.joined(separator: ", "))"
+    private func fitted(_ line: ResultLine) -> String {
+        self.terminal.map { $0.rendered(line.text(columns: $0.messageWidth)) } ?? line.text()
     }
 
-    private static func proof(_ result: DownloadResult) -> String {
-        switch result.verifiedBy {
-        case .digest: "verified by \(result.digests.map(\.algorithm.rawValue).joined(separator: " and "))"
-        case .etag: "verified by etag"
-        case .lastModified: "verified by last-modified"
-        case .comparison: "verified by comparing parts of it"
-        case .none: "not verified"
-        }
-    }
-
-    /// The rate in parentheses; empty if there are no bytes or less than a millisecond passed.
-    private static func rate(_ bytes: Int64, in duration: Duration) -> String {
-        let seconds = Seconds(duration).value
-        guard bytes > 0, seconds >= 0.001 else { return "" }
-        return " (\(ByteCount(Int64(Double(bytes) / seconds)))/s)"
+    /// The sentences as one line if they fit, else each on a line of its own or more.
+    private func fitted(_ sentences: [String]) -> [String] {
+        let whole = sentences.joined(separator: " ")
+        guard let width = self.terminal?.messageWidth, whole.columns > width else { return [whole] }
+        return sentences.flatMap { $0.wrapped(to: width) }
     }
 }

@@ -55,7 +55,11 @@ struct Daemon: Sendable {
             isHeld: true)
         let hooks = HookRunner(self.settings.hooks, console: self.console, elapsed: elapsed)
         let events = EventLog(
-            of: queue, reporters: [hooks, MessageReporter(console: self.console, verbosity: .normal, isAlone: false)],
+            of: queue,
+            reporters: [
+                hooks,
+                MessageReporter(console: self.console, verbosity: .normal, filesCount: nil, terminal: nil),
+            ],
             elapsed: elapsed)
         let policy = ServicePolicy(of: queue, self.settings.configuration)
         let layers = Layers(self.settings.layers)

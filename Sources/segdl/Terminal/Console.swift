@@ -26,9 +26,12 @@ final class Console: Sendable {
     }
 
     /// Writes a line above the status lines: at once if there is at most one of these.
-    func write(_ line: String) {
+    func write(_ line: String) { self.write([line]) }
+
+    /// Writes lines that stay together.
+    func write(_ lines: [String]) {
         self.state.withLock { state in
-            state.waiting.append(line)
+            state.waiting += lines
             guard state.status.count <= 1 || state.waiting.count >= Self.waitingMax else { return }
             self.draw(state.status, &state)
         }
@@ -49,11 +52,12 @@ final class Console: Sendable {
 
     private func draw(_ lines: [String], _ state: inout State) {
         let rows = self.rows(of: state.status)
-        // Without status lines, as in a log, no control sequence is needed.
-        let end = state.status.isEmpty ? "\n" : Self.clearingLine + "\n"
         var text = state.status.isEmpty && lines.isEmpty ? "" : "\r"
         if rows > 1 { text += "\u{1B}[\(rows - 1)A" }
-        text += state.waiting.map { $0 + end }.joined()
+        // Without status lines, as in a log, no control sequence is needed.
+        for line in state.waiting {
+            text += line + (state.status.isEmpty || self.isFull(line) ? "\n" : Self.clearingLine + "\n")
+        }
         text += lines.joined(separator: Self.clearingLine + "\n")
         // The rest is cleared last, to avoid flicker.
         if rows > max(lines.count, 1) {
@@ -65,6 +69,12 @@ final class Console: Sendable {
         self.sink.send(text, isSpare: state.waiting.isEmpty && !lines.isEmpty && lines.count == state.status.count)
         state.status = lines
         state.waiting = []
+    }
+
+    /// Whether the text ends in the last column. The cursor is then still on it, and clearing the line would clear it.
+    private func isFull(_ line: String) -> Bool {
+        let columns = line.columns
+        return columns > 0 && columns.isMultiple(of: max(self.columns(), 1))
     }
 
     /// The rows that the lines occupy. Lines drawn for a wider terminal wrap after it was made narrower.

@@ -5,6 +5,8 @@ struct ProgressBar: Hashable {
     /// The file's name, or the number of files.
     var title: String
     var progress: DownloadProgress
+    /// The time since the start.
+    var elapsed: Duration
     /// The minimum columns of a readable title.
     var titleMin = 8
     /// Whether a bar is drawn.
@@ -12,33 +14,51 @@ struct ProgressBar: Hashable {
     /// Replaces the figures, for example while the file waits for a retry.
     var remark: String?
 
+    private struct Field {
+        let text: String
+        /// The columns of the usual values. An unknown value leaves them empty, so that the others do not move.
+        let width: Int
+        var isLeftAligned = false
+        /// Of the fields that do not fit, the one with the highest rank is left out first.
+        let rank: Int
+
+        var cell: String {
+            self.isLeftAligned ? self.text.padded(to: self.width) : self.text.rightAligned(in: self.width)
+        }
+    }
+
     /// The minimum columns of a useful bar.
     private static let barMin = 10
 
     /// The line in at most `width` columns.
     ///
-    /// Fields that do not fit are left out in this order: the bar, the connections, the time left, the rate.
+    /// What does not fit is left out, in this order: the bar, the connections, the time elapsed, the bytes, the time
+    /// left, the rate. In a table the time elapsed comes before the connections.
     ///
-    /// - Parameter titleWidth: The columns of the titles in a table. Unknown fields then leave their columns empty.
+    /// - Parameter titleWidth: The columns of the titles in a table; nil for a line of its own.
     func line(width: Int, titleWidth: Int? = nil) -> String {
-        if let remark { return "\(self.title): \(remark)".clipped(to: max(width, 0)) }
-        let fields = self.fields(isTable: titleWidth != nil)
-        for count in stride(from: fields.count, to: 0, by: -1) {
-            let kept = fields.prefix(count)
-            // Fields are aligned if there is room, so that they do not move. In a table they always are.
-            let aligned = kept.map { "  " + $0.text.rightAligned(in: $0.width) }
-            for tail in titleWidth == nil ? [aligned, kept.map { " " + $0.text }] : [aligned] {
-                let text = tail.joined()
-                let room = width - text.columns
+        if let remark { return self.line(remark, width: width) }
+        var fields = self.fields(isTable: titleWidth != nil)
+        while let rank = fields.map(\.rank).max() {
+            for gap in titleWidth == nil ? ["  ", " "] : ["  "] {
+                let tail = fields.map { gap + $0.cell }.joined()
+                let room = width - tail.columns
                 if room >= min(titleWidth ?? self.title.columns, self.titleMin) {
-                    return self.head(room, titleWidth) + text
+                    return self.head(room, titleWidth) + tail
                 }
             }
+            fields.removeAll { $0.rank == rank }
         }
         return self.title.shortened(to: max(width, 0))
     }
 
-    /// The title and, if there is room and a total, the bar, in exactly `room` columns.
+    /// A long title is shortened to a third of the line, so that the remark can be read.
+    private func line(_ remark: String, width: Int) -> String {
+        let room = max(width - remark.columns - 2, width / 3)
+        return "\(self.title.shortened(to: room)): \(remark)".clipped(to: max(width, 0))
+    }
+
+    /// The title and, if there is room and a total, the bar, in at most `room` columns; in exactly these in a table.
     private func head(_ room: Int, _ titleWidth: Int?) -> String {
         // The title may use the columns that the bar does not need.
         let titleMax = max(
@@ -48,7 +68,8 @@ struct ProgressBar: Hashable {
         let title = self.title.shortened(to: titleRoom).padded(to: titleWidth == nil ? 0 : titleRoom)
         let barRoom = room - title.columns - 4
         guard self.hasBar, let fraction = self.progress.fraction, barRoom >= Self.barMin else {
-            return self.title.shortened(to: room).padded(to: room)
+            let width = titleWidth.map { self.hasBar ? room : min($0, room) } ?? 0
+            return self.title.shortened(to: room).padded(to: width)
         }
         let done = Int(min(max(fraction, 0), 1) * Double(barRoom))
         let isMoving = done < barRoom
@@ -58,14 +79,24 @@ struct ProgressBar: Hashable {
         return "\(title)  [\(bar)]"
     }
 
-    /// The most important first, each with the width of its usual values.
-    private func fields(isTable: Bool) -> [(text: String, width: Int)] {
+    /// In the order of the line. In a table, times from ten minutes on keep their alignment too. A line of its own has neither a percentage nor a time left if the total is unknown.
+    private func fields(isTable: Bool) -> [Field] {
         let text = ProgressText(self.progress, separator: "/")
-        let connections = self.progress.connections > 0 ? "\(self.progress.connections)x" : nil
-        let fields: [(text: String?, width: Int)] = [
-            (text.percent, 4), (text.amount, isTable ? 15 : 11), (text.rate, isTable ? 12 : 11),
-            (text.timeLeft.map { Seconds($0).clock }, 5), (connections, 3),
+        let hasTotal = isTable || self.progress.bytesTotal != nil
+        let connections = self.progress.connections
+        let elapsed = Seconds(.seconds(self.elapsed.components.seconds)).clock
+        var fields = [
+            // `1.24/4.00 GiB` follows upon `102 MiB/4.00 GiB`, which is the longest.
+            Field(text: text.amount, width: hasTotal ? 16 : 8, isLeftAligned: hasTotal, rank: hasTotal ? 3 : 0),
+            Field(text: text.rate ?? "", width: 10, rank: 1),
+            Field(text: "\(elapsed) elapsed", width: isTable ? 13 : 12, rank: isTable ? 5 : 4),
+            Field(text: connections > 0 ? "\(connections) conn" : "", width: 7, rank: isTable ? 4 : 5),
         ]
-        return fields.compactMap { text, width in (text ?? (isTable ? "" : nil)).map { ($0, width) } }
+        if hasTotal {
+            let left = text.timeLeft.map { "\(Seconds($0).clock) left" }
+            fields.insert(Field(text: text.percent ?? "", width: 4, rank: 0), at: 0)
+            fields.insert(Field(text: left ?? "", width: isTable ? 10 : 9, rank: 2), at: 4)
+        }
+        return fields
     }
 }

@@ -23,6 +23,19 @@ extension String {
         return limit > 0 ? String(String.prefix(of: Array(self), columns: limit - 1)) + "…" : ""
     }
 
+    /// The text in lines of at most `limit` columns, broken between words. A longer word has a line of its own.
+    func wrapped(to limit: Int) -> [String] {
+        var lines: [String] = []
+        for word in self.split(separator: " ") {
+            if let last = lines.last, last.columns + 1 + String(word).columns <= limit {
+                lines[lines.count - 1] += " \(word)"
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines
+    }
+
     /// The text, padded with spaces to `width` columns.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(width - self.columns, 0))

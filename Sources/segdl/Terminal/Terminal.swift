@@ -28,13 +28,18 @@ struct Terminal: Sendable {
         self.init(assuming: descriptor)
     }
 
+    init(descriptor: CInt, isUTF8: Bool, hasColors: Bool) {
+        self.descriptor = descriptor
+        self.isUTF8 = isUTF8
+        self.hasColors = hasColors
+    }
+
     /// Accepts any descriptor. The size is ``standard`` if it is not a terminal.
     init(assuming descriptor: CInt) {
-        self.descriptor = descriptor
-        self.isUTF8 = Self.isUTF8(["LC_ALL", "LC_CTYPE", "LANG"].map { Self.variable($0) })
-        self.hasColors =
-            isatty(descriptor) == 1
-            && Self.hasColors(name: Self.variable("TERM"), noColor: Self.variable("NO_COLOR"))
+        self.init(
+            descriptor: descriptor, isUTF8: Self.isUTF8(["LC_ALL", "LC_CTYPE", "LANG"].map { Self.variable($0) }),
+            hasColors: isatty(descriptor) == 1
+                && Self.hasColors(name: Self.variable("TERM"), noColor: Self.variable("NO_COLOR")))
     }
 
     /// - Parameter locales: The values of the locale variables. The first that is not empty counts (POSIX).
@@ -62,6 +67,10 @@ struct Terminal: Sendable {
         guard ioctl(self.descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return Self.standard }
         return Size(columns: Int(size.ws_col), rows: size.ws_row > 0 ? Int(size.ws_row) : Self.standard.rows)
     }
+
+    /// The columns of a message that is to fit into one line. The last column stays free, because some terminals wrap as
+    /// soon as it is written, and others clear it with the rest of the line.
+    var messageWidth: Int { max(self.size.columns - 1, 1) }
 
     /// The line as the terminal can show it: without UTF-8, other characters are replaced by marks of the same width.
     func rendered(_ line: String) -> String {

@@ -69,7 +69,7 @@ import Testing
         _ = report.add(.automatic, [BenchFigures(seconds: 1, bytes: 2000)])
         // Without a number near the highest rate, the knee is the best one tried.
         #expect(report.knee.segments == 8 && report.knee.rateMost == 2000)
-        #expect(report.knee.text == "The knee: 8 segments reach 0.0 MB/s, 50 % of the highest rate.")
+        #expect(report.knee.text == "The knee: 8 segments reach 1000 B/s, 50 % of the highest rate.")
         let brief = BenchFigures(seconds: 0.1, bytes: 10)
         var short = BenchReport()
         _ = short.add(

@@ -35,7 +35,7 @@ import Testing
             #expect((usage["bytes_parts"] as? Int ?? 0) >= 16 << 20)
             let text = try await command.run("du", "done")
             #expect(
-                text.output.hasPrefix("done: 2 downloads, 17.") && text.output.contains("1.0 MiB finished"), "\(text)")
+                text.output.hasPrefix("done: 2 downloads, 17.") && text.output.contains("1.00 MiB finished"), "\(text)")
             #expect(try await command.run("du", "nowhere").status == 3)
             #expect(try await command.run("du", "done", "nowhere").status == 16)
         }

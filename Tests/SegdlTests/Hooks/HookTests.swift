@@ -165,8 +165,8 @@ import Testing
             _ = try await Self.run(command, ["--notify"], "/1k/b.bin", "/1k/c.bin?fail=404:all", environment: path)
             #expect(
                 Self.text("notes", in: command)
-                    == "--app-name=segdl|--|Download complete|a.bin: 1.0 KiB|"
-                    + "--app-name=segdl|--|1 of 2 downloads failed|1.0 KiB complete|")
+                    == "--app-name=segdl|--|Download complete|a.bin: 1.00 KiB|"
+                    + "--app-name=segdl|--|1 of 2 downloads failed|1.00 KiB complete|")
             let without = try await Self.run(command, ["--notify"], "/1k/d.bin", environment: ["PATH": "/nowhere"])
             #expect(without.status == 0 && without.errors.contains("--notify could not be run"), "\(without)")
         }

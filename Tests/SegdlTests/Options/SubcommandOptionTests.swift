@@ -71,7 +71,7 @@ struct SubcommandOptionTests {
             try await Self.interrupt("isos/f.bin", of: command, origin.url("/4M/f.bin?stall-after=1M"))
             let text = try await command.run("status", "isos/f.bin")
             #expect(text.status == 0 && text.output.hasPrefix("isos/f.bin: "), "\(text)")
-            #expect(text.output.contains(" of 4.0 MiB (") && text.output.contains("ETag \"4194304-1\""), "\(text)")
+            #expect(text.output.contains(" of 4.00 MiB (") && text.output.contains("ETag \"4194304-1\""), "\(text)")
             let facts = try #require(try await command.run("status", "--json", "isos/f.bin").events.first)
             #expect(facts["bytes_total"] as? Int == 4 << 20, "\(facts)")
             #expect((1...(1 << 20)).contains(facts["bytes_done"] as? Int ?? 0), "\(facts)")

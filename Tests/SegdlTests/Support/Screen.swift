@@ -1,10 +1,13 @@
+@testable import segdl
+
 /// The subset of a terminal that the command uses: it wraps, scrolls, moves up and clears.
 struct Screen {
     let columns: Int
     let rows: Int
     /// The lines that scrolled out at the top.
     private(set) var history: [String] = []
-    private var cells: [[Character]]
+    /// A character of two columns is followed by an empty cell.
+    private var cells: [[String]]
     private var row = 0
     private var column = 0
 
@@ -14,9 +17,9 @@ struct Screen {
         self.cells = Array(repeating: [], count: rows)
     }
 
-    /// Every line from the first one written, without trailing blanks.
+    /// Every line from the first one written, without trailing empty lines.
     var lines: [String] {
-        let lines = self.history + self.cells.map { String($0) }
+        let lines = self.history + self.cells.map { $0.joined() }
         return Array(lines.prefix((lines.lastIndex { !$0.isEmpty } ?? -1) + 1))
     }
 
@@ -55,23 +58,27 @@ struct Screen {
         }
     }
 
+    /// After the last column was written, the cursor is still on it, as in xterm.
     private mutating func clearLine() {
-        self.cells[self.row] = Array(self.cells[self.row].prefix(self.column))
+        self.cells[self.row] = Array(self.cells[self.row].prefix(min(self.column, self.columns - 1)))
     }
 
     private mutating func put(_ character: Character) {
-        if self.column == self.columns {
+        let width = String(character).columns
+        guard width > 0 else {
+            // A combining mark belongs to the character before it.
+            if self.column > 0 { self.cells[self.row][self.column - 1].append(character) }
+            return
+        }
+        if self.column + width > self.columns {
             self.column = 0
             self.advance()
         }
-        let padding = self.column - self.cells[self.row].count
+        let padding = self.column + width - self.cells[self.row].count
         if padding > 0 { self.cells[self.row] += Array(repeating: " ", count: padding) }
-        if self.column < self.cells[self.row].count {
-            self.cells[self.row][self.column] = character
-        } else {
-            self.cells[self.row].append(character)
-        }
-        self.column += 1
+        self.cells[self.row][self.column] = String(character)
+        if width == 2 { self.cells[self.row][self.column + 1] = "" }
+        self.column += width
     }
 
     private mutating func advance() {
@@ -79,7 +86,7 @@ struct Screen {
             self.row += 1
             return
         }
-        self.history.append(String(self.cells.removeFirst()))
+        self.history.append(self.cells.removeFirst().joined())
         self.cells.append([])
     }
 }

@@ -65,6 +65,17 @@ struct ConsoleTests {
         #expect(lines == ["0123456789", "abcde", "three", "four"])
     }
 
+    @Test("A message that ends in the last column is shown whole above status lines", arguments: [9, 10, 11, 20])
+    func full(columns: Int) throws {
+        let message = String("0123456789".prefix(columns)) + String(repeating: "x", count: max(columns - 10, 0))
+        let lines = try Self.screen(columns: 10) { console in
+            console.show(["one", "two"])
+            console.write(message)
+            console.show(["three", "four"])
+        }
+        #expect(lines.joined() == message + "threefour")
+    }
+
     @Test("Status lines that wrap after the terminal became narrower are removed completely")
     func narrower() throws {
         let lines = try Self.screen(columns: 10) { console in

@@ -117,7 +117,7 @@ struct ProgressMapTests {
         var board = ProgressBoard(filesCount: count, palette: palette)
         for number in 0..<active {
             let file = ProgressBoardTests.file(number)
-            board.take(ProgressBoardTests.progress(length / 2, of: length), of: file)
+            board.take(ProgressBoardTests.progress(length / 2, of: length), of: file, at: .zero)
             if let id = file.id {
                 board.note(
                     [
@@ -126,20 +126,21 @@ struct ProgressMapTests {
                     ], of: id)
             }
         }
+        board.tick(at: .zero)
         return board
     }
 
     @Test("One file has a line and four rows, several have a line and two rows each, and a last line has the totals")
     func shares() {
-        let only = Self.board(active: 1, of: 1).lines(.init(columns: 80, rows: 24))
+        let only = Self.board(active: 1, of: 1).lines(.init(columns: 80, rows: 24), at: .zero)
         let rows = Array(repeating: String(repeating: "#", count: 77), count: 2)
         #expect(Array(only.dropFirst()) == rows + rows.map { $0.replacing("#", with: "-") })
         #expect(only.first?.hasPrefix("file-0.bin  ") == true && only.first?.contains("50%") == true)
         #expect(only.first?.contains("[") == false, "the map is the bar")
-        let many = Self.board(active: 3, of: 5).lines(.init(columns: 80, rows: 24))
+        let many = Self.board(active: 3, of: 5).lines(.init(columns: 80, rows: 24), at: .zero)
         let names = ["file-0.bi", "file-1.bi", "file-2.bi"]
         #expect(many.map { String($0.prefix(9)) } == names.flatMap { [$0, "#########", "---------"] } + ["0/5 files"])
-        let low = Self.board(active: 3, of: 5).lines(.init(columns: 80, rows: 10))
+        let low = Self.board(active: 3, of: 5).lines(.init(columns: 80, rows: 10), at: .zero)
         #expect(low.map { $0.contains("#+-") } == [false, true, false, true, false, true, false])
     }
 
@@ -148,7 +149,7 @@ struct ProgressMapTests {
         let size = Terminal.Size(columns: 80, rows: 24)
         let board = Self.board(active: 12, of: 20)
         #expect(board.mapped(size).isEmpty)
-        #expect(board.lines(size) == ProgressBoardTests.board(active: 12, of: 20).lines(size))
+        #expect(board.lines(size, at: .zero) == ProgressBoardTests.board(active: 12, of: 20).lines(size, at: .zero))
         #expect(Self.board(active: 7, of: 20).mapped(size).count == 7)
     }
 
@@ -156,32 +157,33 @@ struct ProgressMapTests {
     func unknown() {
         var board = ProgressBoard(filesCount: 1, palette: Self.ascii)
         let file = ProgressBoardTests.file(0)
-        board.connect(file)
-        #expect(board.lines(.init(columns: 80, rows: 24)) == ["file-0.bin: connecting"])
-        board.take(ProgressBoardTests.progress(5 << 20, of: nil), of: file)
+        board.connect(file, at: .zero)
+        #expect(board.lines(.init(columns: 80, rows: 24), at: .zero) == ["file-0.bin: connecting"])
+        board.take(ProgressBoardTests.progress(5 << 20, of: nil), of: file, at: .zero)
         if let id = file.id {
             board.note([SegmentStatus(segment: 0, start: 0, position: 5, end: nil, state: .fetching)], of: id)
         }
         var progress = DownloadProgress()
         progress.bytesDone = 5 << 20
-        progress.rate = 1_048_576
         progress.connections = 1
-        let bar = ProgressBar(title: "file-0.bin", progress: progress).line(width: 77)
-        #expect(board.lines(.init(columns: 80, rows: 24)) == [bar])
+        board.tick(at: .zero)
+        let bar = ProgressBar(title: "file-0.bin", progress: progress, elapsed: .seconds(7)).line(width: 77)
+        #expect(board.lines(.init(columns: 80, rows: 24), at: .seconds(7)) == [bar])
     }
 
     @Test("A file that waits for a retry shows the reason above its map")
     func remark() {
         var board = Self.board(active: 1, of: 1)
         let file = ProgressBoardTests.file(0)
-        board.take(ProgressBoardTests.progress(5 << 20, of: 10 << 20, connections: 0), of: file)
-        board.take(.retrying(DownloadError(.network, "reset"), attempt: 1, delay: .seconds(2)), of: file)
+        board.take(ProgressBoardTests.progress(5 << 20, of: 10 << 20, connections: 0), of: file, at: .zero)
+        let retry = DownloadEvent.retrying(DownloadError(.network, "reset"), attempt: 1, delay: .seconds(2))
+        board.take(retry, of: file, at: .zero)
         // While the segments are unknown no map is shown.
         if let id = file.id { board.note([], of: id) }
-        let lines = board.lines(.init(columns: 80, rows: 24))
-        #expect(lines.first == "file-0.bin: retry 1 in 2.0 s: reset" && lines.count == 5)
-        board.take(.paused(DownloadProgress()), of: file)
-        #expect(board.lines(.init(columns: 80, rows: 24)).isEmpty)
+        let lines = board.lines(.init(columns: 80, rows: 24), at: .zero)
+        #expect(lines.first == "file-0.bin: retry 1 in 0:02: reset" && lines.count == 5)
+        board.take(.paused(DownloadProgress()), of: file, at: .zero)
+        #expect(board.lines(.init(columns: 80, rows: 24), at: .zero).isEmpty)
     }
 
     @Test(
@@ -189,7 +191,7 @@ struct ProgressMapTests {
         arguments: [ascii, ProgressMap.Palette(isUTF8: true, hasColors: true)])
     func sizes(palette: ProgressMap.Palette) {
         func isWithin(_ columns: Int, _ rows: Int, _ board: ProgressBoard) -> Bool {
-            let lines = board.lines(.init(columns: columns, rows: rows))
+            let lines = board.lines(.init(columns: columns, rows: rows), at: .zero)
             return lines.count <= max(rows - 2, 1) && lines.allSatisfy { $0.columns <= max(columns - 3, 1) }
         }
         for (active, count) in [(1, 1), (5, 9), (30, 90)] {

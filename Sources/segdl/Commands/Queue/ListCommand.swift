@@ -96,7 +96,7 @@ enum EntryTable {
         return records.map { Self.line($0) }
     }
 
-    /// `12ca143763c28a64  active      3.1 of 4.0 GiB  78%  12 MiB/s  1m20s  /srv/file.iso`
+    /// `12ca143763c28a64  active      3.10 of 4.00 GiB  77%  12.0 MiB/s  1:20 left  /srv/file.iso`
     static func line(_ record: EntryRecord) -> String {
         var parts = [record.id, record.state.padded(to: 9)]
         if let done = record.bytesDone, let total = record.bytesTotal {
@@ -108,7 +108,7 @@ enum EntryTable {
         } else if let done = record.bytesDone, done > 0 {
             parts.append("\(ByteCount(done))")
         }
-        if let rate = record.rate { parts.append("\(ByteCount(Int64(min(max(rate, 0), 1e18))))/s") }
+        if let rate = record.rate { parts.append(ByteCount.perSecond(rate)) }
         if let eta = record.eta { parts.append("\(Seconds(.seconds(eta)).clock) left") }
         parts.append(record.path.hasSuffix("/") ? record.url.shown : record.path.shown)
         if let error = record.error { parts.append("(\(error.code): \(error.message))".shown) }
