@@ -5,7 +5,16 @@ struct BenchReport {
     /// The knee is the smallest number of segments that reaches this share of the highest rate.
     static let kneeShare = 0.95
 
-    static let heading = "segments          rate   seconds        size   CPU s/GiB    peak mem   connections"
+    static let heading = Self.line([
+        "segments", "rate", "seconds", "size", "CPU s/GiB", "peak mem", "connections",
+    ])
+
+    /// Together less than 80 columns.
+    private static let widths = [8, 13, 9, 11, 12, 11, 13]
+
+    private static func line(_ cells: [String]) -> String {
+        zip(cells, self.widths).map { $0.rightAligned(in: $1) }.joined()
+    }
 
     /// The figures for one number of segments.
     struct Row: Encodable {
@@ -40,16 +49,11 @@ struct BenchReport {
         private static func rounded(_ value: Double) -> Double { (min(value, 1e12) * 1000).rounded() / 1000 }
 
         var text: String {
-            let cells: [(text: String, width: Int)] = [
-                (self.segments.map { "\($0)" } ?? "auto", 8),
-                (ByteCount.perSecond(Double(self.rate)), 14),
-                (Self.hundredths(self.seconds), 10),
-                (ByteCount(self.bytes).description, 12),
-                (Self.hundredths(self.cpuSecondsPerGib), 12),
-                (self.memoryPeak.map { ByteCount($0).description } ?? "?", 12),
-                ("\(self.connectionsPeak)", 14),
-            ]
-            return cells.map { String(repeating: " ", count: max($0.width - $0.text.count, 0)) + $0.text }.joined()
+            BenchReport.line([
+                self.segments.map { "\($0)" } ?? "auto", ByteCount.perSecond(Double(self.rate)),
+                Self.hundredths(self.seconds), "\(ByteCount(self.bytes))", Self.hundredths(self.cpuSecondsPerGib),
+                self.memoryPeak.map { "\(ByteCount($0))" } ?? "?", "\(self.connectionsPeak)",
+            ])
         }
 
         /// The number with two decimal places.

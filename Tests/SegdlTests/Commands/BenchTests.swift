@@ -76,4 +76,11 @@ import Testing
             .exactly(2), [brief, BenchFigures(seconds: 0.1, bytes: 30), BenchFigures(seconds: 0.1, bytes: 20)])
         #expect(short.knee.brief && short.knee.rate == 200, "the median run")
     }
+
+    @Test("The table fits into 80 columns")
+    func table() {
+        var report = BenchReport()
+        let row = report.add(.exactly(32), [BenchFigures(seconds: 1000, bytes: 1023 << 20, peak: 1023 << 20)])
+        #expect(row.text.columns == BenchReport.heading.columns && row.text.columns < 80)
+    }
 }
