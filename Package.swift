@@ -79,10 +79,13 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(name: "ChildProcess", dependencies: ["CLinux"], swiftSettings: strict),
+        // Empty except in the portable program of scripts/package.
+        .target(name: "CPortable"),
         .executableTarget(
             name: "segdl",
             dependencies: [
                 "CLinux",
+                "CPortable",
                 "ChildProcess",
                 "SegmentedDownload",
                 "SegmentedDownloadCore",

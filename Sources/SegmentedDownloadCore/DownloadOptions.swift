@@ -42,6 +42,9 @@ public struct DownloadOptions: Hashable, Sendable {
         /// Succeed without fetching if it is the remote file. Replace it if this library downloaded it from another URL and
         /// it has the remote file's length. Otherwise fail with code `exists`.
         case verify
+        /// Succeed without fetching if it is the remote file, as this library's record of it or a given digest proves. Otherwise
+        /// replace it once the new file is complete.
+        case update
         /// Succeed without looking at it.
         case skip
         /// Choose another name, with a number.

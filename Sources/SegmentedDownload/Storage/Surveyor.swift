@@ -74,7 +74,7 @@ package struct Surveyor: Sendable {
             record = nil
         }
         // A file that another user may have written proves nothing. If its digest matches, its owner does not matter.
-        if record != nil, agrees == nil, policy == .verify {
+        if record != nil, agrees == nil, policy == .verify || policy == .update {
             try self.storage.checkTrust(file.status(), paths.destination)
         }
         return ExistingFile(length: status.length, record: record?.resource, agreesWithDigests: agrees)

@@ -113,12 +113,7 @@ extension DownloadStateMachine {
                 + self.prepare(probing, saved.resource, plan, isSegmented: true, responseEnd: 0, mode: .adopted)
         case .changed(let difference):
             if case .compare = probing.purpose {
-                return stop
-                    + self.rest(
-                        .failed(
-                            Failure(
-                                .exists, "the destination exists and is not the remote file: \(difference)",
-                                remedy: .keepBothOrReplace)))
+                return stop + self.outdated(" and is not the remote file: \(difference)")
             }
             return stop + self.settled(self.stop(forChange: difference))
         case .elsewhere(let difference):
@@ -136,7 +131,7 @@ extension DownloadStateMachine {
             return self.rest(.failed(Failure(.internal, "a first answer was compared with another")))
         case .compare:
             guard difference == nil else {
-                return self.rest(.failed(Self.exists(", came from another URL and has another length or coding")))
+                return self.outdated(", came from another URL and has another length or coding")
             }
             self.state = .surveying
             return [

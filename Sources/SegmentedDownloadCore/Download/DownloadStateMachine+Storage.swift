@@ -77,19 +77,29 @@ extension DownloadStateMachine {
         case .overwrite, .rename:
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return []
-        case .verify:
+        case .verify, .update:
             if let expected = self.settings.lengthExpected, file.length != expected {
-                return self.rest(exists(" and has \(file.length) bytes, and should have \(expected)"))
+                return self.outdated(" and has \(file.length) bytes, and should have \(expected)")
             }
             switch (file.agreesWithDigests, file.record) {
             case (true?, _): return self.rest(.alreadyComplete)
-            case (false?, _): return self.rest(exists(" and does not match the given digest"))
+            case (false?, _): return self.outdated(" and does not match the given digest")
             case (nil, let record?) where record.completeLength == file.length:
                 self.state = .probing(Probing(.compare(file, record)))
                 return []
-            case (nil, _): return self.rest(exists(" and nothing proves that it is the requested file"))
+            case (nil, _): return self.outdated(" and nothing proves that it is the requested file")
             }
         }
+    }
+
+    /// Handles that the file at the destination is not the remote one, or that nothing proves that it is.
+    mutating func outdated(_ why: String) -> [DownloadAction] {
+        guard self.settings.ifExists == .update else { return self.rest(.failed(Self.exists(why))) }
+        self.state = .surveying
+        return [
+            .report(.note("the destination exists\(why); it is kept until the file is fetched, then replaced")),
+            .replaceExisting, .survey,
+        ]
     }
 
     static func exists(_ why: String) -> Failure {

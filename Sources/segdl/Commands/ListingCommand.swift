@@ -22,7 +22,10 @@ extension ListingCommand {
     func work(_ fetch: FetchRun) async throws(DownloadError) -> FetchRun.Work {
         var requests: [DownloadRequest] = []
         var lists: [InputFile] = []
-        for (url, mirrors) in try MirrorArguments.assigned(self.labels.mirror, among: self.urls) {
+        let outputs = self.destination.outputs.map(\.text)
+        let files = try MirrorArguments.assigned(self.labels.mirror, among: self.urls)
+        try self.check(outputs, countOfURLs: files.count)
+        for (number, (url, mirrors)) in files.enumerated() {
             let file = InputFile(path: url)
             guard !file.isMetalink || file.isRemote else {
                 try Self.refuse(mirrors, of: file)
@@ -33,6 +36,7 @@ extension ListingCommand {
                 let sources = try fetch.sources(
                     URLPattern.literal(instance.url), mirrors: mirrors.map { URLPattern.literal($0) })
                 var draft = try fetch.draft(sources)
+                if outputs.count > 1 { draft.output = outputs[number] }
                 draft.output = draft.output.map { instance.name($0) }
                 requests.append(draft.finished)
             }
@@ -57,9 +61,7 @@ extension ListingCommand {
                 .usage, "-o - writes one file to standard output, and there are \(requests.count)",
                 hint: "Run segdl once for each: (segdl -o - A; segdl -o - B) | …")
         }
-        if let output = self.destination.output?.text, !output.hasSuffix("/"), !output.contains("#"),
-            requests.count > 1
-        {
+        if outputs.count == 1, !outputs[0].hasSuffix("/"), !outputs[0].contains("#"), requests.count > 1 {
             throw DownloadError(
                 .usage, "--output names one file, and there are \(requests.count)",
                 hint: "Name a directory with -d")
@@ -69,6 +71,19 @@ extension ListingCommand {
         }
         return FetchRun.Work(
             requests: requests, remark: remarks.isEmpty ? nil : remarks.joined(separator: "; "))
+    }
+
+    /// Checks that several `-o` can be assigned to URLs.
+    private func check(_ outputs: [String], countOfURLs count: Int) throws(DownloadError) {
+        guard outputs.count > 1 else { return }
+        guard outputs.count == count, self.input.inputFile.isEmpty else {
+            throw DownloadError(
+                .usage, "there are \(outputs.count) -o and \(count) URLs",
+                hint: "Write one -o for each URL, in their order, or a list with -i")
+        }
+        guard !outputs.contains("-") else {
+            throw DownloadError(.usage, "-o - writes one file to standard output, and there are \(count)")
+        }
     }
 
     private static func refuse(_ mirrors: [String], of list: InputFile) throws(DownloadError) {

@@ -9,7 +9,8 @@ import SegmentedDownload
 
 /// The options for the destination of files.
 struct DestinationOptions: FileOptionGroup {
-    @Option(file: "output") var output: FileEdit?
+    /// Several belong to the URLs in their order, as in curl.
+    @Option(file: "output") var outputs: [FileEdit] = []
     @Option(file: "dir") var dir: FileEdit?
     @Option(file: "name-template") var nameTemplate: FileEdit?
     @Option(file: "continue") var continuation: FileEdit?
@@ -24,6 +25,9 @@ struct DestinationOptions: FileOptionGroup {
 
     @Flag(help: "Add the files to the queue of the background service, and do not wait for them: see segdl add --help.")
     var background = false
+
+    /// The last one.
+    var output: FileEdit? { self.outputs.last }
 
     mutating func validate() throws {
         switch self.output?.text {

@@ -159,7 +159,7 @@ extension FileOption {
             """
             What to do if the file exists. verify: succeed if it equals the remote file, replace it if segdl fetched it from \
             another URL and the length is equal, else fail. skip: succeed without checking. rename: save as a numbered name. \
-            overwrite: replace. fail. (default: verify)
+            update: replace it if it differs or nothing proves that it is equal. overwrite: replace. fail. (default: verify)
             """
         ) { $0.request.ifExists = $1 }.placing(),
         FileOption(flag: "create-dirs", "Create missing directories. (default: on)") {

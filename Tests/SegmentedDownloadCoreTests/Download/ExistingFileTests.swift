@@ -44,6 +44,8 @@ struct ExistingFileTests {
         #expect(conclusion(.skip, nil) == .alreadyComplete)
         #expect(conclusion(.verify, true) == .alreadyComplete)
         #expect(conclusion(.overwrite, nil) == nil)
+        #expect(conclusion(.update, true) == .alreadyComplete)
+        #expect(conclusion(.update, false) == nil && conclusion(.update, nil) == nil)
         for (policy, agrees) in [(.fail, nil), (.verify, false), (.verify, nil)]
             as [(DownloadOptions.ExistingFilePolicy, Bool?)]
         {

@@ -42,6 +42,22 @@ import Testing
         }
     }
 
+    @Test("update fetches nothing while the remote file is the same, and replaces the file once it is another")
+    func update() async throws {
+        try await Harness.run { harness in
+            #expect(await harness.fetch("/4M/file.bin").code == nil)
+            harness.origin.log.reset()
+            let again = await harness.fetch("/4M/file.bin") { $0.ifExists = .update }
+            #expect(again.value?.wasAlreadyComplete == true)
+            #expect(harness.origin.log.snapshot().bytesSent == 0)
+            harness.origin.replace("/4M/file.bin", seed: 2, size: nil, etag: nil)
+            let changed = await harness.fetch("/4M/file.bin") { $0.ifExists = .update }
+            #expect(changed.value?.wasAlreadyComplete == false)
+            #expect(harness.contains(seed: 2, length: 4.mebibytes))
+            #expect(!harness.exists(harness.part))
+        }
+    }
+
     @Test(
         "A file that is not ours is never overwritten unasked",
         arguments: DownloadOptions.ExistingFilePolicy.allCases)
@@ -55,7 +71,7 @@ import Testing
                 #expect(result.value?.wasAlreadyComplete == true)
                 #expect(harness.origin.log.snapshot().requests.isEmpty)
             case .rename: #expect(result.value?.path.string == harness.directory + "/file.1.bin")
-            case .overwrite:
+            case .overwrite, .update:
                 #expect(result.value?.path.string == harness.path && harness.contains(seed: 1, length: 1.mebibytes))
                 return
             }
