@@ -49,7 +49,7 @@ import Testing
         "A malformed argument is a usage error, before any request",
         arguments: [
             ["http://a b/"], ["ftp://127.0.0.1/x"], ["--segments", "0", "http://127.0.0.1:1/x"],
-            ["--nonsense", "http://127.0.0.1:1/x"], ["-k", "http://127.0.0.1:1/x"], ["-O", "http://127.0.0.1:1/x"],
+            ["--nonsense", "http://127.0.0.1:1/x"], ["-k", "http://127.0.0.1:1/x"], ["-O", "127.0.0.1/x"],
             ["-o", "a", "http://127.0.0.1:1/x", "http://127.0.0.1:1/y"],
             ["--checksum", "sha256=12", "http://127.0.0.1:1/x"],
             ["-H", "X: a\r\nY: b", "http://127.0.0.1:1/x"], [],
