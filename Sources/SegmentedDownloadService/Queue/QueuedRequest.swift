@@ -44,8 +44,6 @@ package final class QueuedRequest: Hashable, Sendable {
         var request = self.complete(id: nil)
         request.options = request.options.resuming
         if [.rename, .fail].contains(request.ifExists) { request.ifExists = .verify }
-        // The file that it replaces may still be there.
-        if request.ifExists == .update { request.ifExists = .overwrite }
         return try QueuedRequest(request, path: path, hasName: true)
     }
 
