@@ -2,7 +2,7 @@
 package enum DownloadAction: Hashable, Sendable {
     /// Inspect the destination and the files of an earlier run. Answered by `surveyed` or `storageFailed`.
     case survey
-    /// From now on ignore the file at the destination, which came from another resource, and replace it once the new
+    /// From now on ignore the file at the destination, and replace it once the new
     /// one is complete.
     case replaceExisting
     /// Create the part file, or adopt the surveyed one. Answered by `prepared`, `found` or `storageFailed`.

@@ -133,12 +133,7 @@ extension DownloadStateMachine {
             guard difference == nil else {
                 return self.outdated(", came from another URL and has another length or coding")
             }
-            self.state = .surveying
-            return [
-                .report(
-                    .note("the destination came from another URL; it is kept until the file is fetched, then replaced")),
-                .replaceExisting, .survey,
-            ]
+            return self.replacing("the destination came from another URL")
         case .resume(let saved), .confirm(let saved):
             guard let difference else { return self.compare(saved, with: probing.source) }
             return self.settled(self.stop(forOtherFile: difference))

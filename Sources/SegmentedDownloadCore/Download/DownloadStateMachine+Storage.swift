@@ -70,10 +70,9 @@ extension DownloadStateMachine {
     }
 
     mutating func begin(with file: ExistingFile) -> [DownloadAction] {
-        let exists = { (why: String) -> DownloadConclusion in .failed(Self.exists(why)) }
         switch self.settings.ifExists {
         case .skip: return self.rest(.alreadyComplete)
-        case .fail: return self.rest(exists(""))
+        case .fail: return self.rest(.failed(Self.exists("")))
         case .overwrite, .rename:
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return []
@@ -95,10 +94,14 @@ extension DownloadStateMachine {
     /// Handles that the file at the destination is not the remote one, or that nothing proves that it is.
     mutating func outdated(_ why: String) -> [DownloadAction] {
         guard self.settings.ifExists == .update else { return self.rest(.failed(Self.exists(why))) }
+        return self.replacing("the destination exists\(why)")
+    }
+
+    /// Replaces the file at the destination once the new one is complete.
+    mutating func replacing(_ clause: String) -> [DownloadAction] {
         self.state = .surveying
         return [
-            .report(.note("the destination exists\(why); it is kept until the file is fetched, then replaced")),
-            .replaceExisting, .survey,
+            .report(.note("\(clause); it is kept until the file is fetched, then replaced")), .replaceExisting, .survey,
         ]
     }
 

@@ -2,9 +2,10 @@
 ///
 /// Four passes, each a function of the arguments alone:
 ///
-/// 1. ``CompatibilityOptions`` removes options of other programs that are segdl's default, and refuses the others. It
-///    is the first, because it applies to what the user typed: a name in the configuration file that is not segdl's is
-///    an error there, and the passes after it need to understand segdl's options only.
+/// 1. ``CompatibilityOptions`` removes options of other programs that are segdl's default, renames those that segdl has
+///    under another name, and refuses the others. It is the first, because it applies to what the user typed: a name in
+///    the configuration file that is not segdl's is an error there, and the passes after it need to understand segdl's
+///    options only.
 /// 2. ``StoredOptions`` inserts the run's settings from the configuration file and the environment. It follows the
 ///    first pass, because the options that the first pass removes may stand before a subcommand. It precedes the
 ///    others, because a setting may be an option that they rewrite.

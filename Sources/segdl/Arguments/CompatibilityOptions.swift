@@ -1,6 +1,7 @@
 /// Options of curl, wget, axel and aria2 that segdl does not have: the first pass of the ``ArgumentPipeline``.
 ///
-/// Options that ask for segdl's default behaviour are ignored. For the others the error states the equivalent.
+/// Options that ask for segdl's default behaviour are ignored, and those that segdl has under another name are renamed.
+/// For the others the error states the equivalent.
 enum CompatibilityOptions {
     /// An option that segdl does not support, and the equivalent.
     struct Refusal: Error, Hashable {
@@ -15,8 +16,8 @@ enum CompatibilityOptions {
         case givenAs(String)
         /// These arguments mean the same.
         case spelled([String])
-        /// segdl's option with the same value, which follows in the same word or the next.
-        case renamed(String)
+        /// segdl's option with the same value, after a prefix. The value is in the same word or the next.
+        case renamed(String, prefix: String = "")
         /// What these values mean, for an option that is on without one.
         case choice([String: [String]])
         /// segdl spells it differently or does not support it. The text is the hint of the error.
@@ -51,12 +52,12 @@ enum CompatibilityOptions {
             }
             return []
         case .spelled(let arguments)?: return arguments
-        case .renamed(let option)?:
+        case .renamed(let option, let prefix)?:
             guard let value = item.value else { throw Refusal(word: item.name, hint: "It needs a value, as \(option)") }
             guard option != "--retry" || value != "0" else {
                 throw Refusal(word: item.name, hint: "0 would retry without end. Write --retry N with a great N")
             }
-            return ["\(option)\(option.hasSuffix("://") ? "" : "=")\(value)"]
+            return ["\(option)=\(prefix)\(value)"]
         case .choice(let meanings)?:
             guard let arguments = meanings[item.value ?? "true"] else {
                 throw Refusal(word: item.name, hint: "Its values are \(meanings.keys.sorted().joined(separator: ", "))")
@@ -87,19 +88,14 @@ enum CompatibilityOptions {
         }
         guard item.word == "-O" || (Self.isLetters(item.word) && item.word.contains("O")) else { return nil }
         let others = try Self.separated(item.word.filter { $0 != "O" })
-        guard let next, next.word.hasPrefix("http://") || next.word.hasPrefix("https://") || next.word.hasPrefix("-")
-        else {
-            // curl's -O may be the last word, after the URL.
-            guard let next else { return (others, 0) }
-            // A name is wget's. Whether `example.org/file` is a name or a URL cannot be seen.
-            guard item.word.last == "O",
-                next.word == "-" || !next.word.contains("/") || next.word.first == "/"
-                    || next.word.hasPrefix("./") || next.word.hasPrefix("../")
-            else { return nil }
-            return (others + ["-o", next.word], 1)
+        // curl's: an option, a URL or nothing follows.
+        guard let next = next?.word, next == "-" || !["-", "http://", "https://"].contains(where: next.hasPrefix) else {
+            return (others, 0)
         }
-        guard next.word == "-" else { return (others, 0) }
-        return (others + ["-o", "-"], 1)
+        // A name is wget's. Whether `example.org/file` is a name or a URL cannot be seen.
+        let isName = !next.contains("/") || ["/", "./", "../"].contains(where: next.hasPrefix)
+        guard next == "-" || (isName && item.word.last == "O") else { return nil }
+        return (others + ["-o", next], 1)
     }
 
     /// Whether a word is several of curl's letters.
@@ -128,7 +124,7 @@ enum CompatibilityOptions {
     private static let cookies = "segdl keeps the cookies that servers set until the end of the run only"
     private static let version = "segdl uses HTTP/1.1, which is the fastest for one file"
 
-    /// The options whose value decides.
+    /// The options that take the next word as their value.
     private static let withValue = Set(
         Self.meanings.compactMap { option, meaning in
             switch meaning {
@@ -174,8 +170,8 @@ enum CompatibilityOptions {
         "-n": .written("curl's -n is --netrc and axel's -n is the number of connections. Write --netrc, or -s N"),
         "--http2": .written(Self.version),
         "--http3": .written(Self.version),
-        "--socks5": .renamed("--proxy=socks5://"),
-        "--socks5-hostname": .renamed("--proxy=socks5h://"),
+        "--socks5": .renamed("--proxy", prefix: "socks5://"),
+        "--socks5-hostname": .renamed("--proxy", prefix: "socks5h://"),
         "--cookie-jar": .written(Self.cookies),
         "--parallel-immediate": .given,
         // wget

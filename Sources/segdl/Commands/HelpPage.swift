@@ -71,17 +71,9 @@ enum HelpPage {
         let ends = [". ", "; ", ": "].compactMap { abstract.firstRange(of: $0)?.lowerBound }
         let end = ends.min() ?? abstract.endIndex
         let sentence = abstract[..<end].hasSuffix(".") ? String(abstract[..<end].dropLast()) : String(abstract[..<end])
-        var lines: [String] = []
-        for word in sentence.split(separator: " ") {
-            if let last = lines.last, last.count + word.count < Self.width {
-                lines[lines.count - 1] = last + " " + word
-            } else {
-                lines.append(String(word))
-            }
-        }
         let indent = String(repeating: " ", count: Self.column)
         let first = head.count < Self.column - 1 ? head + indent.dropFirst(head.count) : head + "\n" + indent
-        return first + lines.joined(separator: "\n" + indent)
+        return first + sentence.wrapped(to: Self.width).joined(separator: "\n" + indent)
     }
 
     private static let column = 28

@@ -16,7 +16,7 @@ struct SteadyFiguresTests {
         return rates
     }
 
-    @Test("A constant rate is shown after half a second, whatever was there before")
+    @Test("A constant rate is shown after half a second, and bytes kept from before do not count")
     func constant() {
         var figures = SteadyFigures()
         for tenth in 0..<5 {
