@@ -28,7 +28,7 @@ struct MapTerminalTests {
     /// Interrupts the command as soon as its output has the sign.
     static let shell = """
         words=$(printf '%q ' "$0" "$@")
-        /usr/bin/script -qefc "stty cols $TEST_COLUMNS rows 24; echo \\$\\$ >pid; exec $words" /dev/null </dev/null |
+        SHELL=/bin/bash /usr/bin/script -qefc "stty cols $TEST_COLUMNS rows 24; echo \\$\\$ >pid; exec $words" /dev/null </dev/null |
             while IFS= read -r line || [ -n "$line" ]; do
                 printf '%s\\n' "$line"
                 [[ -z $told && $line == *"$TEST_SIGN"* ]] && told=1 && kill -INT "$(cat pid)"

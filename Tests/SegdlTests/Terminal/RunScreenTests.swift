@@ -11,10 +11,10 @@ import Testing
     "Run on a terminal",
     .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "util-linux is not installed"))
 struct RunScreenTests {
-    /// The command writes its process identifier first.
+    /// The command writes its process identifier first. `%q` quotes in bash's way, and script runs `$SHELL`.
     static let shell = """
         words=$(printf '%q ' "$0" "$@")
-        exec /usr/bin/script -qefc "stty cols $TEST_COLUMNS rows 24; echo \\$\\$ >pid; exec $words" /dev/null </dev/null
+        SHELL=/bin/bash exec /usr/bin/script -qefc "stty cols $TEST_COLUMNS rows 24; echo \\$\\$ >pid; exec $words" /dev/null </dev/null
         """
 
     @Test("The last lines fit, and Ctrl-C ends many files with one summary", arguments: [40, 80, 200])
