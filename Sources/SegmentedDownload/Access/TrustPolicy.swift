@@ -11,7 +11,8 @@ public import SystemPackage
 
 /// The certificate authorities to trust, and the client certificate to present.
 public struct TrustPolicy: Hashable, Sendable {
-    /// A PEM file of authorities to trust instead of the system's.
+    /// A PEM file of authorities to trust instead of the system's, which are those of the variables `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR`, or else of the distribution.
     public var authorityFile: FilePath?
     /// A directory of such files, each named by its subject's hash (`openssl rehash`).
     public var authorityDirectory: FilePath?
@@ -33,6 +34,7 @@ public struct TrustPolicy: Hashable, Sendable {
         // Do not wait for the peer's `close_notify`: that would take seconds when a connection is closed in mid-body.
         tls.shutdownTimeout = .zero
         if !self.verifiesCertificates { tls.certificateVerification = .none }
+        if self.authorityFile == nil, self.authorityDirectory == nil { AuthorityStore().apply(to: &tls) }
         if let file = try self.authorityFile?.text {
             tls.trustRoots = .certificates(try Self.certificates(in: file))
         }
