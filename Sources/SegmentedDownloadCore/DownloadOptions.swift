@@ -55,6 +55,22 @@ public struct DownloadOptions: Hashable, Sendable {
         case fail
     }
 
+    /// A run of bytes of the remote file.
+    public struct Part: Hashable, Codable, Sendable {
+        /// The offset of the first byte, from 0.
+        public var first: Int64
+        /// The offset of the last byte, which is included as in a `Range` field (RFC 9110, section 14.1.2). Nil for the end of
+        /// the remote file.
+        public var last: Int64?
+
+        public init(first: Int64, last: Int64? = nil) {
+            (self.first, self.last) = (first, last)
+        }
+
+        /// Whether it is a run of bytes: see ``DownloadRequest/validate()``.
+        package var isValid: Bool { self.first >= 0 && self.last.map { $0 >= self.first && $0 < .max } ?? true }
+    }
+
     /// How many connections fetch the file.
     public var segments: Segments = .automatic
     /// Above 0, at most 1. A file's share of connections and bytes is in proportion to it. A value outside is replaced by the
@@ -100,6 +116,10 @@ public struct DownloadOptions: Hashable, Sendable {
     /// The length in bytes that the file must have, such as a metalink states it; nil for any. Sources with a file of another
     /// length are not used. If none has the right one, the download fails with code `integrity`.
     public var lengthExpected: Int64?
+    /// Fetch and save only this part of the remote file, shorter if the remote file ends before it; nil for the whole file. Digests
+    /// and lengths are those of the part. A server that does not support ranges cannot send it: the download fails with code
+    /// `protocol`. A part is another file than the whole one and than other parts: none is resumed as another.
+    public var part: Part?
     /// Whether a connection may lead to a loopback, link-local, private or other special address. If not, such a connection is
     /// not made, and the download fails with code `policy`, whatever name or redirect led there. The address of a proxy does not
     /// count.
@@ -164,6 +184,7 @@ extension DownloadOptions: Codable {
         try read(.timeLimit, \.timeLimit)
         try read(.lengthMaximum, \.lengthMaximum)
         try read(.lengthExpected, \.lengthExpected)
+        try read(.part, \.part)
         try read(.allowsPrivateAddresses, \.allowsPrivateAddresses)
         try read(.rootDirectory, \.rootDirectory)
         try read(.createsDirectories, \.createsDirectories)

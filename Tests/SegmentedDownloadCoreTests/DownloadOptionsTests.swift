@@ -26,6 +26,7 @@ struct DownloadOptionsTests {
         options.timeLimit = .seconds(8)
         options.lengthMaximum = 9000
         options.lengthExpected = 10_000
+        options.part = DownloadOptions.Part(first: 11, last: 12)
         options.createsDirectories = false
         options.rootDirectory = "/srv"
         options.allowsPrivateAddresses = false

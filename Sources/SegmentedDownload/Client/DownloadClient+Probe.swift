@@ -63,7 +63,7 @@ extension DownloadClient {
             let follower = RedirectFollower(
                 source: request.source, fields: fields, access: access, transport: self.transport,
                 isNamed: access.isNamed(request.source, of: request),
-                allowsPrivateAddresses: request.allowsPrivateAddresses)
+                allowsPrivateAddresses: request.allowsPrivateAddresses, part: request.part)
             return try await self.within(request.headTimeout, of: request.source.host) {
                 try await follower.withResponse(to: range) { head, response, announced, body in
                     try await consume(follower, head, response, announced, body)

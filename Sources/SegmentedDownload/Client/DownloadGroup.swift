@@ -106,7 +106,7 @@ public final class DownloadGroup: Sendable {
                         source: source, fields: self.access.fields(for: source, of: request),
                         access: self.access, transport: self.transport,
                         isNamed: self.access.isNamed(source, of: request),
-                        allowsPrivateAddresses: request.allowsPrivateAddresses)
+                        allowsPrivateAddresses: request.allowsPrivateAddresses, part: request.part)
                 },
                 storage: self.storage, placed: self.placed, connectionsKnown: connections,
                 startsPaused: progress != nil, stream: stream, output: output,

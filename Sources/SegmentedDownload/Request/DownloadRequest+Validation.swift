@@ -18,6 +18,12 @@ extension DownloadRequest {
         guard self.options.lengthMaximum >= 0, self.options.lengthExpected ?? 0 >= 0 else {
             throw DownloadError(.usage, "a length must be 0 or more")
         }
+        if let part = self.options.part {
+            guard part.isValid else { throw DownloadError(.usage, "a part of a file ends after it begins") }
+            guard self.options.lengthExpected == nil else {
+                throw DownloadError(.usage, "the list states the length of the whole file, so no part can be fetched")
+            }
+        }
         if let root = self.options.rootDirectory {
             let path = FilePath(root)
             guard path.isAbsolute, path.lexicallyNormalized().string == root else {

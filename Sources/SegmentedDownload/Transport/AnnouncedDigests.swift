@@ -21,8 +21,10 @@ package struct AnnouncedDigests: Hashable, Sendable {
 
     /// Reads a response head.
     ///
-    /// - Parameter linked: The file that the preceding redirect described.
-    init(_ head: ResponseHead, of response: RangeResponse, linked: LinkedFile? = nil) {
+    /// - Parameters:
+    ///   - linked: The file that the preceding redirect described.
+    ///   - isPart: Whether only a part of the resource is downloaded, to which digests of the resource do not apply.
+    init(_ head: ResponseHead, of response: RangeResponse, linked: LinkedFile? = nil, isPart: Bool = false) {
         let fields = head.fields
         // The digest in an error response is that of the error text.
         guard let resource = response.resource else {
@@ -31,6 +33,10 @@ package struct AnnouncedDigests: Hashable, Sendable {
             return
         }
         self.content = Self.mostTrusted(Self.dictionary(fields.value(Self.contentDigest)))
+        guard !isPart else {
+            self.representation = nil
+            return
+        }
         var said = Self.dictionary(fields.value(Self.reprDigest))
         said += Self.list(fields.value(Self.digest), Self.digestAlgorithms)
         if response.hasAllBytes, let digest = ExpectedDigest(.md5, base64: fields.value(Self.contentMD5)) {

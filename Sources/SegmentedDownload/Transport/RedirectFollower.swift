@@ -14,6 +14,8 @@ package final class RedirectFollower: Sendable {
     private let transport: any HTTPTransport
     private let isNamed: Bool
     private let allowsPrivateAddresses: Bool
+    /// The part of the resource that ranges count from; nil for the whole.
+    private let part: ResourcePart?
     /// The target of a redirect, and the file that redirects on the way described.
     private struct Target {
         var url: SourceURL
@@ -27,6 +29,8 @@ package final class RedirectFollower: Sendable {
         var hops: [SourceURL] = []
         /// Whether any response had bytes.
         var hasWorked = false
+        /// The length of the whole resource, if a part of it is fetched.
+        var completeLength: Int64?
     }
 
     private let route = Mutex(Route())
@@ -37,10 +41,12 @@ package final class RedirectFollower: Sendable {
     ///   - fields: The user's fields, which are sent to the source's own origin only.
     ///   - isNamed: Whether the user named the source.
     ///   - allowsPrivateAddresses: See ``DownloadOptions/allowsPrivateAddresses``.
+    ///   - part: See ``DownloadOptions/part``.
     package init(
         source: SourceURL, fields: HTTPFields, access: Access, transport: any HTTPTransport, isNamed: Bool = true,
-        allowsPrivateAddresses: Bool = true
+        allowsPrivateAddresses: Bool = true, part: DownloadOptions.Part? = nil
     ) {
+        self.part = part.map { ResourcePart($0) }
         self.isNamed = isNamed
         self.allowsPrivateAddresses = allowsPrivateAddresses
         self.source = source
@@ -93,7 +99,7 @@ package final class RedirectFollower: Sendable {
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in
-                    let response = RangeResponse(request: range, head: head, locator: self.locator(of: url))
+                    let response = self.response(head, to: range, from: url)
                     self.access.cookies.note(head.fields[values: .setCookie], from: url)
                     if mayExpire, [401, 403, 404, 410].contains(head.status) {
                         return .expired
@@ -103,7 +109,7 @@ package final class RedirectFollower: Sendable {
                             try self.target(location, from: url, redirects: redirects), LinkedFile(head.fields))
                     }
                     self.arrive(at: Target(url: url, linked: linked), with: response)
-                    let announced = AnnouncedDigests(head, of: response, linked: linked)
+                    let announced = AnnouncedDigests(head, of: response, linked: linked, isPart: self.part != nil)
                     return .done(try await consume(head, response, announced, body))
                 }
             } catch {
@@ -140,7 +146,26 @@ package final class RedirectFollower: Sendable {
 
     /// The resource that a target represents.
     private func locator(of target: SourceURL) -> ResourceLocator {
-        .named(ResourceName(requested: self.source.resourceText, target: target.resourceText))
+        let requested = self.source.resourceText + (self.part?.suffix ?? "")
+        return .named(ResourceName(requested: requested, target: target.resourceText))
+    }
+
+    /// The meaning of a response from a target.
+    private func response(_ head: ResponseHead, to range: RangeRequest, from target: SourceURL) -> RangeResponse {
+        guard let part else { return RangeResponse(request: range, head: head, locator: self.locator(of: target)) }
+        let response = RangeResponse(request: range, head: head, locator: self.locator(of: target), part: part)
+        // The length of a part does not show that the resource has another length now.
+        guard case .partial = response, let length = ContentRange.completeLength(in: head) else { return response }
+        let known = self.route.withLock { route in
+            // A request without an identity begins anew, perhaps with another version.
+            let known = range.identity == nil ? length : route.completeLength ?? length
+            route.completeLength = known
+            return known
+        }
+        guard known == length else {
+            return .changed("its length was \(known) bytes and is now \(length) bytes")
+        }
+        return response
     }
 
     private func target(_ location: String, from url: SourceURL, redirects: Int) throws -> SourceURL {
@@ -180,7 +205,7 @@ package final class RedirectFollower: Sendable {
         if fields[.accept] == nil { fields[.accept] = "*/*" }
         // Ranges count encoded bytes. With a content coding the segments would not be parts of the file.
         fields[.acceptEncoding] = "identity"
-        fields[.range] = range.rangeFieldValue
+        fields[.range] = self.part?.fieldValue(for: range) ?? range.rangeFieldValue
         fields[.ifRange] = range.ifRangeFieldValue
         fields[.ifNoneMatch] = range.ifNoneMatchFieldValue
         if range.closesConnection { fields[.connection] = "close" }

@@ -1,3 +1,5 @@
+import HTTPTypes
+
 /// The value of a `Content-Range` field: the bytes in a 206, or the complete length in a 416 (RFC 9110 §14.4).
 ///
 /// Parsing is strict, because this field determines where bytes are written: unit `bytes` in any case, one space,
@@ -32,5 +34,14 @@ package enum ContentRange: Hashable, Sendable {
             guard let completeLength = reader.takeNumber(), reader.isAtEnd, last < completeLength else { return nil }
             self = .satisfied(range, completeLength: completeLength)
         }
+    }
+}
+
+extension ContentRange {
+    /// The complete length that the only `Content-Range` field of a 206 states; nil if it states none.
+    package static func completeLength(in head: ResponseHead) -> Int64? {
+        guard let value = head.single(.contentRange), case .satisfied(_, let length) = ContentRange(fieldValue: value)
+        else { return nil }
+        return length
     }
 }

@@ -13,6 +13,11 @@ extension FileOption {
             "Connections for one file: exactly N, or auto to let segdl choose. (default: auto)"
         ) { $0.request.segments = $1 },
         FileOption(
+            "range", letters: "r",
+            ValueForm("A-B", "A-B or A-, byte offsets from 0") { ByteOffsets(argument: $0)?.part },
+            "Save only the bytes A to B of the file, both included; to the end without B."
+        ) { $0.request.part = $1 }.forOneFile(),
+        FileOption(
             "min-split-size", .size,
             "No segment is cut smaller than this. (default: 1M, and less at the end of a file)"
         ) { $0.request.splitLengthMinimum = $1 },
@@ -21,7 +26,7 @@ extension FileOption {
             "What to do if the remote file has changed since the partial download: fail or restart. (default: fail)"
         ) { $0.request.onChange = $1 },
         FileOption(
-            "checksum", ValueForm("ALGO=HEX", "ALGO=HEX, such as sha256=9f86…") { ExpectedDigest($0) },
+            "checksum", .digest,
             "A digest that the file must have: crc32, crc32c, crc64nvme, md5, sha1, sha256 or sha512. Repeatable."
         ) { draft, digest in
             if !draft.request.digests.contains(digest) { draft.request.digests.append(digest) }

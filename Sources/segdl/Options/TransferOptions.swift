@@ -4,6 +4,7 @@ import SegmentedDownload
 /// The options for fetching and resuming files.
 struct TransferOptions: FileOptionGroup {
     @Option(file: "segments") var segments: FileEdit?
+    @Option(file: "range") var range: FileEdit?
     @Option(file: "min-split-size") var minSplitSize: FileEdit?
 
     @Flag(
