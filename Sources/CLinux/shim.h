@@ -19,19 +19,24 @@ struct segdl_file_facts {
     unsigned int permissions;
     int is_directory;
     int is_socket;
+    int is_pipe;
+    int is_character_device;
     unsigned int user;
     unsigned long device;
     unsigned long inode;
     long long length;
 };
 
-// fstat(2) if there is no path, otherwise lstat(2).
-static inline int segdl_file_facts(const char *path, int descriptor, struct segdl_file_facts *facts) {
+// fstat(2) if there is no path, otherwise stat(2) or lstat(2).
+static inline int segdl_file_facts(const char *path, int descriptor, int follows_links, struct segdl_file_facts *facts) {
     struct stat status;
-    if ((path ? lstat(path, &status) : fstat(descriptor, &status)) != 0) return -1;
+    int result = !path ? fstat(descriptor, &status) : follows_links ? stat(path, &status) : lstat(path, &status);
+    if (result != 0) return -1;
     facts->permissions = status.st_mode & 07777;
     facts->is_directory = S_ISDIR(status.st_mode);
     facts->is_socket = S_ISSOCK(status.st_mode);
+    facts->is_pipe = S_ISFIFO(status.st_mode);
+    facts->is_character_device = S_ISCHR(status.st_mode);
     facts->user = status.st_uid;
     facts->device = status.st_dev;
     facts->inode = status.st_ino;

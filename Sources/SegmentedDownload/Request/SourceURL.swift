@@ -55,6 +55,10 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             throw Self.malformed(text, "it has no scheme; write http:// or https:// before it")
         }
         guard scheme == "http" || scheme == "https" else {
+            // `localhost:8080/file` parses as a URL whose scheme is the host.
+            if text.dropFirst(scheme.utf8.count + 1).first?.isNumber == true {
+                throw Self.malformed(text, "it has no scheme; write http:// or https:// before it")
+            }
             throw DownloadError(.policy, "the URL's scheme is \(scheme.printable); only http and https are fetched")
         }
         guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true),

@@ -1,4 +1,12 @@
+import HTTPTypes
+
 extension RangeResponse {
+    /// The statuses that users meet, with their names.
+    private static let reasons: [HTTPResponse.Status] = [
+        .badRequest, .forbidden, .notFound, .methodNotAllowed, .notAcceptable, .gone, .unavailableForLegalReasons,
+        .notImplemented,
+    ]
+
     /// The failure to report for a response whose body is not used. Only `refused` is transient.
     package func failure(host: String) -> Failure {
         switch self {
@@ -14,8 +22,16 @@ extension RangeResponse {
                 .auth, "\(host) answered \(status)\(asked)",
                 remedy: status == 407 ? .giveProxyCredentials : .giveCredentials, status: status)
         case .rejected(let status):
-            let hint = status == 403 || status == 410 ? "If the link has expired, resume with a new one" : nil
-            return Failure(.server, "\(host) answered \(status)", hint: hint, status: status)
+            let reason = Self.reasons.first { $0.code == status }?.reasonPhrase ?? ""
+            let hint: String? =
+                switch status {
+                case 403, 410: "If the link has expired, resume with a new one"
+                case 404: "Trying again will not help: the URL is wrong, or the file was removed or renamed"
+                default: nil
+                }
+            return Failure(
+                .server, "\(host) answered \(status)\(reason.isEmpty ? "" : " (\(reason))")", hint: hint, status: status
+            )
         case .malformed(let reason), .ignoresRanges(let reason):
             return Failure(.protocol, "\(host): \(reason)")
         case .redirected(let status, _):

@@ -17,6 +17,8 @@ struct ArgumentPipeline {
     let arguments: [String]
     /// The options of files in the configuration file and the environment, which the parser does not read.
     let layers: OptionLayers
+    /// The settings that were inserted into the arguments.
+    let settings: [Setting]
 
     /// - Parameter typed: The arguments without the program's name.
     /// - Throws: ``CompatibilityOptions/Refusal`` or ``ConfigurationFile/Problem``.
@@ -32,5 +34,6 @@ struct ArgumentPipeline {
         let spelled = ParserSpelling.spelled(all)
         self.arguments = MirrorArguments.marked(spelled)
         self.layers = stored.layers
+        self.settings = stored.settings
     }
 }

@@ -18,6 +18,7 @@ struct ConfigurationFile {
         var hint = "Correct it, or use --no-config"
     }
 
+    private let path: String
     /// The options of the run.
     private(set) var settings: [Setting] = []
     /// The options that apply to files from all hosts.
@@ -58,6 +59,7 @@ struct ConfigurationFile {
     }
 
     init(_ text: String, path: String) throws(Problem) {
+        self.path = path
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
         for (index, line) in lines.enumerated() {
             do throws(Problem) {
@@ -96,12 +98,13 @@ struct ConfigurationFile {
         guard let (option, edit) = FileOption.edit(name, value), self.sections.isEmpty || option.scope == .anywhere
         else {
             guard self.sections.isEmpty else { throw Problem(message: HostSection.refusal(of: name)) }
-            let setting = Setting(name: name, value: Setting.Value(value, isFlag: nil))
+            let setting = Setting(
+                name: name, value: Setting.Value(value, isFlag: nil), place: "\(self.path.shown), line \(number)")
             if setting.isSecret { self.secretLine = self.secretLine ?? number }
             return self.settings.append(setting)
         }
         guard let edit, self.sections.isEmpty || Self.isAccepted(edit) else {
-            throw Problem(message: "\(name) must be \(option.expectation)")
+            throw Problem(message: "\(name) must be \(option.expectation(insteadOf: value))")
         }
         if option.isSecret(edit.text) { self.secretLine = self.secretLine ?? number }
         if self.sections.isEmpty {
@@ -146,6 +149,8 @@ struct Setting: Hashable {
 
     let name: String
     let value: Value
+    /// The line or the variable that sets it, for messages.
+    var place = ""
 
     /// The arguments that set it.
     var arguments: [String] {

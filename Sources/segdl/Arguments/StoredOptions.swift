@@ -5,7 +5,7 @@ struct StoredOptions {
     /// The options of files.
     let layers: OptionLayers
     /// The options of the run.
-    private let settings: [Setting]
+    let settings: [Setting]
 
     /// Run settings that say which files are fetched. `resume` and `verify` do not have them.
     private static let listing: Set<String> = [
@@ -75,12 +75,13 @@ struct EnvironmentSettings {
                 guard option.scope == .anywhere else { continue }
                 guard let edit = option.isFlag ? FileOption.edit(name, Self.truth(value))?.edit : edit else {
                     throw ConfigurationFile.Problem(
-                        message: "\(variable) must be \(option.expectation)", hint: "Correct it, or unset it")
+                        message: "\(variable) must be \(option.expectation(insteadOf: value))",
+                        hint: "Correct it, or unset it")
                 }
                 self.edits.append(edit)
             } else if let isFlag = Self.runOptions[name] {
                 let text = isFlag ? Self.truth(value) : value
-                self.settings.append(Setting(name: name, value: Setting.Value(text, isFlag: isFlag)))
+                self.settings.append(Setting(name: name, value: Setting.Value(text, isFlag: isFlag), place: variable))
             }
         }
     }

@@ -67,13 +67,21 @@ struct GetCommand: ListingCommand {
 
     mutating func validate() throws {
         try self.validateFiles()
-        if self.destination.output?.text == "-", self.output.json {
+        if self.destination.writesStandardOutput, self.output.json {
             throw ValidationError("--json and -o - would both write to standard output")
         }
     }
 
     func perform(_ fetch: FetchRun) async -> ExitCode {
         if self.destination.background { return await Submitter(output: self.output).run(self, fetch) }
-        return await fetch.run { () async throws(DownloadError) in try await self.work(fetch) }
+        return await fetch.run { () async throws(DownloadError) in
+            var work = try await self.work(fetch)
+            guard !self.output.dryRun else { return work }
+            var streams = StreamDestinations()
+            for index in work.requests.indices {
+                work.requests[index] = try streams.applied(to: work.requests[index])
+            }
+            return work
+        }
     }
 }

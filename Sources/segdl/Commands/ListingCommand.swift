@@ -13,9 +13,18 @@ extension ListingCommand {
 
     /// - Throws: `ValidationError` if there is nothing to fetch.
     func validateFiles() throws {
+        if let word = self.urls.first, let command = Self.command(like: word) {
+            throw ValidationError("\(word.shown) is neither a URL nor a command. Did you mean segdl \(command)?")
+        }
         if MirrorArguments.count(self.urls) == 0, self.input.inputFile.isEmpty {
             throw ValidationError("there is nothing to fetch: give a URL, or a list with -i")
         }
+    }
+
+    /// The subcommand that a word may be a slip of; nil if it looks like a host or a file.
+    private static func command(like word: String) -> String? {
+        guard word.allSatisfy({ $0.isLetter && $0.isASCII }) else { return nil }
+        return SegdlCommand.subcommandNames.sorted().first { OptionSuggestion.isSimilar(word, $0) }
     }
 
     /// The files that the command line names.
@@ -53,10 +62,10 @@ extension ListingCommand {
                 remarks.append("left out of \(file.name): \(what) neither http nor https")
             }
         }
-        if self.destination.output?.text == "-", StandardDescriptors.isOutputClosed.isRaised {
+        if self.destination.writesStandardOutput, StandardDescriptors.isOutputClosed.isRaised {
             throw DownloadError(.file, "standard output is closed, and -o - would write to it")
         }
-        if self.destination.output?.text == "-", requests.count > 1 {
+        if self.destination.writesStandardOutput, requests.count > 1 {
             throw DownloadError(
                 .usage, "-o - writes one file to standard output, and there are \(requests.count)",
                 hint: "Run segdl once for each: (segdl -o - A; segdl -o - B) | …")

@@ -58,7 +58,7 @@ struct SegdlCommand: AsyncParsableCommand {
         }
         do {
             let prepared = try ArgumentPipeline(arguments, environment: ProcessInfo.processInfo.environment)
-            var command = try await self.asyncParseAsRoot(prepared.arguments)
+            var command = try await self.parsed(prepared)
             if let command = command as? any FetchingCommand {
                 return await command.perform(FetchRun(command, prepared.layers))
             }
@@ -80,6 +80,32 @@ struct SegdlCommand: AsyncParsableCommand {
     static let subcommandNames = Set(
         Self.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"])
 
+    /// - Throws: The parser's error, or ``ConfigurationFile/Problem`` if the reason is a stored setting.
+    private static func parsed(_ prepared: ArgumentPipeline) async throws -> any ParsableCommand {
+        do {
+            return try await self.asyncParseAsRoot(prepared.arguments)
+        } catch {
+            guard !self.exitCode(for: error).isSuccess else { throw error }
+            for setting in prepared.settings {
+                if let problem = Self.problem(of: setting, arguments: prepared.arguments) { throw problem }
+            }
+            throw error
+        }
+    }
+
+    /// Why the parser does not accept a stored setting, with the place of the setting; nil if it does.
+    private static func problem(of setting: Setting, arguments: [String]) -> ConfigurationFile.Problem? {
+        let isDaemon = arguments.first == DaemonCommand.configuration.commandName
+        let command: any ParsableCommand.Type = isDaemon ? DaemonCommand.self : GetCommand.self
+        do {
+            _ = try command.parse(setting.arguments + (isDaemon ? [] : ["http://localhost/"]))
+            return nil
+        } catch {
+            let words = OptionSuggestion.kept(in: Self.words(command.message(for: error)))
+            return ConfigurationFile.Problem(message: "\(setting.place): \(words)")
+        }
+    }
+
     /// Prints the version with one system call.
     ///
     /// - Returns: Whether it was written. If not, it is printed as any other text.
@@ -97,7 +123,11 @@ struct SegdlCommand: AsyncParsableCommand {
 
     /// The parser's words in one line.
     static func words(of error: any Error) -> String {
-        self.message(for: error).split(whereSeparator: \.isNewline).joined(separator: " ")
+        OptionSuggestion.kept(in: self.words(self.message(for: error)))
+    }
+
+    private static func words(_ message: String) -> String {
+        message.split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 
     private static func refuse(_ error: any Error) -> ExitCode {

@@ -1,6 +1,12 @@
 import SegmentedDownload
 import SystemPackage
 
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
 /// Refuses two downloads to the same destination in one run.
 enum DuplicateDestinations {
     static func check(_ requests: [DownloadRequest]) throws(DownloadError) {
@@ -24,8 +30,8 @@ enum DuplicateDestinations {
         switch request.destination {
         case .file(let path):
             return path.withoutDots
-        case .descriptor:
-            return "-"
+        case .descriptor(let number):
+            return number == STDOUT_FILENO ? "-" : "/dev/fd/\(number)"
         case .directory(_, _?):
             return request.source.string
         case .directory(let directory, nil):

@@ -106,7 +106,7 @@ struct RequestDraft {
         }
         guard let edit else {
             let shown = definition.isSecret(value) ? "" : ", not \"\(value.shown)\""
-            throw ListProblem(option.place, "\(option.key) must be \(definition.expectation)\(shown)")
+            throw ListProblem(option.place, "\(option.key) must be \(definition.expectation(insteadOf: value))\(shown)")
         }
         if definition.name == "output" {
             guard value != "-" else { throw ListProblem(option.place, "out=- is not for lists; name a file") }

@@ -29,9 +29,15 @@ struct DestinationOptions: FileOptionGroup {
     /// The last one.
     var output: FileEdit? { self.outputs.last }
 
+    /// Whether the file is written to standard output, as `-` or under a name of it.
+    var writesStandardOutput: Bool {
+        self.output.map { ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains($0.text) } ?? false
+    }
+
     mutating func validate() throws {
         switch self.output?.text {
-        case "-" where self.continuation?.text == DownloadOptions.Continuation.must.rawValue:
+        case _?
+        where self.writesStandardOutput && self.continuation?.text == DownloadOptions.Continuation.must.rawValue:
             throw ValidationError("standard output (-o -) cannot be resumed, so it excludes --continue must")
         case let output? where !output.hasSuffix("/") && self.nameTemplate != nil:
             throw ValidationError("--output names the file, so --name-template has no effect")

@@ -19,7 +19,8 @@ struct FileOption: Sendable {
     /// Short names, of which the value may be the rest of the word.
     let letters: [Character]
     let help: ArgumentHelp
-    let expectation: String
+    private let expectation: String
+    private let objection: @Sendable (String) -> String?
     let isFlag: Bool
     private(set) var scope = Scope.anywhere
     /// Whether it says where the file goes. `resume` and `verify` have paths of their own.
@@ -40,6 +41,7 @@ struct FileOption: Sendable {
         self.letters = Array(letters)
         self.help = ArgumentHelp(help, valueName: form.name)
         self.expectation = form.expectation
+        self.objection = form.objection
         self.isFlag = false
         self.edit = { text in
             guard let value = form.read(text) else { return nil }
@@ -58,6 +60,7 @@ struct FileOption: Sendable {
         self.letters = Array(letters)
         self.help = ArgumentHelp(help)
         self.expectation = "true or false"
+        self.objection = { _ in nil }
         self.isFlag = true
         self.edit = { text in
             guard let value = Bool(text) else { return nil }
@@ -78,6 +81,13 @@ struct FileOption: Sendable {
     /// Nil if the text is not a value of this option.
     func callAsFunction(_ text: String) -> FileEdit? {
         self.edit(text).map { FileEdit(option: self, text: text, action: $0) }
+    }
+
+    /// What a value must be, and why this one is not.
+    func expectation(insteadOf text: String?) -> String {
+        // A secret is not described either.
+        let objection = text.flatMap { self.mayBeSecret ? nil : self.objection($0) }
+        return self.expectation + (objection.map { ": \($0)" } ?? "")
     }
 
     var names: [String] { [self.name] + self.aliases }
@@ -158,7 +168,7 @@ extension FileOption {
     }
 
     fileprivate func read(_ text: String) throws -> FileEdit {
-        guard let edit = self(text) else { throw ValidationError("expected \(self.expectation)") }
+        guard let edit = self(text) else { throw ValidationError("expected \(self.expectation(insteadOf: text))") }
         return edit
     }
 }

@@ -1,4 +1,5 @@
 import SegmentedDownload
+import SegmentedDownloadCore
 
 /// How the text of an option's value is read.
 struct ValueForm<Value: Sendable>: Sendable {
@@ -8,11 +9,17 @@ struct ValueForm<Value: Sendable>: Sendable {
     let expectation: String
     /// Returns nil if the text is not such a value.
     let read: @Sendable (String) -> Value?
+    /// The reason why the text is not such a value; nil if ``expectation`` says enough.
+    let objection: @Sendable (String) -> String?
 
-    init(_ name: String, _ expectation: String, read: @escaping @Sendable (String) -> Value?) {
+    init(
+        _ name: String, _ expectation: String, read: @escaping @Sendable (String) -> Value?,
+        objection: @escaping @Sendable (String) -> String? = { _ in nil }
+    ) {
         self.name = name
         self.expectation = expectation
         self.read = read
+        self.objection = objection
     }
 }
 
@@ -20,6 +27,25 @@ extension ValueForm where Value == String {
     /// Text that is not empty.
     static func text(_ name: String, _ expectation: String) -> Self {
         Self(name, expectation) { $0.isEmpty ? nil : $0 }
+    }
+}
+
+extension ValueForm where Value == ExpectedDigest {
+    static var digest: Self {
+        Self(
+            "ALGO=HEX", "ALGO=HEX, such as sha256=9f86…", read: { ExpectedDigest($0) },
+            objection: { text in
+                let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                guard parts.count == 2 else { return nil }
+                let names = ExpectedDigest.Algorithm.allCases
+                let name = parts[0].lowercased().filter { $0 != "-" }
+                guard let algorithm = names.first(where: { $0.rawValue == name }) else {
+                    return "the algorithms are \(names.map(\.rawValue).joined(separator: ", "))"
+                }
+                let digits = 2 * algorithm.length
+                guard parts[1].utf8.count != digits else { return "a digit is not hexadecimal" }
+                return "\(algorithm.rawValue) has \(digits) hexadecimal digits, and these are \(parts[1].utf8.count)"
+            })
     }
 }
 

@@ -28,7 +28,7 @@ struct ResultLine {
             ] + (result.crc32.map { [", crc32 \($0)"] } ?? [])
     }
 
-    /// `file.iso: 1.00 GiB in 12 s (84.2 MiB/s), verified by etag, 4 connections, crc32 1234abcd`
+    /// `file.iso: 1.00 GiB in 12 s (84.2 MiB/s), unchanged (ETag), 4 connections, crc32 1234abcd`
     ///
     /// - Parameter columns: What does not fit is left out: the last parts, and the middle of a long name. Nil for the whole
     ///   text.
@@ -47,8 +47,8 @@ struct ResultLine {
     private static func proof(_ result: DownloadResult) -> String {
         switch result.verifiedBy {
         case .digest: "verified by \(result.digests.map(\.algorithm.rawValue).joined(separator: " and "))"
-        case .etag: "verified by etag"
-        case .lastModified: "verified by last-modified"
+        case .etag: "unchanged (ETag)"
+        case .lastModified: "unchanged (Last-Modified)"
         case .comparison: "verified by comparing parts of it"
         case .none: "not verified"
         }

@@ -160,12 +160,3 @@ struct StandardOutputTests {
         }
     }
 }
-
-extension Segdl {
-    /// The names in its directory, except those that the tests create.
-    fileprivate var names: [String] {
-        get throws {
-            try FileManager.default.contentsOfDirectory(atPath: self.directory).filter { !$0.hasPrefix(".") }.sorted()
-        }
-    }
-}

@@ -108,3 +108,12 @@ struct Segdl {
 func withCommand<Answer>(_ body: (Segdl) async throws -> Answer) async throws -> Answer {
     try await withTemporaryDirectory(.processes) { try await body(Segdl(directory: $0)) }
 }
+
+extension Segdl {
+    /// The names in its directory, except those that the tests create.
+    var names: [String] {
+        get throws {
+            try FileManager.default.contentsOfDirectory(atPath: self.directory).filter { !$0.hasPrefix(".") }.sorted()
+        }
+    }
+}

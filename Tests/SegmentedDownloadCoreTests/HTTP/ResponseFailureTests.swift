@@ -25,7 +25,9 @@ struct ResponseFailureTests {
         "A new link is suggested where an old one may have expired",
         arguments: [(403, true), (410, true), (404, false)])
     func expired(status: Int, isSuggested: Bool) {
-        #expect((RangeResponse.rejected(status: status).failure(host: "host").hint != nil) == isSuggested)
+        let failure = RangeResponse.rejected(status: status).failure(host: "host")
+        #expect(failure.hint?.contains("has expired") == isSuggested)
+        #expect((failure.message == "host answered 404 (Not Found)") == (status == 404))
     }
 
     @Test("Credentials are suggested for whom they are asked")

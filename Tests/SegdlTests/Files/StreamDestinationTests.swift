@@ -1,0 +1,65 @@
+import Foundation
+import Origin
+import Testing
+
+/// Destinations that cannot hold a part file get the bytes in order.
+@Suite("Streams as destinations")
+struct StreamDestinationTests {
+    @Test("A FIFO gets the whole file")
+    func pipe() async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                ["-q", "-s", "4", "-o", "pipe", origin.url("/24M/f.bin?reset-after=5M:2")],
+                shell: #"mkfifo pipe; cat pipe >out & "$0" "$@"; status=$?; wait; exit $status"#)
+            #expect(outcome.status == 0 && command.holds("out", 24 << 20), "\(outcome)")
+            #expect(try command.names.sorted() == ["out", "pipe"])
+        }
+    }
+
+    @Test("A link to a FIFO is followed")
+    func link() async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                ["-q", "-o", "link", origin.url("/1M/f.bin")],
+                shell: #"mkfifo pipe; ln -s pipe link; cat pipe >out & "$0" "$@"; status=$?; wait; exit $status"#)
+            #expect(outcome.status == 0 && command.holds("out", 1 << 20), "\(outcome)")
+        }
+    }
+
+    @Test(
+        "An open descriptor is written to", arguments: ["/dev/stdout", "/dev/fd/1", "/dev/fd/7", "/proc/self/fd/7"])
+    func descriptor(path: String) async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                ["-q", "-o", path, origin.url("/3M/f.bin")],
+                shell: #""$0" "$@" \#(path.hasSuffix("7") ? "7" : "")>out"#)
+            #expect(outcome.status == 0 && command.holds("out", 3 << 20), "\(outcome)")
+        }
+    }
+
+    @Test("Any number of files can go to the null device, and no file is left")
+    func null() async throws {
+        try await withOptionScene { origin, command in
+            let urls = [origin.url("/3M/f.bin"), origin.url("/2M/g.bin")]
+            let outcome = try await command.run(["-o", "/dev/null", "-o", "/dev/null"] + urls)
+            #expect(outcome.status == 0, "\(outcome)")
+            #expect(try command.names == [])
+        }
+    }
+
+    @Test("What cannot be a stream is an error: a closed descriptor, one FIFO for two files, a full device")
+    func errors() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/3M/f.bin")
+            var outcome = try await command.run("-o", "/dev/fd/99", url)
+            #expect(outcome.status == 3 && outcome.errors.contains("descriptor 99 is not open"), "\(outcome)")
+            outcome = try await command.run(
+                ["-o", "pipe", "-o", "pipe", url, url], shell: #"mkfifo pipe; cat pipe >out & exec "$0" "$@""#)
+            #expect(outcome.status == 2 && outcome.errors.contains("is a pipe"), "\(outcome)")
+            outcome = try await command.run("-o", "/dev/full", url)
+            #expect(outcome.status == 13, "\(outcome)")
+            outcome = try await command.run("--json", "-o", "/dev/stdout", url)
+            #expect(outcome.status == 2 && outcome.errors.contains("--json"), "\(outcome)")
+        }
+    }
+}
