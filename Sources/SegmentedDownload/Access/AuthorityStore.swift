@@ -1,4 +1,5 @@
 import NIOSSL
+import SegmentedDownloadCore
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -11,8 +12,8 @@ import NIOSSL
 /// NIOSSL finds the stores of Debian, Arch, Alpine and Fedora. `SSL_CERT_FILE` and `SSL_CERT_DIR` are OpenSSL's variables
 /// (`SSL_CTX_load_verify_locations(3)`), which curl and wget respect as well.
 struct AuthorityStore: Hashable {
-    /// PEM files of authorities.
-    let files: [String]
+    /// A PEM file of authorities.
+    let file: String?
     /// Directories of PEM files that are named by their hashes.
     let directories: [String]
     /// Whether NIOSSL's own search finds the store.
@@ -28,6 +29,9 @@ struct AuthorityStore: Hashable {
     /// Those that NIOSSL looks for.
     private static let defaults = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
 
+    /// The directory that NIOSSL searches besides.
+    private static let defaultDirectory = "/etc/ssl/certs"
+
     /// Finds the store.
     ///
     /// A variable replaces the system's store, both variables together name one store of files and directories. What they
@@ -39,12 +43,15 @@ struct AuthorityStore: Hashable {
         let directories = environment["SSL_CERT_DIR"].flatMap { $0.isEmpty ? nil : $0 }
         guard file != nil || directories != nil else {
             let place = Self.defaults.contains(where: exists) ? nil : Self.places.first(where: exists)
-            (self.files, self.directories, self.isDefault) = (place.map { [$0] } ?? [], [], place == nil)
+            (self.file, self.directories, self.isDefault) = (place, [], place == nil)
             return
         }
-        self.files = file.map { [$0] }?.filter(exists) ?? []
+        self.file = file.flatMap { exists($0) ? $0 : nil }
         self.directories = directories?.split(separator: ":").map { String($0) }.filter(exists) ?? []
-        self.isDefault = false
+        // Many systems set the variables to what is the default anyway.
+        self.isDefault =
+            file != nil && file == Self.defaults.first(where: exists)
+            && self.directories.allSatisfy { $0 == Self.defaultDirectory }
     }
 
     init() {
@@ -52,10 +59,27 @@ struct AuthorityStore: Hashable {
     }
 
     /// Makes a configuration trust these authorities and no others.
-    func apply(to tls: inout TLSConfiguration) {
+    ///
+    /// NIOSSL searches one directory when it needs a certificate. It would not search a second one, or one in addition
+    /// to a file, so that those are read.
+    ///
+    /// - Throws: ``Failure`` with code `usage` if a file has no PEM certificates.
+    func apply(to tls: inout TLSConfiguration) throws {
         guard !self.isDefault else { return }
-        let all = (self.files + self.directories).map { NIOSSLAdditionalTrustRoots.file($0) }
-        tls.trustRoots = .certificates([])
-        tls.additionalTrustRoots = all
+        var others = Array(self.directories.dropFirst()).flatMap { Self.hashedFiles(in: $0) }
+        switch (self.directories.first, self.file) {
+        case (let directory?, let file):
+            tls.trustRoots = .file(directory)
+            others += file.map { [$0] } ?? []
+        case (nil, let file?): tls.trustRoots = .file(file)
+        case (nil, nil): tls.trustRoots = .certificates([])
+        }
+        tls.additionalTrustRoots = try others.map { .certificates(try TrustPolicy.certificates(in: $0)) }
+    }
+
+    /// The files that `openssl rehash` makes: eight hexadecimal digits, a point and a number.
+    private static func hashedFiles(in directory: String) -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return names.filter { $0.wholeMatch(of: /[0-9a-f]{8}\.[0-9]+/) != nil }.sorted().map { "\(directory)/\($0)" }
     }
 }

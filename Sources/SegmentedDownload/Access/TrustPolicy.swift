@@ -34,20 +34,17 @@ public struct TrustPolicy: Hashable, Sendable {
         // Do not wait for the peer's `close_notify`: that would take seconds when a connection is closed in mid-body.
         tls.shutdownTimeout = .zero
         if !self.verifiesCertificates { tls.certificateVerification = .none }
-        if self.authorityFile == nil, self.authorityDirectory == nil { AuthorityStore().apply(to: &tls) }
-        if let file = try self.authorityFile?.text {
-            tls.trustRoots = .certificates(try Self.certificates(in: file))
-        }
+        if self.authorityFile == nil, self.authorityDirectory == nil { try AuthorityStore().apply(to: &tls) }
+        let file = try self.authorityFile.map { try Self.certificates(in: try $0.text) }
+        if let file { tls.trustRoots = .certificates(file) }
         if let directory = try self.authorityDirectory?.text {
             var isDirectory = false
             guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory else {
                 throw Failure(.usage, "\(directory.printable) is not a directory of certificates")
             }
-            if self.authorityFile == nil {
-                tls.trustRoots = .file(directory)
-            } else {
-                tls.additionalTrustRoots = [.file(directory)]
-            }
+            // Only here NIOSSL accepts a directory.
+            tls.trustRoots = .file(directory)
+            tls.additionalTrustRoots = file.map { [.certificates($0)] } ?? []
         }
         if let file = try self.certificateFile?.text {
             tls.certificateChain = try Self.certificates(in: file).map { .certificate($0) }
@@ -65,7 +62,7 @@ public struct TrustPolicy: Hashable, Sendable {
         return tls
     }
 
-    private static func certificates(in file: String) throws -> [NIOSSLCertificate] {
+    static func certificates(in file: String) throws -> [NIOSSLCertificate] {
         do {
             return try NIOSSLCertificate.fromPEMFile(file)
         } catch {

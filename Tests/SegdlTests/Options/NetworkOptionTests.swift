@@ -66,19 +66,29 @@ struct NetworkOptionTests {
         "Certificates are verified against the given authorities, or not at all",
         arguments: [
             ["--cacert", "ca.pem"], ["--ca-certificate", "ca.pem"], ["--capath", "authorities"],
-            ["--ca-directory", "authorities"], ["--insecure"], ["--no-check-certificate"],
+            ["--ca-directory", "authorities"], ["--cacert", "other.pem", "--capath", "authorities"],
+            ["--cacert", "ca.pem", "--capath", "empty"], ["SSL_CERT_FILE=ca.pem"], ["SSL_CERT_DIR=authorities"],
+            ["SSL_CERT_DIR=empty:authorities"], ["SSL_CERT_FILE=ca.pem", "SSL_CERT_DIR=empty"], ["--insecure"],
+            ["--no-check-certificate"],
         ])
     func trust(option: [String]) async throws {
         try await withOptionScene(.init(tls: true)) { origin, command in
             // The name that `openssl rehash` gives.
+            for name in ["authorities", "empty"] {
+                try FileManager.default.createDirectory(atPath: command.path(name), withIntermediateDirectories: false)
+            }
             for name in ["ca.pem", "authorities/b6cf7875.0"] {
-                try? FileManager.default.createDirectory(
-                    atPath: command.path("authorities"), withIntermediateDirectories: false)
                 try command.write(Origin.certificateAuthorityPEM, to: name)
             }
+            let other = "/etc/ssl/certs/ca-certificates.crt"
+            let othersText = try? String(contentsOfFile: other, encoding: .utf8)
+            try command.write(othersText ?? Origin.certificateAuthorityPEM, to: "other.pem")
             let untrusted = try await command.run("-q", "--retry", "0", "-o", "f.bin", origin.url("/64k/f.bin"))
             #expect(untrusted.status == 5, "\(untrusted)")
-            let outcome = try await command.run(["-q", "-o", "f.bin"] + option + [origin.url("/64k/f.bin")])
+            let variables = option.filter { $0.hasPrefix("SSL_") }.map { $0.split(separator: "=").map(String.init) }
+            let outcome = try await command.run(
+                ["-q", "-o", "f.bin"] + option.filter { !$0.hasPrefix("SSL_") } + [origin.url("/64k/f.bin")],
+                environment: Dictionary(uniqueKeysWithValues: variables.map { ($0[0], $0[1]) }))
             #expect(outcome.status == 0 && command.holds("f.bin", 64 << 10), "\(outcome)")
         }
     }

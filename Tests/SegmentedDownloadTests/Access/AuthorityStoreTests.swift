@@ -18,28 +18,37 @@ struct AuthorityStoreTests {
         ])
     func distributions(path: String, isDefault: Bool) {
         let store = Self.store([:], path)
-        #expect(store.isDefault == isDefault && store.files == (isDefault ? [] : [path]))
+        #expect(store.isDefault == isDefault && store.file == (isDefault ? nil : path))
     }
 
     @Test("A variable replaces the system's store, also if what it names is missing")
     func variables() {
         let system = "/etc/ssl/certs/ca-certificates.crt"
         var store = Self.store(["SSL_CERT_FILE": "/own"], system, "/own")
-        #expect(store.files == ["/own"] && store.directories == [] && !store.isDefault)
+        #expect(store.file == "/own" && store.directories == [] && !store.isDefault)
         store = Self.store(["SSL_CERT_FILE": "/missing"], system)
-        #expect(store.files == [] && !store.isDefault)
+        #expect(store.file == nil && !store.isDefault)
         store = Self.store(["SSL_CERT_DIR": "/a:/missing:/b"], system, "/a", "/b")
-        #expect(store.files == [] && store.directories == ["/a", "/b"] && !store.isDefault)
+        #expect(store.file == nil && store.directories == ["/a", "/b"] && !store.isDefault)
         store = Self.store(["SSL_CERT_FILE": "", "SSL_CERT_DIR": ""], system)
         #expect(store.isDefault)
     }
 
+    @Test("Variables with the places that are searched anyway cost nothing")
+    func same() {
+        let system = "/etc/ssl/certs/ca-certificates.crt"
+        let variables = ["SSL_CERT_FILE": system, "SSL_CERT_DIR": "/etc/ssl/certs"]
+        #expect(Self.store(variables, system, "/etc/ssl/certs").isDefault)
+        #expect(!Self.store(["SSL_CERT_DIR": "/etc/ssl/certs"], system, "/etc/ssl/certs").isDefault)
+        #expect(!Self.store(variables, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs").isDefault)
+    }
+
     @Test("Without any store nothing is trusted in addition")
-    func none() {
+    func none() throws {
         var tls = TLSConfiguration.makeClientConfiguration()
-        Self.store().apply(to: &tls)
+        try Self.store().apply(to: &tls)
         #expect(tls.additionalTrustRoots.isEmpty)
-        Self.store(["SSL_CERT_FILE": "/missing"]).apply(to: &tls)
+        try Self.store(["SSL_CERT_FILE": "/missing"]).apply(to: &tls)
         #expect(tls.trustRoots == .certificates([]))
     }
 }
