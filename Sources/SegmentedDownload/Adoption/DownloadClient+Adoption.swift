@@ -29,6 +29,7 @@ extension DownloadClient {
                     .protocol, "\(remote.source) does not state its length, so that nothing can be resumed",
                     hint: Self.anew)
             }
+            guard length > 0 else { throw Failure(.exists, "\(remote.source) is empty: there is nothing to complete") }
             guard resource.contentEncoding == nil else {
                 throw Failure(
                     .protocol,

@@ -34,7 +34,7 @@ package struct AdoptionPlaces: Hashable, Sendable {
             let count = max(run.length / stretch, 1)
             for number in 0..<count where run.length > 4 * end {
                 let part = run.slice(number, of: count)
-                places.append(part.random(Self.length(of: stretch / 160, in: part), using: &generator))
+                places.append(part.random(Self.length(of: stretch / 240, in: part), using: &generator))
             }
         }
         let count = min(Self.zerosMax, max(total >> 18, 16), Int64(zeros.count))

@@ -13,8 +13,8 @@ struct Aria2ControlFile {
     init?(_ bytes: [UInt8]) {
         var reader = Reader(bytes)
         guard let extensions: UInt32 = reader.read(), let hashLength: UInt32 = reader.read(),
-            // Bit 0 is set for torrents, whose pieces may span several files.
-            extensions & 1 == 0, hashLength == 0,
+            // Torrents have an extension and a hash. Their pieces may span several files.
+            extensions == 0, hashLength == 0,
             let pieceLength: UInt32 = reader.read(), pieceLength > 0,
             let total: UInt64 = reader.read(), let length = Int64(exactly: total), length > 0,
             let _: UInt64 = reader.read(),  // The bytes that were uploaded.

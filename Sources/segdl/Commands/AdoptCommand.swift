@@ -68,6 +68,8 @@ struct AdoptCommand: FetchingCommand {
             self.name.map { FilePath($0.text) } ?? Adoption.destination(of: FilePath(self.arguments[0])))
         // The user names the place.
         request.rootDirectory = nil
+        // A default for new downloads would discard the file.
+        if request.continuation == .no { request.continuation = .auto }
         return request
     }
 

@@ -36,7 +36,10 @@ extension FetchRun {
                 if self.output.json {
                     lines.send(record.jsonLine + "\n")
                 } else if self.output.verbosity >= .normal {
-                    messages.send("segdl: \(record.text)\n")
+                    let advice =
+                        request.digests.isEmpty && adoption.bytesKept > 0
+                        ? ". Short damage between them may stay unnoticed; --checksum rules it out" : ""
+                    messages.send("segdl: \(record.text)\(advice)\n")
                 }
                 if !self.output.dryRun { try await adoption.begin() }
                 adoptions.append(adoption)
