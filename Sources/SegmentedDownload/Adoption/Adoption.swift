@@ -10,8 +10,8 @@ public import SystemPackage
 /// ```
 ///
 /// The comparison covers both ends of every run of bytes and random places, together less than 2 % of them. It detects
-/// another file and damage of more than a stretch between two places, which is 64 KiB for partial files of up to 64 MiB
-/// and 1 MiB for those of 1 GiB. Shorter damage may stay unnoticed. Give a digest to detect any: if it does not match, the
+/// another file and damage of more than a stretch between two places, which is 64 KiB for partial files of up to 128 MiB
+/// and 512 KiB for those of 1 GiB. Shorter damage may stay unnoticed. Give a digest to detect any: if it does not match, the
 /// adopted bytes are fetched again.
 public struct Adoption: Sendable {
     /// The partial file's path.

@@ -48,7 +48,7 @@ extension DownloadClient {
         }
     }
 
-    private static let anew = "The partial file stays as it is. Fetch the file under another name with -o"
+    private static let anew = "The partial file stays as it is. To fetch the file anew, choose another name"
 
     private func adoption(
         of part: ForeignPart, _ resource: RemoteResource, length: Int64, for request: DownloadRequest

@@ -9,12 +9,14 @@ package struct AdoptionPlaces: Hashable, Sendable {
 
     /// 64 KiB: the shortest stretch. A shorter one would cost more in requests than in bytes.
     private static let stretchLengthMinimum: Int64 = 64 << 10
-    /// 1024: the requests take some seconds on a path of 50 ms. Runs above 1 GiB have a place in every MiB.
-    private static let stretchesMax: Int64 = 1024
+    /// 2048: the requests take some seconds on a path of 50 ms. Above 2 GiB there is a place in every MiB.
+    private static let stretchesMax: Int64 = 2048
     /// 4096: bounds the requests for a file of any length.
     private static let placesMax: Int64 = 4096
-    /// 512: most partial files have fewer runs of zeros. Of more, random ones are compared.
-    private static let zerosMax: Int64 = 512
+    /// 512: most partial files have fewer runs of zeros. Of more, the longest and random ones are compared.
+    private static let zerosMax = 512
+    /// 64 bytes: one byte that is not zero is enough.
+    private static let zerosLength: Int64 = 64
     /// 256 bytes: different files do not agree over this length by chance.
     private static let lengthMinimum: Int64 = 256
     /// 16 KiB: see ``SampleSpots/length``.
@@ -37,13 +39,26 @@ package struct AdoptionPlaces: Hashable, Sendable {
                 places.append(part.random(Self.length(of: stretch / 240, in: part), using: &generator))
             }
         }
-        let count = min(Self.zerosMax, max(total >> 18, 16), Int64(zeros.count))
-        for number in 0..<count {
-            let index = (Int64(0)..<Int64(zeros.count)).slice(number, of: count).random(1, using: &generator).lowerBound
-            let run = zeros[Int(index)]
-            places.append(run.random(min(run.length, Self.lengthMinimum * 2), using: &generator))
+        for run in Self.chosen(zeros, min(Self.zerosMax, max(Int(total >> 14), 16)), using: &generator) {
+            places.append(run.random(min(run.length, Self.zerosLength), using: &generator))
         }
         self.places = places.merged()
+    }
+
+    /// The longest runs, and as many random ones of the others. What a crash loses is a page or more.
+    private static func chosen(
+        _ zeros: [Range<Int64>], _ count: Int, using generator: inout SplitMix64
+    ) -> [Range<Int64>] {
+        guard zeros.count > count else { return zeros }
+        let ordered = zeros.sorted { ($1.length, $0.lowerBound) < ($0.length, $1.lowerBound) }
+        let others = ordered[(count / 2)...]
+        // One of each of equally many others.
+        return ordered[..<(count / 2)]
+            + (0..<count - count / 2).map { number in
+                let part = (Int64(others.startIndex)..<Int64(others.endIndex)).slice(
+                    Int64(number), of: Int64(count - count / 2))
+                return others[Int(part.random(1, using: &generator).lowerBound)]
+            }
     }
 
     private static func length(of share: Int64, in run: Range<Int64>) -> Int64 {
