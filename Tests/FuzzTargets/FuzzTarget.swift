@@ -5,6 +5,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case contentDisposition = "content-disposition"
     case contentLength = "content-length"
     case contentRange = "content-range"
+    case controlFile = "control-file"
     case digest
     case finishedRecord = "finished-record"
     case httpDate = "http-date"
@@ -26,6 +27,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .contentDisposition: try ContentDispositionProperties.check(bytes)
         case .contentLength: try ContentLengthProperties.check(bytes)
         case .contentRange: try ContentRangeProperties.check(bytes)
+        case .controlFile: try ControlFileProperties.check(bytes)
         case .digest: try DigestProperties.check(bytes)
         case .finishedRecord: try FinishedRecordProperties.check(bytes)
         case .httpDate: try HTTPDateProperties.check(bytes)

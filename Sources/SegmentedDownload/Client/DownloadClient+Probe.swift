@@ -55,15 +55,8 @@ extension DownloadClient {
                 RedirectFollower, ResponseHead, RangeResponse, AnnouncedDigests, any ResponseBody
             ) async throws -> Answer
     ) async throws(DownloadError) -> Answer {
-        let access = Access(self.configuration)
         do {
-            try access.check(request.source)
-            try request.validate()
-            let fields = access.fields(for: request.source, of: request)
-            let follower = RedirectFollower(
-                source: request.source, fields: fields, access: access, transport: self.transport,
-                isNamed: access.isNamed(request.source, of: request),
-                allowsPrivateAddresses: request.allowsPrivateAddresses, part: request.part)
+            let follower = try self.follower(of: request)
             return try await self.within(request.headTimeout, of: request.source.host) {
                 try await follower.withResponse(to: range) { head, response, announced, body in
                     try await consume(follower, head, response, announced, body)
@@ -72,6 +65,17 @@ extension DownloadClient {
         } catch {
             throw DownloadError(wrapping: error)
         }
+    }
+
+    /// The way to the source of a request, with the fields, credentials and redirect rules of a download.
+    func follower(of request: DownloadRequest) throws -> RedirectFollower {
+        let access = Access(self.configuration)
+        try access.check(request.source)
+        try request.validate()
+        return RedirectFollower(
+            source: request.source, fields: access.fields(for: request.source, of: request), access: access,
+            transport: self.transport, isNamed: access.isNamed(request.source, of: request),
+            allowsPrivateAddresses: request.allowsPrivateAddresses, part: request.part)
     }
 
     private static func describe(
@@ -108,7 +112,7 @@ extension DownloadClient {
     /// Runs `body` with a time limit.
     ///
     /// - Throws: ``Failure`` with code `network` if `body` takes longer than `time`.
-    private func within<Answer: Sendable>(
+    func within<Answer: Sendable>(
         _ time: Duration, of host: String, _ body: @escaping @Sendable () async throws -> Answer
     ) async throws -> Answer {
         let end = self.clock.now + time

@@ -66,6 +66,33 @@ final class POSIXFile: StorageFile {
         return offset < 0 ? try self.status().length : Int64(offset)
     }
 
+    func data() throws(StorageError) -> [Range<Int64>] {
+        let length = try self.status().length
+        var data: [Range<Int64>] = []
+        var end: Int64 = 0
+        while end < length {
+            // 3 is `SEEK_DATA`. It fails with `ENXIO` if only a hole follows.
+            let start = Int64(lseek(self.descriptor, off_t(end), 3))
+            if start < 0 {
+                if Glibc.errno != ENXIO, data.isEmpty { data = [0..<length] }
+                break
+            }
+            let hole = Int64(lseek(self.descriptor, off_t(start), 4))
+            end = hole > start ? min(hole, length) : length
+            data.append(start..<end)
+        }
+        return data
+    }
+
+    func isOpenElsewhere() -> Bool {
+        // A write lease is granted only if the file is open once. 1024 is `F_SETLEASE`, and 2 releases the lease.
+        if fcntl(self.descriptor, 1024, Int32(F_WRLCK)) == 0 {
+            _ = fcntl(self.descriptor, 1024, Int32(F_UNLCK))
+            return false
+        }
+        return Glibc.errno == EAGAIN
+    }
+
     func synchronize(metadata: Bool) async throws(StorageError) {
         try POSIXStorage.check(metadata ? "fsync" : "fdatasync", self.path) {
             metadata ? fsync(self.descriptor) : fdatasync(self.descriptor)

@@ -137,6 +137,13 @@ extension PartialFile {
         try await self.writeManifest(durableCount: count)
     }
 
+    /// Records bytes that another program left in the file, before the file becomes the part. Only its data is synced, and
+    /// nothing is written to it.
+    func record() async throws(StorageError) {
+        try await self.synchronize(metadata: false)
+        try await self.writeManifest(durableCount: .max)
+    }
+
     /// Writes the claims again that are not known to be durable.
     ///
     /// An earlier sync may have failed in a process that could not record it. The kernel then regards the pages as

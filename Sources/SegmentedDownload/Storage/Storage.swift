@@ -89,6 +89,13 @@ package protocol StorageFile: Sendable {
     /// (`lseek`).
     func firstHole() throws(StorageError) -> Int64
 
+    /// The parts of the file that are not holes, ordered and disjoint; all of it if the file system does not report holes
+    /// (`lseek`).
+    func data() throws(StorageError) -> [Range<Int64>]
+
+    /// Whether the file is also open elsewhere, as far as the system tells (`fcntl` with `F_SETLEASE`).
+    func isOpenElsewhere() -> Bool
+
     /// Makes written data durable (`fdatasync`); with `metadata`, also times and attributes (`fsync`).
     func synchronize(metadata: Bool) async throws(StorageError)
 
@@ -267,6 +274,14 @@ extension Storage {
 }
 
 extension StorageFile {
+    /// All of the file: a storage need not have holes.
+    package func data() throws(StorageError) -> [Range<Int64>] {
+        let length = try self.status().length
+        return length > 0 ? [0..<length] : []
+    }
+
+    package func isOpenElsewhere() -> Bool { false }
+
     /// Writes all of the bytes, in several calls if necessary.
     package func writeFully(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
         var written = 0

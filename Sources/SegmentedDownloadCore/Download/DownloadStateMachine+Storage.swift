@@ -86,14 +86,16 @@ extension DownloadStateMachine {
             case (nil, let record?) where record.completeLength == file.length:
                 self.state = .probing(Probing(.compare(file, record)))
                 return []
-            case (nil, _): return self.outdated(" and nothing proves that it is the requested file")
+            case (nil, _):
+                return self.outdated(
+                    " and nothing proves that it is the requested file", remedy: .adoptKeepBothOrReplace)
             }
         }
     }
 
     /// Handles that the file at the destination is not the remote one, or that nothing proves that it is.
-    mutating func outdated(_ why: String) -> [DownloadAction] {
-        guard self.settings.ifExists == .update else { return self.rest(.failed(Self.exists(why))) }
+    mutating func outdated(_ why: String, remedy: Remedy = .keepBothOrReplace) -> [DownloadAction] {
+        guard self.settings.ifExists == .update else { return self.rest(.failed(Self.exists(why, remedy: remedy))) }
         return self.replacing("the destination exists\(why)")
     }
 
@@ -105,10 +107,10 @@ extension DownloadStateMachine {
         ]
     }
 
-    static func exists(_ why: String) -> Failure {
+    static func exists(_ why: String, remedy: Remedy = .keepBothOrReplace) -> Failure {
         Failure(
             .exists, "the destination exists\(why)",
-            remedy: .keepBothOrReplace)
+            remedy: remedy)
     }
 
     /// Handles that the part file is ready.

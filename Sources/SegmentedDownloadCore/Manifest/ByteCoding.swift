@@ -38,6 +38,11 @@ struct ByteReader {
         return true
     }
 
+    mutating func read(count: Int) -> [UInt8]? {
+        let bytes = Array(self.rest.prefix(count))
+        return self.skip(count) ? bytes : nil
+    }
+
     mutating func read<Value: FixedWidthInteger>() -> Value? {
         let size = MemoryLayout<Value>.size
         guard self.rest.count >= size else { return nil }

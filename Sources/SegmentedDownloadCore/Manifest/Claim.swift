@@ -9,6 +9,10 @@ package struct Claim: Hashable, Sendable {
     /// of which only samples were compared, and all bytes with the same mark are from the same source.
     package let mark: UInt8
 
+    /// The mark of bytes that another program fetched and that were compared before they were claimed. They are not
+    /// compared again while a validator proves that the server's file is the same.
+    package static let adoptedMark: UInt8 = .max
+
     /// - Precondition: The run is not empty and lies within one block.
     package init(offset: Int64, length: Int64, crc: CRC32, mark: UInt8 = 0) {
         precondition(Self.isWithinBlock(offset: offset, length: length))
@@ -46,10 +50,10 @@ extension [Claim] {
     /// Marks up to this one are numbers of this run's sources. Higher ones stand for sources of earlier runs.
     private static var sourceMarkMax: UInt8 { 200 }
 
-    /// An unused mark above ``sourceMarkMax``, or the highest mark if all are used.
+    /// An unused mark above ``sourceMarkMax``, or the highest mark of a source if all are used.
     private var freeMark: UInt8 {
         let taken = Set(self.map(\.mark))
-        return (Self.sourceMarkMax + 1...UInt8.max).first { !taken.contains($0) } ?? .max
+        return (Self.sourceMarkMax + 1..<Claim.adoptedMark).first { !taken.contains($0) } ?? Claim.adoptedMark - 1
     }
 
     private mutating func replace(mark: UInt8, by other: UInt8) {

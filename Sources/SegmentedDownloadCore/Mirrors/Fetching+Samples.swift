@@ -254,7 +254,8 @@ extension Fetching {
         }
         let groups =
             sampled.map { SourceTable.Contributor.source($0) }
-            + self.sources.earlier.indices.dropFirst(self.provenGroups).map { .earlier($0) }
+            + self.sources.earlier.indices.dropFirst(self.provenGroups).filter { $0 != self.sources.adopted }
+            .map { .earlier($0) }
         return Audits.comparing(
             groups.map { ($0, self.sources.contributed(by: $0)) }, using: &self.generator)
     }

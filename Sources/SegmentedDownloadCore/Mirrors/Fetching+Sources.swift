@@ -317,7 +317,7 @@ extension Fetching {
         }
         self.sources[source].trust = .proven
         self.sources.reference = source
-        self.sources.earlier = []
+        self.sources.forgetEarlier()
         self.outcome = nil
         return [
             .report(

@@ -86,6 +86,9 @@ struct SourceTable: Hashable, Sendable {
     /// Bytes of sources of which only samples were compared, from earlier runs or from before the reference was
     /// replaced.
     var earlier: [[Range<Int64>]] = []
+    /// The index in ``earlier`` of bytes that another program fetched and that were compared with the present reference,
+    /// absent if there are none.
+    private(set) var adopted: Int?
     /// The reference's own bytes from an earlier run.
     private(set) var kept: [Range<Int64>] = []
 
@@ -137,6 +140,7 @@ struct SourceTable: Hashable, Sendable {
     mutating func define(_ resource: RemoteResource, by id: SourceID, _ written: Written) {
         self.reference = id
         self.earlier = written.marked.map(\.ranges)
+        self.adopted = written.marked.firstIndex { $0.mark == Claim.adoptedMark }
         let others = self.earlier.flatMap { $0 }.merged()
         self.kept = written.ranges.subtracting(others)
         if written.isElsewheres, !self.kept.isEmpty {
@@ -216,6 +220,13 @@ struct SourceTable: Hashable, Sendable {
             self[other].trust = .unproven
         }
         self.reference = id
+        self.adopted = nil
+    }
+
+    /// Drops what is recorded of bytes from before, because they are withdrawn.
+    mutating func forgetEarlier() {
+        self.earlier = []
+        self.adopted = nil
     }
 
     /// Returns and clears the reference's bytes from an earlier run, which are no longer trusted.

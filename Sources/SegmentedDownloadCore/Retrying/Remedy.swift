@@ -14,6 +14,9 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
 
     /// Keep the existing file and save to a numbered name, or replace it.
     public static let keepBothOrReplace = Remedy(rawValue: "keep_both_or_replace")
+    /// Complete the existing file if it is another program's partial file. Otherwise keep it and save to a numbered name,
+    /// or replace it.
+    public static let adoptKeepBothOrReplace = Remedy(rawValue: "adopt_keep_both_or_replace")
     /// Save to a numbered name, or choose another destination.
     public static let keepBothOrChooseName = Remedy(rawValue: "keep_both_or_choose_name")
     /// Name a file: the destination is a directory or a special file.
@@ -84,6 +87,8 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
 
     private static let descriptions: [Remedy: String] = [
         .keepBothOrReplace: "Set ifExists to .rename to keep both, or to .overwrite to replace it",
+        .adoptKeepBothOrReplace:
+            "If it is a partial file, begin with DownloadClient.adoption(of:for:). Otherwise set ifExists to .rename to keep both, or to .overwrite to replace it",
         .keepBothOrChooseName: "Set ifExists to .rename to keep both, or choose another destination",
         .nameFile: "Give the path of a file as the destination",
         .shortenName: "Choose a destination with a shorter name",

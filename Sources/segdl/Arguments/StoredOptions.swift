@@ -23,7 +23,7 @@ struct StoredOptions {
     init(for arguments: [String], environment: [String: String]) throws(ConfigurationFile.Problem) {
         let isRefused = ArgumentWalk(arguments).items.contains { $0.word == Self.refusal }
         let command = Self.command(of: arguments)
-        let isFetching = command.map { ["get", "add", "resume", "verify", "daemon"].contains($0) } ?? true
+        let isFetching = command.map { ["get", "add", "resume", "adopt", "verify", "daemon"].contains($0) } ?? true
         try self.init(
             isFetching && !isRefused ? ConfigurationFile { environment[$0] } : nil, command: command,
             environment: isFetching ? environment : [:])

@@ -5,6 +5,8 @@ struct FetchRun {
     /// The files of a run.
     struct Work {
         var requests: [DownloadRequest] = []
+        /// The partial files of other programs to begin with, by the index of the request.
+        var adopting: [Int: AdoptedPath] = [:]
         /// Files that cannot be requested, and why.
         var refused: [(path: String, error: DownloadError)] = []
         /// A message to print before the run begins.
@@ -16,7 +18,7 @@ struct FetchRun {
     private let labels: LabelOptions
     private let identity: IdentityOptions
     private let network: NetworkOptions
-    private let output: OutputOptions
+    let output: OutputOptions
     private let hooks: HookOptions
     /// The layers of file options, that of the command line last.
     let layers: OptionLayers
@@ -60,11 +62,14 @@ struct FetchRun {
     func run(_ prepare: () async throws(DownloadError) -> Work) async -> ExitCode {
         do {
             let (work, configuration) = try await self.prepared(prepare)
+            let adoptions = try await self.adopt(work, configuration)
             if self.output.dryRun { return try await DryRun(output: self.output).run(work, configuration) }
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)
             if let remark = work.remark { transfer.say(remark) }
-            return await transfer.run(work.requests, refused: work.refused)
+            let code = await transfer.run(work.requests, refused: work.refused)
+            if code == .ok { for adoption in adoptions { try? await adoption.removeControlFile() } }
+            return code
         } catch {
             return Transfer(configuration: DownloadConfiguration(), output: self.output, hooks: self.hooks).refuse(
                 error)

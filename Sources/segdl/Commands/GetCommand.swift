@@ -12,6 +12,7 @@ struct GetCommand: ListingCommand {
             segdl resume PATH…
             segdl status [PATH…]
             segdl du|gc [DIR…]
+            segdl adopt FILE URL
             segdl verify [--repair] FILE [URL…]
             segdl bench|probe URL
             """,
@@ -45,7 +46,7 @@ struct GetCommand: ListingCommand {
             Sizes and rates take k, M, G and T (of 1024), times ms, s, m and h. Options can also stand in ~/.config/segdl/config, and \
             in variables: SEGDL_LIMIT_RATE=1M is --limit-rate 1M. Variables take precedence over the file, and options over both.
 
-            segdl COMMAND --help describes resume, verify, status, probe, bench, du and gc, and the commands of the \
+            segdl COMMAND --help describes resume, adopt, verify, status, probe, bench, du and gc, and the commands of the \
             background service: daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority, limits, \
             attach, wait, history and stop.
             """,
@@ -76,12 +77,28 @@ struct GetCommand: ListingCommand {
         if self.destination.background { return await Submitter(output: self.output).run(self, fetch) }
         return await fetch.run { () async throws(DownloadError) in
             var work = try await self.work(fetch)
-            guard !self.output.dryRun else { return work }
-            var streams = StreamDestinations()
-            for index in work.requests.indices {
-                work.requests[index] = try streams.applied(to: work.requests[index])
+            if !self.output.dryRun {
+                var streams = StreamDestinations()
+                for index in work.requests.indices {
+                    work.requests[index] = try streams.applied(to: work.requests[index])
+                }
             }
+            self.adopt(&work, hasDigests: !self.transfer.checksumFrom.isEmpty)
             return work
+        }
+    }
+
+    /// With `--continue` and a digest, a partial file of another program is continued too, as curl, wget and aria2 do. The
+    /// digest decides in the end.
+    private func adopt(_ work: inout FetchRun.Work, hasDigests: Bool) {
+        guard let word = self.destination.continuation?.text, word != DownloadOptions.Continuation.no.rawValue else {
+            return
+        }
+        for (index, request) in work.requests.enumerated() {
+            guard hasDigests || !request.digests.isEmpty, request.ifExists == .verify,
+                case .file(let path) = request.destination, FileFacts(path.string)?.isDirectory == false
+            else { continue }
+            work.adopting[index] = AdoptedPath(path: path, onlyIfPartial: true)
         }
     }
 }

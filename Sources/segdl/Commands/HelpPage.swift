@@ -20,8 +20,8 @@ enum HelpPage {
             segdl --help all       every option
             segdl --help TOPIC     \(Self.topics.prefix(6).joined(separator: ", ")),
                                    \(Self.topics.dropFirst(6).joined(separator: ", "))
-            segdl COMMAND --help   resume, verify, status, probe, bench, du, gc, daemon,
-             add, list, show, pause, toggle, retry, cancel, remove, move, priority,
+            segdl COMMAND --help   resume, adopt, verify, status, probe, bench, du, gc,
+             daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority,
              limits, attach, wait, history, stop
             """
     }

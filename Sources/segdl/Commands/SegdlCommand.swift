@@ -21,7 +21,8 @@ struct SegdlCommand: AsyncParsableCommand {
         abstract: "Fetches files over HTTP in parallel segments, and resumes interrupted downloads.",
         version: "segdl \(SegmentedDownloadVersion.string)",
         subcommands: [
-            GetCommand.self, ResumeCommand.self, StatusCommand.self, UsageCommand.self, CleanCommand.self,
+            GetCommand.self, ResumeCommand.self, AdoptCommand.self, StatusCommand.self, UsageCommand.self,
+            CleanCommand.self,
             BenchCommand.self, ProbeCommand.self, VerifyCommand.self, DaemonCommand.self,
             AddCommand.self, ListCommand.self, ShowCommand.self, PauseCommand.self, ToggleCommand.self,
             RetryCommand.self,

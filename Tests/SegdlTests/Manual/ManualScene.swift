@@ -80,6 +80,11 @@ struct ManualScene {
                 ["add", self.plain.url("/\(Self.size)/\(name)")] + (subcommand == "cancel" ? ["--paused"] : []),
                 environment: self.environment)
             precondition(added.status == 0, added.errors)
+        } else if subcommand == "adopt" {
+            _ = try await self.command.run("-q", self.plain.url("/\(Self.size)/file.iso"))
+            let (file, partial) = (self.command.path("file.iso"), self.command.path("file.iso.crdownload"))
+            try FileManager.default.moveItem(atPath: file, toPath: partial)
+            truncate(partial, 1_000_000)
         } else if subcommand == "verify" {
             _ = try await self.command.run("-q", self.plain.url("/\(Self.size)/file.iso"))
             guard example.words.contains("--repair") else { return }

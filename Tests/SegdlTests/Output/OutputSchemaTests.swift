@@ -155,6 +155,17 @@ struct OutputSchemaTests {
         }
     }
 
+    @Test("An adopted file follows the schema")
+    func adopted() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                try AdoptTests.write(AdoptTests.content[..<1_000_000], to: "f.bin", command)
+                let outcome = try await command.run("adopt", "--json", "f.bin", origin.url("/32M/f.bin"))
+                #expect(try Self.check(outcome.output).isSuperset(of: ["adopted", "completed"]), "\(outcome)")
+            }
+        }
+    }
+
     @Test("The examples in the documentation follow the schema, and every field is explained")
     func page() throws {
         let schema = try JSONSchema.published()

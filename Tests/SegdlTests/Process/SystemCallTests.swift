@@ -3,7 +3,7 @@ import Origin
 import Testing
 
 /// The path of strace, if it is installed.
-private enum Strace {
+enum Strace {
     static let path = ["/usr/bin/strace", "/bin/strace"].first { FileManager.default.isExecutableFile(atPath: $0) }
 }
 

@@ -36,6 +36,17 @@ func resume(fromStateAt path: String) async throws -> DownloadResult {
 // end
 
 // begin
+func complete(_ path: FilePath, from url: SourceURL) async throws -> DownloadResult {
+    var request = DownloadRequest(url)
+    request.destination = .file(Adoption.destination(of: path))
+    return try await withDownloadClient { client in
+        try await client.adoption(of: path, for: request).begin()
+        return try await client.download(request)
+    }
+}
+// end
+
+// begin
 func fetch(_ request: DownloadRequest, pausedDuring action: () async throws -> Void) async throws -> DownloadResult {
     try await withDownloadClient { client in
         try await client.withGroup { group in

@@ -80,6 +80,12 @@ struct TutorialTests {
             let again = try await fetch(2, of: try harness.request("/8M/file.bin"))
             #expect(again == nil, "the file is complete already")
 
+            let partial = harness.directory + "/adopted.bin.part"
+            try harness.write(OriginContent(seed: 1).bytes(0..<3.mebibytes), to: partial)
+            let adopted = try await complete(FilePath(partial), from: try SourceURL(harness.origin.url("/8M/x")))
+            #expect(adopted.path.string == harness.directory + "/adopted.bin" && adopted.verifiedBy == .comparison)
+            try harness.remove(adopted.path.string)
+
             try harness.remove(harness.path)
             try await harness.interrupt("/8M/other.bin?stall-after=300000:all", after: 1.mebibytes) {
                 $0.stallTimeout = .seconds(3600)

@@ -1,0 +1,171 @@
+import SegmentedDownloadCore
+public import SystemPackage
+
+/// A partial file of another program that was compared with a server's file, and may become an interrupted download.
+///
+/// ```swift
+/// let adoption = try await client.adoption(of: "file.iso.crdownload", for: request)
+/// try await adoption.begin()
+/// let result = try await client.download(request)
+/// ```
+///
+/// The comparison covers both ends of every run of bytes and random places, together less than 2 % of them. It detects
+/// another file and damage of more than a stretch between two places, which is 64 KiB for partial files of up to 128 MiB
+/// and 512 KiB for those of 1 GiB. Shorter damage may stay unnoticed. Give a digest to detect any: if it does not match, the
+/// adopted bytes are fetched again.
+public struct Adoption: Sendable {
+    /// The partial file's path.
+    public let path: FilePath
+    /// The program whose control file says which bytes are there; nil if there is no such file. Then all bytes that are
+    /// no holes count as there.
+    public let program: String?
+    /// The complete length of the server's file in bytes.
+    public let bytesTotal: Int64
+    /// The bytes that the other program has written, according to its control file or to the file's length.
+    public let bytesFound: Int64
+    /// Those of them that are kept. The others are fetched again.
+    public let bytesKept: Int64
+    /// The bytes that were fetched for the comparison.
+    public let bytesCompared: Int64
+    /// The number of places that were compared.
+    public let placesCompared: Int
+    /// The number of those that differ.
+    public let placesDiffering: Int
+
+    /// What browsers and other programs append to the name of a file until it is complete.
+    private static let suffixes = [".crdownload", ".opdownload", ".partial", ".part", ".aria2", ".st"]
+
+    /// The path of the complete file that a partial file becomes: its own without `.crdownload` and the like.
+    public static func destination(of path: FilePath) -> FilePath {
+        let text = path.string
+        for suffix in Self.suffixes where text.hasSuffix(suffix) {
+            let stem = text.dropLast(suffix.count)
+            guard !stem.isEmpty, !stem.hasSuffix("/") else { continue }
+            return FilePath(String(stem))
+        }
+        return path
+    }
+
+    /// Whether a file may be a part of the server's: it is shorter, or another program's control file is beside it.
+    public static func isPartial(_ path: FilePath, of remote: RemoteFile) async -> Bool {
+        guard let text = try? path.text, let length = remote.length else { return false }
+        return await EngineThreads.aside {
+            let storage = POSIXStorage()
+            guard let status = try? storage.status(of: text), status.kind == .file else { return false }
+            let hasControl = ControlFile.Program.allCases.contains { program in
+                (try? storage.status(of: text + program.suffix))?.kind == .file
+            }
+            return status.length < length || hasControl && status.length == length
+        }
+    }
+
+    private let part: ForeignPart
+    private let resource: RemoteResource
+    private let request: DownloadRequest
+    private let kept: [Range<Int64>]
+
+    init(
+        _ part: ForeignPart, of resource: RemoteResource, length: Int64, for request: DownloadRequest,
+        present: [Range<Int64>], kept: [Range<Int64>], places: [AdoptionVerdict.Place]
+    ) {
+        self.path = FilePath(part.path)
+        self.program = part.control?.program.rawValue
+        self.bytesTotal = length
+        self.bytesFound = present.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
+        self.bytesKept = kept.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
+        self.bytesCompared = places.reduce(0) { $0 + $1.range.upperBound - $1.range.lowerBound }
+        self.placesCompared = places.count
+        self.placesDiffering = places.count { !$0.agrees }
+        (self.part, self.resource, self.request, self.kept) = (part, resource, request, kept)
+    }
+
+    /// Turns the partial file into an interrupted download of the request's destination, in which the bytes that were not
+    /// kept are missing.
+    ///
+    /// The file is renamed and not copied. Until then nothing is written to it, and a crash leaves it as it is. The control
+    /// file stays; see ``removeControlFile()``.
+    ///
+    /// - Throws: ``DownloadError``, leaving the file unchanged: `usage` if the request's destination is not a file, `exists` if the
+    ///   destination or an interrupted download of it exists, `file` if the partial file changed since it was compared or is
+    ///   in another file system than the destination.
+    public func begin() async throws(DownloadError) {
+        guard case .file(let destination) = self.request.destination else {
+            throw DownloadError(.usage, "an adopted file needs the path of a file as its destination")
+        }
+        let paths = DestinationPaths(path: try destination.text)
+        try await EngineThreads.aside { () async throws(DownloadError) in
+            do {
+                try await self.begin(paths, id: .random(in: 1 ... .max))
+            } catch {
+                throw DownloadError(wrapping: error)
+            }
+        }
+    }
+
+    /// Throws if a file of the destination is in the way. That of a browser, which reserves the name with an empty file,
+    /// is not.
+    func checkDestination(_ paths: DestinationPaths) throws {
+        let storage = self.part.storage
+        guard try storage.status(of: paths.part) == nil else {
+            throw Failure(
+                .exists, "there is an interrupted download of \(paths.destination.printable) already",
+                remedy: .resumeInterrupted)
+        }
+        guard try storage.isManifest(paths.manifest) != false else {
+            throw Failure(
+                .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
+                remedy: .moveAwayOrChooseName)
+        }
+        guard let found = try storage.status(of: paths.destination), !found.isSameFile(as: self.part.status) else {
+            return
+        }
+        guard found.kind == .file, found.length == 0, found.ownership.owner == storage.user else {
+            throw Failure(
+                .exists, "\(paths.destination.printable) exists already", remedy: .moveAwayOrChooseName)
+        }
+    }
+
+    private func begin(_ paths: DestinationPaths, id: UInt64) async throws {
+        let storage = self.part.storage
+        defer { self.part.file.close() }
+        try storage.checkWritable(directory: paths.directory)
+        try self.checkDestination(paths)
+        let directory = try storage.target(of: paths.directory)
+        guard directory?.device == self.part.status.device else {
+            throw Failure(
+                .file, "\(self.part.path.printable) is in another file system than \(paths.destination.printable)",
+                hint: "Move it to the directory of the destination first")
+        }
+        let claims = try self.part.claims(to: self.kept, unless: Latch())
+        let status = self.part.status
+        let header = Manifest.Header(
+            id: id, resource: self.resource, completeLength: self.bytesTotal, device: status.device,
+            inode: status.inode, bootID: storage.bootID,
+            sources: self.request.recordedSources(reference: .first),
+            digests: self.request.digests.map(\.description), label: self.request.label(inheriting: nil))
+        let part = PartialFile(paths: paths, file: self.part.file, storage: storage, header: header, claims: claims)
+        defer { part.close() }
+        try part.checkSpace(for: self.bytesTotal)
+        try self.part.file.protect()
+        try self.part.checkUnchanged()
+        // The manifest is written before the rename: without it, the part would be fetched again as a whole.
+        try await part.record()
+        try self.part.checkUnchanged()
+        try storage.rename(self.part.path, to: paths.part, replacing: false)
+        try await storage.synchronize(directory: paths.directory)
+        if try storage.status(of: paths.destination)?.length == 0 { try storage.remove(paths.destination) }
+    }
+
+    /// Removes the other program's control file, if there is one. To be called when the download is complete: a control
+    /// file beside a complete file would have the other program fetch it again.
+    public func removeControlFile() async throws(DownloadError) {
+        guard let path = self.part.controlPath else { return }
+        try await EngineThreads.aside { () throws(DownloadError) in
+            do throws(StorageError) {
+                try self.part.storage.remove(path)
+            } catch {
+                throw DownloadError(error.failure)
+            }
+        }
+    }
+}
