@@ -6,6 +6,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case contentLength = "content-length"
     case contentRange = "content-range"
     case digest
+    case fileListing = "file-listing"
     case finishedRecord = "finished-record"
     case httpDate = "http-date"
     case linkFields = "link-fields"
@@ -27,6 +28,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .contentLength: try ContentLengthProperties.check(bytes)
         case .contentRange: try ContentRangeProperties.check(bytes)
         case .digest: try DigestProperties.check(bytes)
+        case .fileListing: try FileListingProperties.check(bytes)
         case .finishedRecord: try FinishedRecordProperties.check(bytes)
         case .httpDate: try HTTPDateProperties.check(bytes)
         case .linkFields: try LinkFieldsProperties.check(bytes)

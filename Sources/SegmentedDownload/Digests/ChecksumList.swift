@@ -21,6 +21,14 @@ public struct ChecksumList: Hashable, Sendable {
 
     public var isEmpty: Bool { self.entries.isEmpty }
 
+    /// The paths with their digests, in the order of the list, without digests that have no name.
+    var files: [(path: String, digest: ExpectedDigest)] {
+        self.entries.compactMap { entry in
+            guard let path = entry.path, !path.isEmpty else { return nil }
+            return (path.joined(separator: "/"), entry.digest)
+        }
+    }
+
     /// The strongest digest for a file; `nil` if the list has none. A list that consists of one digest without a name
     /// matches every file.
     ///

@@ -116,7 +116,8 @@ enum CompatibilityOptions {
             .filter { letters.contains($0.0) }.map(\.1)
     }
 
-    private static let recursion = "segdl does not follow links in pages. Put the URLs in a list and use -i"
+    private static let recursion =
+        "segdl does not follow links in pages. Write --list-from URL for the files of one directory"
     private static let body = "segdl fetches files with GET only"
     private static let torrent = "segdl does not support BitTorrent"
     private static let head = "Write segdl probe URL to see what a server reports"
@@ -193,7 +194,7 @@ enum CompatibilityOptions {
         "--post-data": .written(Self.body), "--post-file": .written(Self.body), "--method": .written(Self.body),
         "--recursive": .written(Self.recursion), "--level": .written(Self.recursion), "-np": .written(Self.recursion),
         "--no-parent": .written(Self.recursion), "--page-requisites": .written(Self.recursion),
-        "--accept": .written(Self.recursion), "-l": .written(Self.recursion),
+        "-l": .written(Self.recursion),
         "--wait": .written("Write -j 1 to fetch one file at a time"),
         "--metalink-over-http": .written(
             "Write --linked-mirrors; segdl probe URL shows these mirrors"),

@@ -9,6 +9,7 @@ struct GetCommand: ListingCommand {
         usage: """
             segdl [options] URL…
             segdl [options] -i FILE|URL|-
+            segdl [options] --list-from URL
             segdl resume PATH…
             segdl status [PATH…]
             segdl du|gc [DIR…]
@@ -28,6 +29,7 @@ struct GetCommand: ListingCommand {
               segdl -i list.json --json-path '.list[]' --url-key path --name-key name
               segdl -d isos file.iso.meta4
               segdl -i https://example.org/file.iso.meta4
+              segdl --list-from https://huggingface.co/ORG/NAME --accept '*.safetensors' -d model
               segdl --dry-run 'https://example.org/part[001-100].bin'
               segdl --json -i list.txt | jq -r 'select(.event == "failed").message'
 
