@@ -29,7 +29,14 @@ struct RecipeTests {
         10: ["granules/MERRA2_400.tavg1_2d_slv_Nx.20240101.nc4": 4],
     ]
 
-    @Test("A recipe leaves the files that it promises, and no others", arguments: Recipe.all)
+    /// GnuPG signs the list of checksums of one recipe.
+    private static let hasGnuPG = ["gpg", "gpgv"].allSatisfy {
+        FileManager.default.isExecutableFile(atPath: "/usr/bin/" + $0)
+    }
+
+    @Test(
+        "A recipe leaves the files that it promises, and no others",
+        arguments: Recipe.all.filter { Self.hasGnuPG || !$0.script.contains("gpgv") })
     func recipe(_ recipe: Recipe) async throws {
         let expected = try #require(Self.results[recipe.number])
         // The login of Earthdata is sent over TLS only.
