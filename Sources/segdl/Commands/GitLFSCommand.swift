@@ -14,7 +14,8 @@ struct GitLFSCommand: SegdlSubcommand {
         abstract: "Downloads objects for Git LFS, which starts it.",
         usage: "segdl git-lfs-agent [options]",
         discussion: """
-            For servers that choose the transfer NAME, which is usually segdl. git lfs pull then downloads with it, and resumes interrupted objects:
+            git lfs pull downloads with this command, and resumes interrupted objects, if the server chooses the \
+            transfer NAME, usually segdl, from those that are configured:
 
               git config --global lfs.customtransfer.NAME.path segdl
               git config --global lfs.customtransfer.NAME.args git-lfs-agent

@@ -42,7 +42,7 @@ struct ListingSource {
     func read(_ fetch: FetchRun) async throws(DownloadError) -> Files {
         var files = Files()
         guard !self.isLocal, let source else {
-            try self.add(FetchedBytes(bytes: try self.place.contents(), source: self.source), to: &files)
+            try self.add(try self.place.contents(), from: self.source, to: &files)
             return files
         }
         do {
@@ -63,12 +63,8 @@ struct ListingSource {
                     let document = try await client.document(request, lengthMaximum: FileListing.lengthMax - length)
                     pages += 1
                     length += document.bytes.count
-                    // After a redirect to another server, the list's password is not for its files.
-                    let base = page.credentials.map {
-                        document.source.origin == page.origin ? document.source.with($0) : document.source
-                    }
-                    try self.add(FetchedBytes(bytes: document.bytes, source: base ?? document.source), to: &files)
-                    next = document.next.map { next in source.credentials.map { next.with($0) } ?? next }
+                    try self.add(document.bytes, from: document.source.inheriting(from: source), to: &files)
+                    next = document.next?.inheriting(from: source)
                 }
                 return files
             }
@@ -77,18 +73,21 @@ struct ListingSource {
         }
     }
 
-    private struct FetchedBytes {
-        var bytes: [UInt8]
-        var source: SourceURL?
-    }
-
-    private func add(_ page: FetchedBytes, to files: inout Files) throws(DownloadError) {
+    private func add(_ page: [UInt8], from source: SourceURL?, to files: inout Files) throws(DownloadError) {
         do throws(ListProblem) {
-            let listing = try FileListing(page.bytes, from: page.source)
+            let listing = try FileListing(page, from: source)
             files.files += listing.files
             files.directoryCount += listing.directoryCount
         } catch {
             throw error.failure(in: self.name)
         }
+    }
+}
+
+extension SourceURL {
+    /// The URL with the list's user name and password, if it is on the list's server.
+    fileprivate func inheriting(from list: SourceURL) -> SourceURL {
+        guard let credentials = list.credentials, self.origin == list.origin else { return self }
+        return self.with(credentials)
     }
 }

@@ -88,18 +88,19 @@ struct InputOptions: ParsableArguments {
             } catch {
                 throw error.failure(in: list.name)
             }
+            let count = found.directoryCount
+            let directories = count == 0 ? nil : count == 1 ? "1 directory" : "\(count) directories"
             guard files.isEmpty else {
-                if found.directoryCount > 0 {
-                    remarks.append("left out of \(list.name): directories, of which there are \(found.directoryCount)")
-                }
+                if let directories { remarks.append("left out of \(list.name): \(directories)") }
                 continue
             }
-            let what = found.files.isEmpty ? "" : ", which are \(found.files.count), that --accept and --reject select"
             throw DownloadError(
-                .usage, "\(list.name) lists no files\(what)",
-                hint: found.directoryCount > 0
-                    ? "It has \(found.directoryCount) directories: give the URL of one of them"
-                    : "Nothing was downloaded")
+                .usage,
+                found.files.isEmpty
+                    ? "\(list.name) lists no files"
+                    : "--accept and --reject leave none of the files that \(list.name) lists (\(found.files.count))",
+                hint: directories.map { "It lists \($0): give the URL of a directory with files" }
+                    ?? "Nothing was downloaded")
         }
         return remarks
     }
