@@ -23,10 +23,10 @@ struct DirectoryPage {
     init(_ bytes: [UInt8], at source: SourceURL?) throws(ListProblem) {
         let links = HTMLLinks(bytes)
         guard !links.isMetalink else {
-            throw ListProblem(.element(""), "it is a metalink: give it with -i instead of --list-from")
+            throw ListProblem(.element(""), "it is a metalink, which is an input file")
         }
         guard let source, let page = URL(string: source.string) else {
-            throw ListProblem(.element(""), "it is a page in HTML, and its URL is unknown; give --base-url URL")
+            throw ListProblem(.element(""), "it is a page in HTML, and its URL is unknown; give it as a base")
         }
         guard links.anchors.count <= FileListing.filesMax else {
             throw ListProblem(.element(""), "it has more than \(FileListing.filesMax) links")

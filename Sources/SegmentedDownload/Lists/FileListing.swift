@@ -135,7 +135,7 @@ extension FileListing.File {
             } catch {
                 throw ListProblem(
                     place,
-                    SourceURL.scheme(of: url) == nil ? "its URL is relative; give --base-url URL" : error.message,
+                    SourceURL.scheme(of: url) == nil ? "its URL is relative; give a base for it" : error.message,
                     code: error.code)
             }
         }

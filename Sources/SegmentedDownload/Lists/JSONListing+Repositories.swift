@@ -19,7 +19,7 @@ extension RepositoryFile: JSONListing.Element {
         guard let source, let tree = RepositoryTree(source) else {
             throw ListProblem(
                 .element(""),
-                "it lists a repository's files, but its URL is not .../api/models/ORG/NAME/tree/REVISION; give --base-url"
+                "it lists a repository's files, but its URL is not .../api/models/ORG/NAME/tree/REVISION; give it as the base"
             )
         }
         var drafts: [FileListing.Draft] = []

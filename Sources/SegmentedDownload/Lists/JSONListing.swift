@@ -30,7 +30,7 @@ enum JSONListing {
             // An empty array is the page of a directory without files.
             if shape.isEmptyArray { return [] }
             throw ListProblem(
-                .element(""), "its format is not known. For any other JSON write -i with --json-path and --url-key")
+                .element(""), "its format is not known. Any other JSON is an input file, with the path to its URLs")
         }
         do {
             return try decoder.decode(format, from: data).drafts(from: source)

@@ -93,7 +93,7 @@ struct FileListingTests {
             ])
         let other = String(repeating: "0c", count: 32)
         #expect(try Self.problem("\(Self.sha256)  a\n\(other)  a")?.message.contains("differ") == true)
-        #expect(try Self.problem("\(Self.sha256)  a", from: nil)?.message.contains("--base-url") == true)
+        #expect(try Self.problem("\(Self.sha256)  a", from: nil)?.message.contains("give a base") == true)
         #expect(try Self.problem("nothing\n")?.message.contains("neither") == true)
     }
 
