@@ -38,7 +38,7 @@ enum FileListingProperties {
             try require(file.length ?? 0 >= 0, "\(file.path) has less than nothing")
             guard isPage, !isIndex, file.digest == nil else { continue }
             try require(
-                file.source.string.hasPrefix("http://a.example\(source.path.parent)"),
+                file.source.origin == source.origin && file.source.path.hasPrefix(source.path.parent),
                 "\(file.source.string) is not in the page's directory")
         }
         guard isPage else { return }
