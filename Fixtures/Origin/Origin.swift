@@ -108,6 +108,11 @@ public struct Origin: Sendable {
         return self.url(path)
     }
 
+    /// Asks `route` about every request before its URL: for the URLs of other servers, and recorded answers.
+    public func route(_ route: @escaping @Sendable (RoutedRequest) -> RoutedAnswer?) {
+        self.server.resources.route(route)
+    }
+
     /// Serves other content at a path, with any query, from the next request on.
     ///
     /// Without a size the size stays, and without an entity tag the new content has its default one.

@@ -21,6 +21,7 @@ final class OriginResources: Sendable {
         var replacements: [String: Moment.Replacement] = [:]
         /// The query that applies to requests for a path without one.
         var queries: [String: String] = [:]
+        var route: (@Sendable (RoutedRequest) -> RoutedAnswer?)?
     }
 
     private let log: OriginLog
@@ -33,6 +34,10 @@ final class OriginResources: Sendable {
 
     func remember(query: String, of path: String) {
         self.state.withLock { $0.queries[path] = query }
+    }
+
+    func route(_ route: @escaping @Sendable (RoutedRequest) -> RoutedAnswer?) {
+        self.state.withLock { $0.route = route }
     }
 
     func replace(_ path: String, seed: UInt64, size: Int64?, entityTag: Behaviour.EntityTag) {
@@ -49,8 +54,10 @@ final class OriginResources: Sendable {
     /// Decides the answer to a request and counts it.
     func answer(_ given: OriginRequest, connection: Int, peer: String, unixSeconds: Int64) -> (Answer, OriginExchange) {
         let now = NIODeadline.now()
+        let routed = self.state.withLock(\.route)?(RoutedRequest(given))
         let (request, resource, replacement) = self.state.withLock { state in
             var request = given
+            if case .content(let target)? = routed { request.target = target }
             if let query = state.queries[given.path], !given.target.contains("?") { request.target += "?" + query }
             let resource = state.resources[request.stateKey] ?? Resource()
             state.resources[request.stateKey] = resource
@@ -72,7 +79,12 @@ final class OriginResources: Sendable {
                 unixSeconds: unixSeconds,
                 nonce: nonce
             )
-            let answer = Answer(to: request, at: moment)
+            let answer =
+                if case .document(let status, let fields, let text)? = routed {
+                    Answer(status: status, fields: fields, document: text, to: request)
+                } else {
+                    Answer(to: request, at: moment)
+                }
             if answer.isAdmitted { state.liveCount += 1 }
             if answer.isContent { state.bodiesCount += 1 }
             if state.pacer == nil, let rate = answer.totalRate { state.pacer = Pacer(rate: rate, now: now) }

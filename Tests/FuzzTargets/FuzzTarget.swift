@@ -7,6 +7,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case contentRange = "content-range"
     case controlFile = "control-file"
     case digest
+    case fileListing = "file-listing"
     case finishedRecord = "finished-record"
     case httpDate = "http-date"
     case linkFields = "link-fields"
@@ -29,6 +30,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .contentRange: try ContentRangeProperties.check(bytes)
         case .controlFile: try ControlFileProperties.check(bytes)
         case .digest: try DigestProperties.check(bytes)
+        case .fileListing: try FileListingProperties.check(bytes)
         case .finishedRecord: try FinishedRecordProperties.check(bytes)
         case .httpDate: try HTTPDateProperties.check(bytes)
         case .linkFields: try LinkFieldsProperties.check(bytes)

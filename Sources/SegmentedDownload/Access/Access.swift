@@ -37,6 +37,13 @@ package struct Access: Sendable {
         return fields
     }
 
+    /// The credentials for the target of a redirect: those of the host's own entry in the netrc file, as a central login
+    /// needs them. They are sent over TLS only, because anyone on the path can redirect a request without TLS.
+    func credentials(forTarget url: SourceURL) -> Credentials? {
+        guard url.origin.scheme == "https" else { return nil }
+        return self.netrc?.credentials(for: url.origin.host, hasDefault: false)
+    }
+
     /// Whether the user named a source, as opposed to a server's list.
     func isNamed(_ source: SourceURL, of request: DownloadRequest) -> Bool {
         !request.foreignSources.contains(source)

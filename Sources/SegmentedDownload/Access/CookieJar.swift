@@ -68,10 +68,12 @@ public final class CookieJar: Sendable {
     ///   is malformed.
     public func load(_ path: FilePath) throws(DownloadError) {
         let path = try path.text
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw DownloadError(.file, "cannot read the cookies in \(path.printable)")
-        }
-        try self.load(text: String(decoding: data, as: UTF8.self), name: path.printable)
+        // A pipe such as /dev/fd/0 has no length.
+        let bytes =
+            path.hasPrefix("/dev/")
+            ? try? GuardedFile(contentsOf: path).bytes : FileManager.default.contents(atPath: path).map { Array($0) }
+        guard let bytes else { throw DownloadError(.file, "cannot read the cookies in \(path.printable)") }
+        try self.load(text: String(decoding: bytes, as: UTF8.self), name: path.printable)
     }
 
     func load(text: String, name: String) throws(DownloadError) {

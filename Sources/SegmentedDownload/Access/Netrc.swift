@@ -57,10 +57,12 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
 
     /// The credentials for a host, from the first entry that names it, else from `default`; `nil` if that entry has no
     /// login.
-    func credentials(for host: String) -> Credentials? {
+    ///
+    /// - Parameter hasDefault: Whether `default` counts.
+    func credentials(for host: String, hasDefault: Bool = true) -> Credentials? {
         let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host.lowercased()
         let entry =
-            self.entries.first { $0.machine == name } ?? self.entries.first { $0.machine == nil }
+            self.entries.first { $0.machine == name } ?? self.entries.first { hasDefault && $0.machine == nil }
         guard let entry, let login = entry.login, !login.contains(":") else { return nil }
         return .basic(user: login, password: entry.password ?? "")
     }

@@ -33,7 +33,16 @@ extension DownloadClient {
     public func bytes(
         of request: DownloadRequest, lengthMaximum: Int = 1 << 20
     ) async throws(DownloadError) -> [UInt8] {
-        try await self.ask(request, RangeRequest(isRanged: false)) { _, _, response, _, body in
+        try await self.document(request, lengthMaximum: lengthMaximum).bytes
+    }
+
+    /// Fetches a short document, and returns it with what its links are resolved against.
+    ///
+    /// - Throws: The same errors as ``text(of:lengthMaximum:)``.
+    package func document(
+        _ request: DownloadRequest, lengthMaximum: Int
+    ) async throws(DownloadError) -> FetchedDocument {
+        try await self.ask(request, RangeRequest(isRanged: false)) { follower, head, response, _, body in
             guard case .whole = response else { throw response.failure(host: request.source.host) }
             var bytes: [UInt8] = []
             while let chunk = try await body.next() {
@@ -43,7 +52,10 @@ extension DownloadClient {
                         .space, "\(request.source) is longer than the limit of \(lengthMaximum) bytes")
                 }
             }
-            return bytes
+            let next = LinkFields(head.fields).next
+            return FetchedDocument(
+                bytes: bytes, source: follower.current,
+                next: try next.map { (target) throws(DownloadError) in try follower.current.resolve(location: target) })
         }
     }
 

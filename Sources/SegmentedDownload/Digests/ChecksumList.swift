@@ -1,15 +1,14 @@
 import SegmentedDownloadCore
-public import SystemPackage
 
 /// A list of checksums by file name, in the formats of `sha256sum`, `openssl dgst` and BSD's `sha256`.
 public struct ChecksumList: Hashable, Sendable {
-    private struct Entry: Hashable {
+    struct Entry: Hashable {
         /// The components of the path; `nil` if the line has only a digest.
         var path: [Substring]?
         var digest: ExpectedDigest
     }
 
-    private var entries: [Entry] = []
+    private(set) var entries: [Entry] = []
 
     /// Parses a list. Other lines, such as the signature around it, are skipped.
     public init(_ text: String) {
@@ -21,32 +20,12 @@ public struct ChecksumList: Hashable, Sendable {
 
     public var isEmpty: Bool { self.entries.isEmpty }
 
-    /// The strongest digest for a file; `nil` if the list has none. A list that consists of one digest without a name
-    /// matches every file.
-    ///
-    /// - Parameter path: The file's name, with as much of its path as is known. If several entries have that name, the
-    ///   entry whose path has the longest common suffix is used.
-    /// - Throws: ``DownloadError`` with code `usage` if several entries match equally well and differ.
-    public func digest(of path: FilePath) throws(DownloadError) -> ExpectedDigest? {
-        let parts = path.string.split(separator: "/")
-        guard let name = parts.last else { return nil }
-        let agreement = { (entry: Entry) in
-            zip((entry.path ?? []).reversed(), parts.reversed()).prefix { $0 == $1 }.count
+    /// The paths with their digests, in the order of the list, without digests that have no name.
+    var files: [(path: String, digest: ExpectedDigest)] {
+        self.entries.compactMap { entry in
+            guard let path = entry.path, !path.isEmpty else { return nil }
+            return (path.joined(separator: "/"), entry.digest)
         }
-        let own = self.entries.filter { agreement($0) > 0 }
-        guard let most = own.map(agreement).max() else {
-            guard self.entries.count == 1, self.entries[0].path == nil else { return nil }
-            return self.entries[0].digest
-        }
-        let best = own.filter { agreement($0) == most }.map(\.digest)
-        let strength = best.map(\.algorithm.length).max() ?? 0
-        let strongest = Set(best.filter { $0.algorithm.length == strength })
-        guard strongest.count == 1 else {
-            throw DownloadError(
-                .usage, "the list has several digests of files called \(String(name).printable)",
-                remedy: .chooseDigest)
-        }
-        return strongest.first
     }
 
     /// Parses `SHA256 (name) = digits`.

@@ -130,9 +130,9 @@ struct MetalinkReader {
             throw ListProblem(.line(line), "it has more than \(Self.filesMax) files")
         }
         guard let name else { throw ListProblem(.line(line), "a file has no name") }
-        let path: MetalinkPath
-        do throws(MetalinkPath.Refusal) {
-            path = try MetalinkPath(name)
+        let path: ListedPath
+        do throws(ListedPath.Refusal) {
+            path = try ListedPath(name)
         } catch {
             throw ListProblem(
                 .line(line), "the file name \"\(name.printable)\" is no path below a directory: it \(error.reason)")

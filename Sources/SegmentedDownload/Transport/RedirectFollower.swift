@@ -6,7 +6,8 @@ import Synchronization
 ///
 /// All segments are requested from the remembered target. It is forgotten when it stops working, for example when a
 /// signed URL expires. Fields, credentials and cookies of the user are sent only to the source's own origin (RFC 9110,
-/// section 15.4; curl's CVE-2022-27774 shows why the port counts).
+/// section 15.4; curl's CVE-2022-27774 shows why the port counts). Another host gets the credentials of its own
+/// entry in the netrc file.
 package final class RedirectFollower: Sendable {
     private let source: SourceURL
     private let fields: HTTPFields
@@ -195,7 +196,11 @@ package final class RedirectFollower: Sendable {
     private func fields(for url: SourceURL, _ range: RangeRequest) -> HTTPFields {
         var fields = HTTPFields()
         let sendsIdentity = self.sendsIdentity(to: url)
-        if sendsIdentity { fields = self.fields }
+        if sendsIdentity {
+            fields = self.fields
+        } else if self.isNamed, url.origin.host != self.source.origin.host {
+            fields[.authorization] = self.access.credentials(forTarget: url)?.fieldValue
+        }
         if let cookies = self.access.cookies.fieldValue(for: url, isNamed: sendsIdentity) {
             fields[.cookie] = [fields[.cookie], cookies].compactMap(\.self).joined(separator: "; ")
         }

@@ -1,6 +1,6 @@
 package import HTTPTypes
 
-/// The mirrors and the metalink that a response names in its `Link` fields (RFC 6249; syntax of RFC 8288).
+/// The mirrors, the metalink and the next page that a response names in its `Link` fields (RFC 6249; syntax of RFC 8288).
 ///
 /// Targets are as the server sent them, possibly relative, and untrusted. A malformed field is parsed up to the first
 /// error. Links with other relation types, and links with an `anchor` parameter, which apply to another resource, are
@@ -10,6 +10,8 @@ package struct LinkFields: Hashable, Sendable {
     package let duplicates: [String]
     /// The URL of a metalink that describes the file (`rel=describedby`, type `application/metalink4+xml`).
     package let metalink: String?
+    /// The URL of the next page of a list (`rel=next`).
+    package let next: String?
 
     /// 1000: mirror networks list a few dozen. The limit bounds the search for duplicates.
     package static let linksMax = 1000
@@ -26,6 +28,7 @@ package struct LinkFields: Hashable, Sendable {
     package init(fieldValues: [String]) {
         var found: [(priority: Int64, target: String)] = []
         var metalink: String?
+        var next: String?
         var linksCount = 0
         for value in fieldValues {
             var reader = FieldValueReader(value)
@@ -40,6 +43,7 @@ package struct LinkFields: Hashable, Sendable {
                 if metalink == nil, link.relations.contains(Array("describedby".utf8)), link.isMetalink {
                     metalink = link.target
                 }
+                if next == nil, link.relations.contains(Array("next".utf8)) { next = link.target }
             }
         }
         var known: Set<String> = []
@@ -47,6 +51,7 @@ package struct LinkFields: Hashable, Sendable {
             .sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }
             .map(\.element.target).filter { known.insert($0).inserted }
         self.metalink = metalink
+        self.next = next
     }
 
     private static let link = HTTPField.Name("Link")

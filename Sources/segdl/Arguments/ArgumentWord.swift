@@ -44,14 +44,15 @@ struct ArgumentWord {
 
     /// The long names of the options with values that do not apply to one file, of all commands.
     private static let runOptions = [
-        "all-proxy", "base-url", "ca-certificate", "ca-directory", "cacert", "capath", "cert", "certificate",
+        "accept", "all-proxy", "base-url", "ca-certificate", "ca-directory", "cacert", "capath", "cert", "certificate",
         "checksum-from", "connect-timeout", "counts", "idle-exit", "input-file", "input-metalink", "interface",
         "json-path",
-        "keep-history", "key", "limit", "limit-rate", "load-cookies", "max-concurrent-downloads",
+        "keep-history", "key", "limit", "limit-rate", "list-from", "load-cookies", "max-concurrent-downloads",
         "max-connection-per-server",
         "max-connections", "max-overall-download-limit", "max-redirs", "metalink-file", "metered", "mirror", "name-key",
         "netrc-file", "noproxy", "older-than", "on-complete", "on-error", "parallel-max", "private-key", "progress",
-        "proto", "proxy", "proxy-user", "resolve", "rounds", "rpc-allow-host", "rpc-allow-origin", "rpc-listen",
+        "proto", "proxy", "proxy-user", "reject", "resolve", "rounds", "rpc-allow-host", "rpc-allow-origin",
+        "rpc-listen",
         "rpc-root", "rpc-secret",
         "seconds", "state", "stats", "url", "url-key",
     ]

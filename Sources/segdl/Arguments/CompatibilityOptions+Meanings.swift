@@ -1,5 +1,6 @@
 extension CompatibilityOptions {
-    static let recursion = "segdl does not follow links in pages. Put the URLs in a list and use -i"
+    static let recursion =
+        "segdl does not follow links in pages. Write --list-from URL for the files of one directory"
     static let body = "segdl fetches files with GET only"
     static let torrent = "segdl does not support BitTorrent"
     static let head = "Write segdl probe URL to see what a server reports"
@@ -79,7 +80,7 @@ extension CompatibilityOptions {
         "--post-data": .written(Self.body), "--post-file": .written(Self.body), "--method": .written(Self.body),
         "--recursive": .written(Self.recursion), "--level": .written(Self.recursion), "-np": .written(Self.recursion),
         "--no-parent": .written(Self.recursion), "--page-requisites": .written(Self.recursion),
-        "--accept": .written(Self.recursion), "-l": .written(Self.recursion),
+        "-l": .written(Self.recursion),
         "--wait": .written("Write -j 1 to fetch one file at a time"),
         "--metalink-over-http": .written(
             "Write --linked-mirrors; segdl probe URL shows these mirrors"),
@@ -98,7 +99,7 @@ extension CompatibilityOptions {
         "--output-file": .written("Write --json >FILE, or 2>FILE"),
         "--append-output": .written("Write --json >>FILE, or 2>>FILE"),
         "--execute": .written("Put defaults in ~/.config/segdl/config"),
-        "--random-wait": .written("Write -j 1 to fetch one file at a time"), "--reject": .written(Self.recursion),
+        "--random-wait": .written("Write -j 1 to fetch one file at a time"),
         "--domains": .written(Self.recursion),
         "--span-hosts": .written(Self.recursion), "--convert-links": .written(Self.recursion),
         "--no-cookies": .written(Self.cookies), "--max-threads": .renamed("--max-concurrent-downloads"),

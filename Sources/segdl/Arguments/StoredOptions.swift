@@ -10,7 +10,7 @@ struct StoredOptions {
     /// Run settings that say which files are fetched. `resume` and `verify` do not have them.
     private static let listing: Set<String> = [
         "no-glob", "globoff", "input-file", "metalink-file", "input-metalink", "json-path", "url-key", "name-key",
-        "base-url",
+        "base-url", "list-from", "accept", "reject",
     ]
 
     /// Whether only the background service has an option.

@@ -101,7 +101,7 @@ struct FetchRun {
         guard list.isRemote else { return try list.contents() }
         let lengthMax = Metalink.lengthMax
         do {
-            return try await withDownloadClient(try self.configuration(for: [])) { client in
+            return try await self.withClient { client in
                 try await list.contents(lengthMax: lengthMax, client) { (request) throws(DownloadError) in
                     try self.identify(&request)
                 }
@@ -109,6 +109,11 @@ struct FetchRun {
         } catch {
             throw DownloadError(wrapping: error)
         }
+    }
+
+    /// Runs `body` with a client for lists.
+    func withClient<Answer: Sendable>(_ body: (DownloadClient) async throws -> Answer) async throws -> Answer {
+        try await withDownloadClient(try self.configuration(for: []), body)
     }
 
     /// The expected digests of an existing file.

@@ -9,6 +9,7 @@ struct GetCommand: ListingCommand {
         usage: """
             segdl [options] URL…
             segdl [options] -i FILE|URL|-
+            segdl [options] --list-from URL
             segdl resume PATH…
             segdl status [PATH…]
             segdl du|gc [DIR…]
@@ -29,6 +30,7 @@ struct GetCommand: ListingCommand {
               segdl -i list.json --json-path '.list[]' --url-key path --name-key name
               segdl -d isos file.iso.meta4
               segdl -i https://example.org/file.iso.meta4
+              segdl --list-from https://huggingface.co/ORG/NAME --accept '*.safetensors' -d model
               segdl --dry-run 'https://example.org/part[001-100].bin'
               segdl --json -i list.txt | jq -r 'select(.event == "failed").message'
 
@@ -48,7 +50,7 @@ struct GetCommand: ListingCommand {
 
             segdl COMMAND --help describes resume, adopt, verify, status, probe, bench, du and gc, and the commands of the \
             background service: daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority, limits, \
-            attach, wait, history and stop.
+            attach, wait, history and stop; git-lfs-agent and apt-method are for Git LFS and apt.
             """,
         shouldDisplay: false
     )

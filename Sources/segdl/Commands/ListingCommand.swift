@@ -16,7 +16,7 @@ extension ListingCommand {
         if let word = self.urls.first, let command = Self.command(like: word) {
             throw ValidationError("\(word.shown) is neither a URL nor a command. Did you mean segdl \(command)?")
         }
-        if MirrorArguments.count(self.urls) == 0, self.input.inputFile.isEmpty {
+        if MirrorArguments.count(self.urls) == 0, !self.input.isGiven {
             throw ValidationError("there is nothing to fetch: give a URL, or a list with -i")
         }
     }
@@ -62,6 +62,9 @@ extension ListingCommand {
                 remarks.append("left out of \(file.name): \(what) neither http nor https")
             }
         }
+        remarks += try await self.input.readListings(fetch) { entry, sources, list throws(ListProblem) in
+            requests.append(try self.request(entry, sources, of: list, fetch))
+        }
         if self.destination.writesStandardOutput, StandardDescriptors.isOutputClosed.isRaised {
             throw DownloadError(.file, "standard output is closed, and -o - would write to it")
         }
@@ -85,7 +88,7 @@ extension ListingCommand {
     /// Checks that several `-o` can be assigned to URLs.
     private func check(_ outputs: [String], countOfURLs count: Int) throws(DownloadError) {
         guard outputs.count > 1 else { return }
-        guard outputs.count == count, self.input.inputFile.isEmpty else {
+        guard outputs.count == count, !self.input.isGiven else {
             throw DownloadError(
                 .usage, "there are \(outputs.count) -o and \(count) URLs",
                 hint: "Write one -o for each URL, in their order, or a list with -i")

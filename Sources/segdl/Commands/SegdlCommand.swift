@@ -28,7 +28,8 @@ struct SegdlCommand: AsyncParsableCommand {
             RetryCommand.self,
             CancelCommand.self,
             RemoveCommand.self, MoveCommand.self, PriorityCommand.self, LimitsCommand.self, AttachCommand.self,
-            WaitCommand.self, HistoryCommand.self, StopCommand.self,
+            WaitCommand.self, HistoryCommand.self, StopCommand.self, GitLFSCommand.self,
+            AptCommand.self,
         ],
         defaultSubcommand: GetCommand.self
     )
@@ -39,14 +40,28 @@ struct SegdlCommand: AsyncParsableCommand {
         segdl_restore_environment()
         StandardDescriptors.open()
         let arguments = Array(CommandLine.arguments.dropFirst())
+        let program = Program.named(CommandLine.arguments.first ?? "")
         // The parser takes some milliseconds, and writing in order needs a thread.
-        if arguments == ["--version"], Self.printsVersion() { ExitCode.ok.leave() }
+        if program == nil, arguments == ["--version"], Self.printsVersion() { ExitCode.ok.leave() }
         SecretArguments.hide()
-        Task.detached { await Self.run(arguments).leave() }
+        Task.detached { await Self.run(arguments, as: program).leave() }
         while true { pause() }
     }
 
-    private static func run(_ arguments: [String]) async -> ExitCode {
+    /// - Parameter program: The program that segdl replaces.
+    private static func run(_ typed: [String], as program: Program?) async -> ExitCode {
+        let arguments: [String]
+        do throws(CompatibilityOptions.Refusal) {
+            arguments =
+                try program.map { program throws(CompatibilityOptions.Refusal) in try program.translated(typed) }
+                ?? typed
+        } catch {
+            return Self.refuse("\(error.word) is not supported", hint: error.hint)
+        }
+        // yt-dlp and other programs look for a version after the first word, and for a third one.
+        if let program, arguments == ["--version"] {
+            return Self.print("\(self.configuration.version) in place of \(program.name)")
+        }
         if let word = arguments.first, ["-h", "--help", "help"].contains(word) {
             guard let topic = arguments.dropFirst().first else { return Self.print(HelpPage.short) }
             if let page = HelpPage.page(topic) { return Self.print(page) }

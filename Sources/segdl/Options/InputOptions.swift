@@ -17,6 +17,25 @@ struct InputOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            """
+            Fetch the files that a page or an API lists: a directory of a web server, a repository of Hugging Face, \
+            the assets of a GitHub release, a record of Zenodo or figshare, a Python package index, conda's \
+            repodata.json, or SHA256SUMS. Their checksums are verified. URL can also be a file. Repeatable.
+            """, valueName: "URL"))
+    var listFrom: [String] = []
+
+    @Option(
+        help: ArgumentHelp("Fetch only those files of --list-from that match a pattern. Repeatable.", valueName: "GLOB")
+    )
+    var accept: [String] = []
+
+    @Option(
+        help: ArgumentHelp("Do not fetch the files of --list-from that match a pattern. Repeatable.", valueName: "GLOB")
+    )
+    var reject: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
             "The path to the files in a JSON list, such as .list[] or .a.\"b c\"[0].files[]. (default: [])",
             valueName: "PATH"))
     var jsonPath: JSONPath?
@@ -30,19 +49,60 @@ struct InputOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The base of relative URLs in lists.", valueName: "URL"))
     var baseURL: String?
 
+    /// Whether there is a list.
+    var isGiven: Bool { !self.inputFile.isEmpty || !self.listFrom.isEmpty }
+
     mutating func validate() throws {
-        guard self.inputFile.isEmpty else {
-            if self.inputFile.count(where: { $0 == "-" }) > 1 {
-                throw ValidationError("standard input (-i -) can be read once")
+        if (self.inputFile + self.listFrom).count(where: { $0 == "-" }) > 1 {
+            throw ValidationError("standard input (-i -) can be read once")
+        }
+        if self.listFrom.isEmpty {
+            for (option, patterns) in [("--accept", self.accept), ("--reject", self.reject)] where !patterns.isEmpty {
+                throw ValidationError("\(option) applies to --list-from, and there is none")
             }
-            return
         }
-        for (option, isGiven) in [
-            ("--json-path", self.jsonPath != nil), ("--url-key", self.urlKey != "url"),
-            ("--name-key", self.nameKey != nil), ("--base-url", self.baseURL != nil),
-        ] where isGiven {
-            throw ValidationError("\(option) applies to lists, and there is none; give one with -i")
+        if self.inputFile.isEmpty {
+            for (option, isGiven) in [
+                ("--json-path", self.jsonPath != nil), ("--url-key", self.urlKey != "url"),
+                ("--name-key", self.nameKey != nil), ("--base-url", self.baseURL != nil && self.listFrom.isEmpty),
+            ] where isGiven {
+                throw ValidationError("\(option) applies to lists, and there is none; give one with -i")
+            }
         }
+    }
+
+    /// Calls `take` with each file of the lists given with `--list-from`, and with the list.
+    ///
+    /// - Returns: A message about what is left out, if something is.
+    func readListings(
+        _ fetch: FetchRun, _ take: (InputList.Entry, [SourceURL], InputFile) throws(ListProblem) -> Void
+    ) async throws(DownloadError) -> [String] {
+        let filter = ListFilter(accept: self.accept, reject: self.reject)
+        var remarks: [String] = []
+        for place in self.listFrom {
+            let list = try ListingSource(place, base: self.baseURL)
+            let found = try await list.read(fetch)
+            let files = found.files.filter { filter.includes($0.path) }
+            do throws(ListProblem) {
+                for file in files { try take(InputList.Entry(file), [file.source], list.file) }
+            } catch {
+                throw error.failure(in: list.name)
+            }
+            let count = found.directoryCount
+            let directories = count == 0 ? nil : count == 1 ? "1 directory" : "\(count) directories"
+            guard files.isEmpty else {
+                if let directories { remarks.append("left out of \(list.name): \(directories)") }
+                continue
+            }
+            throw DownloadError(
+                .usage,
+                found.files.isEmpty
+                    ? "\(list.name) lists no files"
+                    : "--accept and --reject leave none of the files that \(list.name) lists (\(found.files.count))",
+                hint: directories.map { "It lists \($0): give the URL of a directory with files" }
+                    ?? "Nothing was downloaded")
+        }
+        return remarks
     }
 
     /// The lists given with `-i`, followed by others.
@@ -107,6 +167,17 @@ struct InputOptions: ParsableArguments {
             try take(entry, file.sources)
         }
         return metalink.files.reduce(0) { $0 + $1.unsupportedSourceCount }
+    }
+}
+
+extension InputList.Entry {
+    /// The same options as in a plain list.
+    fileprivate init(_ file: FileListing.File) {
+        var options = [InputList.Option(place: file.place, key: "out", value: file.path)]
+        if let digest = file.digest {
+            options.append(InputList.Option(place: file.place, key: "checksum", value: digest.description))
+        }
+        self.init(place: file.place, urls: [file.source.string], options: options, length: file.length)
     }
 }
 

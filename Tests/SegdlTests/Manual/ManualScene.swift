@@ -126,12 +126,17 @@ struct ManualScene {
         let url = "\(server)/\(Self.size)/\(path)"
         switch path.prefix(while: { $0 != "/" }) {
         case "private": return url + "?auth=name:password"
+        case "list": return self.document("<a href=a.iso><a href=b.iso>", at: "\(server)/0/list/")
         case "moved": return url + "?redirect=302:" + self.plain.url("/\(Self.size)/file.iso")
-        case "SHA256SUMS":
-            let answer = "HTTP/1.1 200 OK\r\nContent-Length: \(Self.sums.utf8.count)\r\n\r\n\(Self.sums)"
-            let bytes = answer.utf8.map { ($0 < 16 ? "%0" : "%") + String($0, radix: 16) }
-            return "\(server)/0/SHA256SUMS?raw=\(bytes.joined())"
+        case "SHA256SUMS": return self.document(Self.sums, at: "\(server)/0/SHA256SUMS")
         default: return url
         }
+    }
+
+    /// The URL of a document.
+    private func document(_ text: String, at url: String) -> String {
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)"
+        let bytes = answer.utf8.map { ($0 < 16 ? "%0" : "%") + String($0, radix: 16) }
+        return "\(url)?raw=\(bytes.joined())"
     }
 }

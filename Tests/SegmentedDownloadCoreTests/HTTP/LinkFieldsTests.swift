@@ -77,4 +77,11 @@ struct LinkFieldsTests {
             }
         }
     }
+
+    @Test("The first link to the next page counts, and none with an anchor")
+    func next() {
+        let fields = ["<a>; rel=\"prev next\"; anchor=x, <b?cursor=c>; rel=\"NEXT\", <d>; rel=next"]
+        #expect(LinkFields(fieldValues: fields).next == "b?cursor=c")
+        #expect(LinkFields(fieldValues: ["<a>; rel=nextish"]).next == nil)
+    }
 }

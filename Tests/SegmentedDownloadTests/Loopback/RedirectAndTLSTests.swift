@@ -166,6 +166,27 @@ import Testing
         }
     }
 
+    @Test(
+        "Over TLS, the target of a redirect gets the credentials of its own entry in the netrc file, and no default ones",
+        arguments: [
+            ("machine localhost", "localhost", true), ("default", "localhost", false),
+            ("machine 127.0.0.2", "localhost", false), ("machine 127.0.0.1", "127.0.0.1", false),
+        ])
+    func loginElsewhere(entry: String, host: String, isSent: Bool) async throws {
+        try await withOrigin(.init(tls: true)) { login in
+            try await Harness.run { first in
+                var configuration = DownloadConfiguration()
+                configuration.trust.verifiesCertificates = false
+                configuration.netrc = try Netrc(text: "\(entry) login u password p", name: "netrc")
+                let target = login.url("/1M/file.bin", host: host)
+                let result = await first.fetch("/1M/file.bin?redirect=302:\(target)", configuration: configuration)
+                #expect(result.code == nil, "\(result)")
+                let fields = login.log.snapshot().requests.map { $0["authorization"] }
+                #expect(!fields.isEmpty && fields.allSatisfy { $0 == (isSent ? "Basic dTpw" : nil) })
+            }
+        }
+    }
+
     @Test("Credentials of the URL take precedence over the request's, and these over the netrc file's")
     func precedence() async throws {
         for (user, request, expected) in [

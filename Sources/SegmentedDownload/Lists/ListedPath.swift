@@ -1,10 +1,10 @@
 import SegmentedDownloadCore
 
-/// The path of a metalink's file below the download directory (RFC 5854, section 4.1.2.1).
+/// The path of a list's file below the download directory (for metalinks, RFC 5854, section 4.1.2.1).
 ///
-/// A path that leads out of the directory rejects the document. A name that is only unwise, such as one with a leading
+/// A path that leads out of the directory rejects the list. A name that is only unwise, such as one with a leading
 /// dot or an invisible character, is sanitised like a name that a server suggests.
-struct MetalinkPath: Hashable, Sendable {
+struct ListedPath: Hashable, Sendable {
     /// The reason for a rejection, as a clause that follows "it".
     struct Refusal: Error, Hashable {
         let reason: String

@@ -1,0 +1,100 @@
+import SegmentedDownload
+
+extension Program {
+    /// aria2c: all URLs are sources of one file.
+    static let aria2c: Program = Program("aria2c", hasAttachedValues: true, Self.aria2Options) {
+        program, line throws(CompatibilityOptions.Refusal) in
+        var arguments = ["get", "--no-config", "--no-glob"]
+        if !line.marks.contains(.ignoresNetrc) { arguments += Program.netrc }
+        let policy =
+            if line.marks.contains(.resumes) {
+                "verify"
+            } else if line.marks.contains(.overwrites) {
+                "overwrite"
+            } else {
+                line.marks.contains(.refusesExisting) ? "fail" : "rename"
+            }
+        arguments.append("--if-exists=\(policy)")
+        arguments += line.options
+        if case .file(let path)? = line.outputs.last { arguments.append("--output=\(path)") }
+        let isSequence = line.marks.contains(.forcesSequence)
+        for (number, operand) in line.operands.enumerated() {
+            guard !operand.hasPrefix("magnet:"), !operand.hasSuffix(".torrent") else {
+                throw program.refusal(operand, "segdl does not support BitTorrent")
+            }
+            let isFile = InputFile(path: operand).isMetalink && !operand.contains("://")
+            let url = isFile ? operand : try program.url(operand)
+            arguments.append(number > 0 && !isSequence && !isFile ? "--mirror=\(url)" : url)
+        }
+        return arguments
+    }
+
+    private static let torrent = "segdl does not support BitTorrent"
+    private static let hook = "Write segdl --on-complete CMD or --on-error CMD"
+
+    private static let aria2Options: [ProgramOption] = [
+        .init("-o --out", .output), .init("-d --dir", .renamed("--dir")),
+        .init("-i --input-file", .renamed("--input-file")), .init("-Z --force-sequential", .mark(.forcesSequence)),
+        .init("-M --metalink-file", .renamed("--input-file")),
+        .init("-c --continue", .mark(.resumes)), .init("--allow-overwrite", .mark(.overwrites)),
+        .init("--auto-file-renaming", .mark(.refusesExisting, inverted: true)),
+        .init("--remove-control-file", .choice(["true": ["--continue=no"], "false": []])),
+        .init("--always-resume", .choice(["true": [], "false": []])),
+        .init("--conditional-get", .choice(["true": ["--if-exists=update"], "false": []])),
+        .init("-R --remote-time", .choice(["true": ["--remote-time"], "false": []])),
+        .init("--checksum", .renamed("--checksum")),
+        .init("-x --max-connection-per-server", .renamed("--max-connection-per-server")),
+        .init("-s --split", .renamed("--segments")), .init("-k --min-split-size", .renamed("--min-split-size")),
+        .init("-j --max-concurrent-downloads", .renamed("--max-concurrent-downloads")),
+        .init("-m --max-tries", .attempts), .init("--retry-wait", .value { $0 == "0" ? [] : ["--retry-delay=\($0)"] }),
+        .init("-t --timeout", .seconds("--stall-timeout")),
+        .init("--connect-timeout", .seconds("--connect-timeout")),
+        .init("--lowest-speed-limit", .renamed("--speed-limit")),
+        .init("--max-download-limit", .renamed("--limit-rate-per-file")),
+        .init("--max-overall-download-limit", .renamed("--limit-rate")),
+        .init("--header", .renamed("--header")), .init("-U --user-agent", .renamed("--user-agent")),
+        .init("--referer", .renamed("--referer")), .init("--http-user", .renamed("--user")),
+        .init("--http-passwd", .renamed("--password")), .init("--load-cookies", .renamed("--load-cookies")),
+        .init("-n --no-netrc", .mark(.ignoresNetrc)), .init("--netrc-path", .renamed("--netrc-file")),
+        .init("--all-proxy", .renamed("--proxy")), .init("--no-proxy", .renamed("--noproxy")),
+        .init("--check-certificate", .choice(["true": [], "false": ["--insecure"]])),
+        .init("--ca-certificate", .renamed("--cacert")), .init("--certificate", .renamed("--cert")),
+        .init("--private-key", .renamed("--key")), .init("--interface", .renamed("--interface")),
+        .init("--disable-ipv6", .choice(["true": ["-4"], "false": []])),
+        .init(
+            "-a --file-allocation",
+            .value { text in
+                let words = ["none": "none", "trunc": "trunc", "falloc": "falloc", "prealloc": "auto"]
+                return words[text].map { ["--file-allocation=\($0)"] }
+            }),
+        .init("-q --quiet", .choice(["true": ["--quiet"], "false": []])),
+        .init("--show-console-readout", .choice(["true": [], "false": ["--progress=none"]])),
+        .init("-v --version", .version),
+        // They change how aria2 works or what it prints, but not the files.
+        .init(
+            """
+            --no-conf --http-accept-gzip --enable-color --human-readable --truncate-console-readout \
+            --enable-http-keep-alive --enable-http-pipelining --async-dns --realtime-chunk-checksum \
+            --http-no-cache --http-auth-challenge --use-head --enable-mmap --deferred-input \
+            --enable-async-dns6 --optimize-concurrent-downloads --keep-unfinished-download-result \
+            --force-save
+            """, .same),
+        .init(
+            """
+            --console-log-level --summary-interval --download-result --auto-save-interval \
+            --uri-selector --stream-piece-selector --piece-length --disk-cache \
+            --max-resume-failure-tries --max-file-not-found --log-level --server-stat-timeout \
+            --save-session-interval --no-file-allocation-limit --event-poll --rlimit-nofile \
+            --max-download-result
+            """, value: true, .same),
+        .init("-T --torrent-file --seed-time --seed-ratio --select-file", .refused(Self.torrent)),
+        .init("--http-proxy --https-proxy", .refused("Write --all-proxy, or set http_proxy and https_proxy")),
+        .init("--on-download-complete --on-download-error --on-download-start", .refused(Self.hook)),
+        .init("--enable-rpc", .refused("Write segdl daemon --rpc-listen 127.0.0.1:6800")),
+        .init("-D --daemon", .refused("Write segdl --background URL")),
+        .init("-l --log", .refused("Redirect standard error instead")),
+        .init("-V --check-integrity", .refused("Write segdl verify FILE")),
+        .init("--save-session", .refused("Manifests beside the files keep the state; write segdl resume")),
+        .init("--conf-path", .refused("Write the options on the command line")),
+    ]
+}

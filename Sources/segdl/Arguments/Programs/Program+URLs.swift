@@ -1,0 +1,39 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+
+extension Program {
+    /// A URL as curl and wget take it, which may have no scheme.
+    func url(_ text: String) throws(CompatibilityOptions.Refusal) -> String {
+        guard let end = text.firstRange(of: "://") else { return "http://\(text)" }
+        guard ["http", "https"].contains(text[..<end.lowerBound].lowercased()) else {
+            throw self.refusal(String(text[..<end.upperBound]), "Only http and https are supported")
+        }
+        return text
+    }
+
+    /// The name in a URL; nil if it has none.
+    ///
+    /// - Parameters:
+    ///   - isDecoded: Whether escapes are decoded, as wget does.
+    ///   - hasQuery: Whether the query belongs to the name, as for wget.
+    func name(in url: String, isDecoded: Bool, hasQuery: Bool) throws(CompatibilityOptions.Refusal) -> String? {
+        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        let resource = url[start...].prefix { $0 != "#" }
+        let path = resource.prefix { $0 != "?" }
+        guard let slash = path.lastIndex(of: "/") else { return nil }
+        var name = String(path[path.index(after: slash)...])
+        guard !name.isEmpty else { return nil }
+        if hasQuery { name += resource.dropFirst(path.count) }
+        if isDecoded { name = PercentEncoding.decode(name.utf8) }
+        // A name that segdl would change, or that leads elsewhere.
+        guard
+            name == SafeFilename(untrusted: name)?.value
+                || name.hasPrefix(".") && !name.contains("/") && name != ".."
+                    && name != "."
+        else {
+            throw self.refusal(
+                "name \"\(name.shown)\"", "It is not a safe file name. Name the file on the command line")
+        }
+        return name
+    }
+}
