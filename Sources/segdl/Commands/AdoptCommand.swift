@@ -22,7 +22,7 @@ struct AdoptCommand: FetchingCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The partial file and its URL.", valueName: "FILE"))
+    @Argument(help: ArgumentHelp("The partial file and its URL.", valueName: "FILE"), completion: .file())
     var arguments: [String]
 
     @Option(file: "output") var name: FileEdit?

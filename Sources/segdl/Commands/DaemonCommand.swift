@@ -46,7 +46,7 @@ struct DaemonCommand: FetchingCommand {
         name: [.customShort("d", allowingJoined: true), .long, .customShort("P", allowingJoined: true)],
         help: ArgumentHelp(
             "The directory of files that are added over the API without one. (default: the working directory)",
-            valueName: "DIR"))
+            valueName: "DIR"), completion: .directory)
     var dir: String?
 
     @OptionGroup(title: "RPC") var rpc: RPCOptions

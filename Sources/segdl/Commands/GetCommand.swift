@@ -55,7 +55,9 @@ struct GetCommand: ListingCommand {
         shouldDisplay: false
     )
 
-    @Argument(help: ArgumentHelp("The files to fetch.", valueName: "URL"))
+    @Argument(
+        help: ArgumentHelp("The files to fetch.", valueName: "URL"),
+        completion: .file(extensions: ["meta4", "metalink"]))
     var urls: [String] = []
 
     @OptionGroup(title: "Lists") var input: InputOptions

@@ -20,7 +20,7 @@ struct ResumeCommand: FetchingCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The downloads to resume.", valueName: "PATH"))
+    @Argument(help: ArgumentHelp("The downloads to resume.", valueName: "PATH"), completion: .file())
     var paths: [String] = []
 
     @Flag(help: "Resume every interrupted download in the directory.")
@@ -28,7 +28,7 @@ struct ResumeCommand: FetchingCommand {
 
     @Option(
         name: [.customShort("d", allowingJoined: true), .long, .customShort("P", allowingJoined: true)],
-        help: ArgumentHelp("The directory to look in.", valueName: "DIR"))
+        help: ArgumentHelp("The directory to look in.", valueName: "DIR"), completion: .directory)
     var dir = "."
 
     @Option(help: ArgumentHelp("Another URL of the same file, if the first one has expired.", valueName: "NEW"))

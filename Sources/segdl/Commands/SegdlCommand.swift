@@ -72,6 +72,7 @@ struct SegdlCommand: AsyncParsableCommand {
                     hint: "The topics are all, \(HelpPage.topics.joined(separator: ", "))")
             }
         }
+        if let script = CompletionScript.text(for: arguments) { return Self.print(script) }
         do {
             let prepared = try ArgumentPipeline(arguments, environment: ProcessInfo.processInfo.environment)
             var command = try await self.parsed(prepared)

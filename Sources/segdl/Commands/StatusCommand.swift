@@ -21,7 +21,7 @@ struct StatusCommand: SegdlSubcommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The downloads to list.", valueName: "PATH"))
+    @Argument(help: ArgumentHelp("The downloads to list.", valueName: "PATH"), completion: .file())
     var paths: [String] = []
 
     @Flag(help: "Write one JSON object a line.")

@@ -23,7 +23,7 @@ struct UsageCommand: SegdlSubcommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The directories to search.", valueName: "DIR"))
+    @Argument(help: ArgumentHelp("The directories to search.", valueName: "DIR"), completion: .directory)
     var directories: [String] = []
 
     @Flag(help: "Write one JSON object a line.")
@@ -57,7 +57,7 @@ struct CleanCommand: SegdlSubcommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The directories to search.", valueName: "DIR"))
+    @Argument(help: ArgumentHelp("The directories to search.", valueName: "DIR"), completion: .directory)
     var directories: [String] = []
 
     @Option(help: ArgumentHelp("Delete only downloads that were last written longer ago than this.", valueName: "TIME"))

@@ -27,7 +27,8 @@ struct VerifyCommand: FetchingCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The file, followed by the URLs to fetch it from.", valueName: "FILE"))
+    @Argument(
+        help: ArgumentHelp("The file, followed by the URLs to fetch it from.", valueName: "FILE"), completion: .file())
     var arguments: [String]
 
     @Flag(help: "Fetch the damaged pieces from the URLs. The URLs after the first are mirrors.")

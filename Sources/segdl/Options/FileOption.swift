@@ -22,6 +22,8 @@ struct FileOption: Sendable {
     private let expectation: String
     private let objection: @Sendable (String) -> String?
     let isFlag: Bool
+    /// All values, if they are few words.
+    private let words: [String]
     private(set) var scope = Scope.anywhere
     /// Whether it says where the file goes. `resume` and `verify` have paths of their own.
     private(set) var isPlacement = false
@@ -42,6 +44,7 @@ struct FileOption: Sendable {
         self.help = ArgumentHelp(help, valueName: form.name)
         self.expectation = form.expectation
         self.objection = form.objection
+        self.words = form.words
         self.isFlag = false
         self.edit = { text in
             guard let value = form.read(text) else { return nil }
@@ -61,6 +64,7 @@ struct FileOption: Sendable {
         self.help = ArgumentHelp(help)
         self.expectation = "true or false"
         self.objection = { _ in nil }
+        self.words = []
         self.isFlag = true
         self.edit = { text in
             guard let value = Bool(text) else { return nil }
@@ -135,7 +139,8 @@ extension Option where Value == FileEdit? {
     /// A file option, by its long name.
     init(file name: String) {
         let option = FileOption.known(name)
-        self.init(name: option.specification, help: option.help, transform: option.read)
+        self.init(
+            name: option.specification, help: option.help, completion: option.completion, transform: option.read)
     }
 }
 
@@ -143,7 +148,9 @@ extension Option where Value == [FileEdit] {
     /// A file option that can be repeated, by its long name.
     init(wrappedValue: [FileEdit], file name: String) {
         let option = FileOption.known(name)
-        self.init(wrappedValue: wrappedValue, name: option.specification, help: option.help, transform: option.read)
+        self.init(
+            wrappedValue: wrappedValue, name: option.specification, help: option.help, completion: option.completion,
+            transform: option.read)
     }
 }
 
@@ -165,6 +172,15 @@ extension FileOption {
         NameSpecification(
             self.letters.map { self.isFlag ? .customShort($0) : .customShort($0, allowingJoined: true) }
                 + self.names.map { .customLong($0) })
+    }
+
+    /// What a shell offers for the value.
+    fileprivate var completion: CompletionKind {
+        switch self.help.valueName {
+        case "FILE", "NAME=VALUE|FILE": .file()
+        case "DIR": .directory
+        default: self.words.isEmpty ? .default : .list(self.words)
+        }
     }
 
     fileprivate func read(_ text: String) throws -> FileEdit {

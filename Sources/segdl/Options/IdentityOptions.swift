@@ -19,23 +19,28 @@ struct IdentityOptions: FileOptionGroup {
     @Flag(help: "Read names and passwords from ~/.netrc, which must be readable by its owner only.")
     var netrc = false
 
-    @Option(help: ArgumentHelp("Read names and passwords from this file instead of ~/.netrc.", valueName: "FILE"))
+    @Option(
+        help: ArgumentHelp("Read names and passwords from this file instead of ~/.netrc.", valueName: "FILE"),
+        completion: .file())
     var netrcFile: String?
 
     @Option(file: "cookie") var cookie: [FileEdit] = []
 
-    @Option(help: ArgumentHelp("Read cookies from a file in Netscape format. Repeatable.", valueName: "FILE"))
+    @Option(
+        help: ArgumentHelp("Read cookies from a file in Netscape format. Repeatable.", valueName: "FILE"),
+        completion: .file())
     var loadCookies: [String] = []
 
     @Option(
         name: [.long, .customLong("certificate")],
-        help: ArgumentHelp("The client certificate, as PEM.", valueName: "FILE"))
+        help: ArgumentHelp("The client certificate, as PEM.", valueName: "FILE"), completion: .file())
     var cert: String?
 
     @Option(
         name: [.long, .customLong("private-key")],
         help: ArgumentHelp(
-            "The private key of --cert, as PEM without a passphrase. (default: in --cert's file)", valueName: "FILE"))
+            "The private key of --cert, as PEM without a passphrase. (default: in --cert's file)", valueName: "FILE"),
+        completion: .file())
     var key: String?
 
     @Flag(help: "Also send credentials, cookies and header fields to servers that redirects lead to.")

@@ -12,7 +12,7 @@ struct InputOptions: ParsableArguments {
             Fetch the files of a list; - for standard input. A list has one URL on a line, its mirrors after tabs, and \
             the file's options as key=value in indented lines below it. It can also be a metalink or JSON, or a URL of \
             one. Repeatable.
-            """, valueName: "FILE"))
+            """, valueName: "FILE"), completion: .file())
     var inputFile: [String] = []
 
     @Option(
@@ -37,7 +37,7 @@ struct InputOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The path to the files in a JSON list, such as .list[] or .a.\"b c\"[0].files[]. (default: [])",
-            valueName: "PATH"))
+            valueName: "PATH"), completion: .file())
     var jsonPath: JSONPath?
 
     @Option(help: ArgumentHelp("The key of the URL in a JSON list.", valueName: "KEY"))

@@ -43,11 +43,13 @@ struct OutputOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Append one line of JSON to this file for every file that completes or fails.", valueName: "FILE"))
+            "Append one line of JSON to this file for every file that completes or fails.", valueName: "FILE"),
+        completion: .file())
     var keepHistory: String?
 
     @Option(
-        help: ArgumentHelp("At the end, write figures of the run to this file as JSON.", valueName: "FILE"))
+        help: ArgumentHelp("At the end, write figures of the run to this file as JSON.", valueName: "FILE"),
+        completion: .file())
     var stats: String?
 
     @Flag(help: "Do not read the configuration file, ~/.config/segdl/config.")

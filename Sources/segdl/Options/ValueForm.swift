@@ -11,11 +11,14 @@ struct ValueForm<Value: Sendable>: Sendable {
     let read: @Sendable (String) -> Value?
     /// The reason why the text is not such a value; nil if ``expectation`` says enough.
     let objection: @Sendable (String) -> String?
+    /// All values, if they are few words.
+    let words: [String]
 
     init(
-        _ name: String, _ expectation: String, read: @escaping @Sendable (String) -> Value?,
+        _ name: String, _ expectation: String, words: [String] = [], read: @escaping @Sendable (String) -> Value?,
         objection: @escaping @Sendable (String) -> String? = { _ in nil }
     ) {
+        self.words = words
         self.name = name
         self.expectation = expectation
         self.read = read
@@ -93,6 +96,7 @@ extension ValueForm where Value == HTTPField {
 extension ValueForm where Value: CaseIterable & RawRepresentable<String> {
     /// One of the words of an enumeration.
     static func word(_ name: String = "HOW") -> Self {
-        Self(name, "one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))") { Value(rawValue: $0) }
+        let words = Value.allCases.map(\.rawValue)
+        return Self(name, "one of \(words.joined(separator: ", "))", words: words) { Value(rawValue: $0) }
     }
 }

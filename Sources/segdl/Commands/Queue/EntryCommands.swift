@@ -104,7 +104,7 @@ struct MoveCommand: EntryCommand {
             """)
     static let action = QueueControl.Action.move
 
-    @Argument(help: ArgumentHelp("The download.", valueName: "ID"))
+    @Argument(help: ArgumentHelp("The download.", valueName: "ID"), completion: .downloadIDs)
     var id: String
 
     @Argument(help: ArgumentHelp("The place from 1, first or last.", valueName: "N|first|last"))
@@ -140,7 +140,7 @@ struct PriorityCommand: EntryCommand {
             """)
     static let action = QueueControl.Action.change
 
-    @Argument(help: ArgumentHelp("The download.", valueName: "ID"))
+    @Argument(help: ArgumentHelp("The download.", valueName: "ID"), completion: .downloadIDs)
     var id: String
 
     @Argument(help: ArgumentHelp("Above 0, at most 1. The default of a download is 0.5.", valueName: "NUMBER"))

@@ -88,7 +88,8 @@ extension EntryCommand {
 struct EntryArguments: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "IDs, beginnings of IDs, paths or URLs, as segdl list shows them.", valueName: "ID"))
+            "IDs, beginnings of IDs, paths or URLs, as segdl list shows them.", valueName: "ID"),
+        completion: .downloadIDs)
     var ids: [String] = []
 
     @Flag(help: "All to which this applies.")

@@ -10,7 +10,8 @@ struct ShowCommand: ServiceCommand {
               segdl show file.iso
             """)
 
-    @Argument(help: ArgumentHelp("An ID, the beginning of one, a path or a URL.", valueName: "ID"))
+    @Argument(
+        help: ArgumentHelp("An ID, the beginning of one, a path or a URL.", valueName: "ID"), completion: .downloadIDs)
     var id: String
 
     @Flag(help: "Write one JSON object.")
