@@ -68,7 +68,10 @@ struct CompletionTests {
     func fish(example: Case) async throws {
         try await Self.withShell { command, environment in
             let script = #""$0" --generate-completion-script fish >fish; fish -c 'source fish; complete -C $line'"#
-            let variables = ["line": example.line, "HOME": command.directory]
+            // fish creates directories for its configuration.
+            let variables = [
+                "line": example.line, "HOME": command.directory, "XDG_CONFIG_HOME": command.path("config"),
+            ]
             let outcome = try await command.run(
                 [], shell: script, environment: environment.merging(variables) { $1 })
             let words = outcome.output.split(whereSeparator: \.isNewline).map { line in
