@@ -6,9 +6,10 @@ extension Program {
         program, line throws(CompatibilityOptions.Refusal) in
         var outputs = line.outputs[...]
         var arguments = ["get", "--no-config", "--if-exists=\(line.marks.contains(.resumes) ? "verify" : "overwrite")"]
-        if !line.marks.contains(.followsRedirects) { arguments.append("--max-redirs=0") }
         // Without -f, curl stores the page of an error and succeeds. segdl fails in either case.
         arguments += line.options
+        // After --max-redirs, which has no effect without -L.
+        if !line.marks.contains(.followsRedirects) { arguments.append("--max-redirs=0") }
         var named: [String] = []
         for operand in line.operands {
             let url = try program.url(operand)
