@@ -29,9 +29,9 @@ struct DestinationOptions: FileOptionGroup {
     /// The last one.
     var output: FileEdit? { self.outputs.last }
 
-    /// Whether the file is written to standard output, as `-` or under a name of it.
+    /// Whether a file is written to standard output, as `-` or under a name of it.
     var writesStandardOutput: Bool {
-        self.output.map { ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains($0.text) } ?? false
+        self.outputs.contains { ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains($0.text) }
     }
 
     mutating func validate() throws {
