@@ -67,18 +67,21 @@ package struct RunningDigest {
     }
 
     /// The digest of the bytes so far, in hexadecimal.
-    package var hex: String {
+    package var hex: String { self.bytes.hex }
+
+    /// The digest of the bytes so far.
+    package var bytes: [UInt8] {
         let length = self.algorithm.length
         var bytes = [UInt8](repeating: 0, count: length)
         switch self.state {
-        case .crc32(let crc): return crc.hex
+        case .crc32(let crc): withUnsafeBytes(of: crc.value.bigEndian) { bytes = Array($0) }
         case .reflected(let crc): withUnsafeBytes(of: crc.value.bigEndian) { bytes = Array($0.suffix(length)) }
         case .md5(var hash): nettle_md5_digest(&hash, length, &bytes)
         case .sha1(var hash): nettle_sha1_digest(&hash, length, &bytes)
         case .sha256(var hash): nettle_sha256_digest(&hash, length, &bytes)
         case .sha512(var hash): nettle_sha512_digest(&hash, length, &bytes)
         }
-        return bytes.hex
+        return bytes
     }
 }
 

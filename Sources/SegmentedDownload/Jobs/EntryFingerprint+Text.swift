@@ -1,0 +1,14 @@
+package import SegmentedDownloadCore
+
+extension EntryFingerprint {
+    /// The fingerprint of an entry: SHA-256 over its URLs, separated by tabs, and a line `key=value` for each of its options.
+    ///
+    /// It is the same on every machine and in every version, because it decides which task fetches the entry.
+    package init(urls: [String], options: some Sequence<(key: String, value: String)>) {
+        var digest = RunningDigest(.sha256)
+        var text = urls.joined(separator: "\t")
+        for option in options { text += "\n\(option.key)=\(option.value)" }
+        text.withUTF8 { digest.update(UnsafeRawBufferPointer($0)) }
+        self.init(digest.bytes)
+    }
+}

@@ -1,0 +1,125 @@
+package import SegmentedDownloadCore
+
+extension JobDirectory {
+    /// A file with fingerprints, up to its length when it was found.
+    private struct RecordFile {
+        var name: Name
+        var file: any StorageFile
+        var length: Int64
+    }
+
+    /// 1 MiB, a multiple of a record's length: a piece in which records are read.
+    private static let pieceLength = 1 << 20
+    /// 4: so many files of one task are joined into one.
+    private static let filesMax = 4
+
+    /// The entries of a task that any run has finished, under any number of tasks.
+    package func finished(of shard: Shard) throws(DownloadError) -> FinishedEntries {
+        try self.finished(of: shard, in: try self.names())
+    }
+
+    private func finished(of shard: Shard, in names: [Name]) throws(DownloadError) -> FinishedEntries {
+        do {
+            let files = try self.open(names.filter { $0.kind == .finished && $0.shard.mayShareEntries(with: shard) })
+            defer { for record in files { record.file.close() } }
+            let length = files.reduce(0) { $0 + $1.length }
+            return try FinishedEntries(capacity: Int(length) / FinishedEntryCodec.recordLength) { take in
+                for record in files {
+                    try Self.read(record.file, record.length) { if shard.owns($0) { take($0) } }
+                }
+            }
+        } catch {
+            throw DownloadError(wrapping: error)
+        }
+    }
+
+    private func open(_ names: [Name]) throws -> [RecordFile] {
+        var files: [RecordFile] = []
+        do {
+            for name in names {
+                let path = self.path(of: name)
+                // Another run of the task may have joined and removed it.
+                guard let file = try self.file(path) else { continue }
+                let status = try file.status()
+                try self.storage.checkTrust(status, path)
+                files.append(RecordFile(name: name, file: file, length: status.length))
+            }
+        } catch {
+            for record in files { record.file.close() }
+            throw error
+        }
+        return files
+    }
+
+    private func file(_ path: String) throws(StorageError) -> (any StorageFile)? {
+        do throws(StorageError) {
+            return try self.storage.open(path, .read)
+        } catch  where error.condition == .notFound {
+            return nil
+        }
+    }
+
+    /// Calls `take` with every undamaged record, except headers.
+    private static func read(
+        _ file: any StorageFile, _ length: Int64, _ take: (EntryFingerprint) -> Void
+    ) throws(StorageError) {
+        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceLength, alignment: 16)
+        defer { piece.deallocate() }
+        let header = FinishedEntryCodec.header
+        var offset: Int64 = 0
+        while offset < length {
+            let wanted = Int(min(Int64(piece.count), length - offset))
+            let count = try file.readFully(into: UnsafeMutableRawBufferPointer(rebasing: piece[..<wanted]), at: offset)
+            guard count > 0 else { return }
+            for start in stride(
+                from: 0, to: count - FinishedEntryCodec.recordLength + 1, by: FinishedEntryCodec.recordLength)
+            {
+                let record = UnsafeRawBufferPointer(
+                    rebasing: piece[start..<start + FinishedEntryCodec.recordLength])
+                if record.elementsEqual(header) { continue }
+                if let entry = FinishedEntryCodec.decode(record) { take(entry) }
+            }
+            offset += Int64(count)
+        }
+    }
+
+    /// Joins the files of a task's earlier runs into one, if there are many.
+    ///
+    /// - Parameter run: The current run, whose files are left alone. It also names the new file.
+    func joinFinished(of shard: Shard, run: String) async throws(DownloadError) {
+        let names = try self.names().filter { $0.kind == .finished && $0.shard == shard && $0.run != run }
+        guard names.count >= Self.filesMax else { return }
+        do {
+            let files = try self.open(names)
+            defer { for record in files { record.file.close() } }
+            // A run that does not end, on a machine that was taken for dead, still appends to its file.
+            let ended = files.filter { (try? $0.file.tryLock()) != .busy }
+            guard ended.count >= Self.filesMax else { return }
+            let path = self.path(of: Name(shard, run: "\(run)-joined", .finished))
+            let joined = try self.storage.open(path, .create)
+            defer { joined.close() }
+            var buffer = FinishedEntryCodec.header
+            var offset: Int64 = 0
+            func flush() throws(StorageError) {
+                try joined.writeFully(buffer, at: offset)
+                offset += Int64(buffer.count)
+                buffer.removeAll(keepingCapacity: true)
+            }
+            for record in ended {
+                var failure: StorageError?
+                try Self.read(record.file, record.length) { entry in
+                    buffer += FinishedEntryCodec.encode(entry)
+                    guard buffer.count >= Self.pieceLength, failure == nil else { return }
+                    do throws(StorageError) { try flush() } catch { failure = error }
+                }
+                if let failure { throw failure }
+            }
+            try flush()
+            try await joined.synchronize(metadata: true)
+            try await self.storage.synchronize(directory: self.path)
+            for record in ended { try self.storage.remove(self.path(of: record.name)) }
+        } catch {
+            throw DownloadError(wrapping: error)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+package import SegmentedDownloadCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A directory with the records of a job: a list whose entries several tasks fetch, perhaps on several machines that
+/// share the file system.
+///
+/// Every run of a task writes files of its own, so that no file has two writers and no lock between machines is needed:
+///
+/// - `shard-3-of-8.RUN.finished`: the fingerprints of the entries that the run finished (``FinishedEntryCodec``).
+/// - `shard-3-of-8.RUN.failed`: the entries that failed, as a list that segdl reads.
+/// - `shard-3-of-8.json`: what the task's last run reported (``ShardStatus``).
+/// - `job.json`: where the job's files are saved (``JobSettings``).
+///
+/// An entry is recorded after its file is complete and durable. A record that is lost means a conditional request; no
+/// record is ever needed for a correct result.
+package struct JobDirectory: Sendable {
+    /// A file of a task in the directory.
+    package struct Name: Hashable, Sendable {
+        package enum Kind: String, Sendable { case finished, failed, json }
+
+        package var shard: Shard
+        /// Empty for the status.
+        package var run: String
+        package var kind: Kind
+
+        package init(_ shard: Shard, run: String = "", _ kind: Kind) {
+            (self.shard, self.run, self.kind) = (shard, run, kind)
+        }
+
+        /// Nil for a file of another kind.
+        package init?(_ text: String) {
+            let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+            guard let first = parts.first, first.hasPrefix("shard-"), let last = parts.last,
+                let kind = Kind(rawValue: String(last)),
+                let shard = Shard(first.dropFirst("shard-".count).replacing("-of-", with: "/"))
+            else { return nil }
+            self.init(shard, run: parts.count == 3 ? String(parts[1]) : "", kind)
+            guard self.text == text else { return nil }
+        }
+
+        package var text: String {
+            let stem = "shard-\(self.shard.number)-of-\(self.shard.count)"
+            return (self.run.isEmpty ? [stem, self.kind.rawValue] : [stem, self.run, self.kind.rawValue])
+                .joined(separator: ".")
+        }
+    }
+
+    package let path: String
+    let storage: any Storage
+
+    package init(_ path: String, storage: any Storage = POSIXStorage()) {
+        (self.path, self.storage) = (path, storage)
+    }
+
+    func path(of name: Name) -> String { "\(self.path)/\(name.text)" }
+
+    /// The files of tasks in the directory, in no order.
+    package func names() throws(DownloadError) -> [Name] {
+        do throws(StorageError) {
+            return try self.storage.names(in: self.path).compactMap { Name($0) }
+        } catch {
+            throw DownloadError(error.failure)
+        }
+    }
+
+    /// Creates the directory, or checks that it belongs to the same job.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if the directory belongs to a job that saves its files elsewhere.
+    package func open(_ settings: JobSettings, draft seed: UInt64) async throws(DownloadError) {
+        let path = "\(self.path)/job.json"
+        do {
+            try self.storage.makeDirectory(self.path)
+            if try self.storage.status(of: path) == nil {
+                // The first of the tasks that start together creates the file; the others find it.
+                try await self.write(
+                    settings.encoded, to: path, draft: "\(path).\(String(seed, radix: 16))", replacing: false)
+            }
+            let found = try self.contents(of: path, JobSettings.lengthMax)
+            guard let other = JobSettings(found) else {
+                throw DownloadError(
+                    .state, "\(path.printable) is damaged, or written by a later version of segdl",
+                    hint: "Give another directory with --job")
+            }
+            guard other.directory == settings.directory else {
+                throw DownloadError(
+                    .usage,
+                    "the job \(self.path.printable) saves files in \(other.directory.printable), not in \(settings.directory.printable)",
+                    hint: "Give another directory with --job, or the same with -d")
+            }
+        } catch {
+            throw DownloadError(wrapping: error)
+        }
+    }
+
+    /// Replaces a file, or creates it, atomically.
+    func write(_ bytes: [UInt8], to path: String, draft: String, replacing: Bool) async throws(StorageError) {
+        let file = try self.storage.open(draft, .create)
+        defer { file.close() }
+        do throws(StorageError) {
+            try file.writeFully(bytes, at: 0)
+            try await file.synchronize(metadata: false)
+            do throws(StorageError) {
+                try self.storage.rename(draft, to: path, replacing: replacing)
+            } catch  where error.condition == .exists && !replacing {
+                try self.storage.remove(draft)
+            }
+        } catch {
+            try? self.storage.remove(draft)
+            throw error
+        }
+    }
+
+    func contents(of path: String, _ limit: Int) throws -> [UInt8] {
+        let file = try self.storage.open(path, .read)
+        defer { file.close() }
+        try self.storage.checkTrust(file.status(), path)
+        return try file.contents(limit: limit)
+    }
+
+    /// The status of every task that has one, in no order. Unreadable ones are left out.
+    package func statuses() throws(DownloadError) -> [ShardStatus] {
+        try self.names().compactMap { $0.kind == .json ? self.status(of: $0.shard)?.status : nil }
+    }
+
+    /// What a task's last run reported, and how long ago by the file system's clock, in seconds.
+    func status(of shard: Shard) -> (status: ShardStatus, modified: Int64)? {
+        let path = self.path(of: Name(shard, .json))
+        guard let bytes = try? self.contents(of: path, JobSettings.lengthMax),
+            let modified = try? self.storage.status(of: path)?.modified,
+            let status = try? JSONDecoder().decode(ShardStatus.self, from: Data(bytes))
+        else { return nil }
+        return (status, modified)
+    }
+}
+
+/// What all runs of a job must agree on.
+package struct JobSettings: Hashable, Sendable {
+    /// 64 KiB: more than any path needs.
+    static let lengthMax = 64 << 10
+
+    private struct Fields: Codable {
+        var v: Int
+        var dir: String
+    }
+
+    /// The absolute path of the directory for files.
+    package var directory: String
+
+    package init(directory: String) { self.directory = directory }
+
+    init?(_ bytes: [UInt8]) {
+        guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(bytes)), fields.v == 1 else { return nil }
+        self.directory = fields.dir
+    }
+
+    var encoded: [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Two members that JSON can represent.
+        return Array((try? encoder.encode(Fields(v: 1, dir: self.directory))) ?? Data()) + [UInt8(ascii: "\n")]
+    }
+}

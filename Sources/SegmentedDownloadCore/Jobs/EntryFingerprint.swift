@@ -1,0 +1,53 @@
+/// Identifies an entry of a list by 96 bits of a digest of its text.
+///
+/// Of 10^8 entries two have the same fingerprint with a probability of 10^-13.
+package struct EntryFingerprint: Hashable, Sendable {
+    package let high: UInt64
+    /// It also decides which task fetches the entry.
+    package let share: UInt32
+
+    package init(high: UInt64, share: UInt32) { (self.high, self.share) = (high, share) }
+
+    /// The first 12 bytes, in network byte order.
+    package init(_ digest: some Collection<UInt8>) {
+        precondition(digest.count >= Self.length, "a fingerprint has 12 bytes")
+        self.high = digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        self.share = digest.dropFirst(8).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    }
+
+    package static let length = 12
+}
+
+/// A line of the record of finished entries: a fingerprint and the CRC-32 of its bytes, 16 bytes in all.
+///
+/// Records are independent of each other, so files of them can be concatenated, and a torn, lost or damaged one means
+/// only that its entry is fetched again.
+package enum FinishedEntryCodec {
+    package static let recordLength = 16
+    /// The first record of a file. It is no entry: a digest has this value with a probability of 2^-96.
+    package static let header = Self.record(Array("segdl job 1\n".utf8))
+
+    package static func encode(_ entry: EntryFingerprint) -> [UInt8] {
+        var bytes = (0..<8).map { UInt8(truncatingIfNeeded: entry.high >> (56 - 8 * $0)) }
+        bytes += (0..<4).map { UInt8(truncatingIfNeeded: entry.share >> (24 - 8 * $0)) }
+        return Self.record(bytes)
+    }
+
+    /// Nil if the bytes are not a record.
+    package static func decode(_ bytes: UnsafeRawBufferPointer) -> EntryFingerprint? {
+        guard bytes.count == Self.recordLength else { return nil }
+        var crc = CRC32()
+        crc.update(UnsafeRawBufferPointer(rebasing: bytes[..<EntryFingerprint.length]))
+        guard UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: 12, as: UInt32.self)) == crc.value else {
+            return nil
+        }
+        return EntryFingerprint(
+            high: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+            share: UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)))
+    }
+
+    private static func record(_ bytes: [UInt8]) -> [UInt8] {
+        let crc = CRC32(of: bytes).value
+        return bytes + (0..<4).map { UInt8(truncatingIfNeeded: crc >> (8 * $0)) }
+    }
+}

@@ -1,0 +1,64 @@
+import ArgumentParser
+import SegmentedDownload
+import SegmentedDownloadCore
+
+/// The options for a job of several tasks.
+struct JobOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            """
+            Fetch only the share of task I of N, from 1/N to N/N. With auto, I and N are those of a Slurm array or step, \
+            with auto/N only I, also from JOB_COMPLETION_INDEX of Kubernetes. --limit-rate and -x are for all tasks together.
+            """, valueName: "I/N|auto"))
+    var shard: ShardArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            Record finished and failed files of the lists in a directory, so that the next run skips them. \
+            (default with --shard: LIST.segdl-job)
+            """, valueName: "DIR"), completion: .directory)
+    var job: String?
+
+    var isGiven: Bool { self.shard != nil || self.job != nil }
+}
+
+/// The value of `--shard`.
+enum ShardArgument: Hashable, ExpressibleByArgument {
+    case given(Shard)
+    /// Number and count are in the environment.
+    case automatic
+    /// Only the number is in the environment.
+    case automaticNumber(count: Int)
+
+    init?(argument: String) {
+        if argument == "auto" {
+            self = .automatic
+        } else if argument.hasPrefix("auto/"), let shard = Shard("1/" + argument.dropFirst("auto/".count)) {
+            self = .automaticNumber(count: shard.count)
+        } else if let shard = Shard(argument) {
+            self = .given(shard)
+        } else {
+            return nil
+        }
+    }
+
+    var defaultValueDescription: String {
+        switch self {
+        case .given(let shard): shard.description
+        case .automatic: "auto"
+        case .automaticNumber(let count): "auto/\(count)"
+        }
+    }
+
+    /// The task that the argument means.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if the environment does not say which task this is.
+    func shard(in environment: [String: String]) throws(DownloadError) -> Shard {
+        switch self {
+        case .given(let shard): return shard
+        case .automatic: return try SchedulerEnvironment(environment).shard()
+        case .automaticNumber(let count): return try SchedulerEnvironment(environment).shard(of: count)
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+
+/// What a scheduler tells a task about its place among others.
+///
+/// Sources: sbatch(1) and srun(1), section "Output environment variables"; Kubernetes, "Indexed Job".
+struct SchedulerEnvironment {
+    private let variables: [String: String]
+
+    init(_ variables: [String: String]) { self.variables = variables }
+
+    /// A task's place, numbered from 0.
+    private struct Place {
+        var index: Int
+        var count: Int
+    }
+
+    private func number(_ name: String) -> Int? { self.variables[name].flatMap { Int($0) } }
+
+    /// - Throws: ``DownloadError`` with code `usage` if the environment does not say it.
+    func shard() throws(DownloadError) -> Shard {
+        let array = try self.arrayPlace()
+        let step = try self.stepPlace()
+        guard array != nil || step != nil else {
+            guard self.variables["JOB_COMPLETION_INDEX"] == nil else {
+                throw DownloadError(
+                    .usage, "JOB_COMPLETION_INDEX is set, but the number of tasks is not",
+                    hint: "Write --shard auto/N, with the completions of the Job as N")
+            }
+            throw Self.missing
+        }
+        // Each task of an array may be a step of several tasks.
+        let (outer, inner) = (array ?? Place(index: 0, count: 1), step ?? Place(index: 0, count: 1))
+        return try Self.shard(
+            Place(index: outer.index * inner.count + inner.index, count: outer.count * inner.count))
+    }
+
+    /// The same if the number of tasks is given.
+    func shard(of count: Int) throws(DownloadError) -> Shard {
+        if let index = self.number("JOB_COMPLETION_INDEX") { return try Self.shard(Place(index: index, count: count)) }
+        if let id = self.number("SLURM_ARRAY_TASK_ID") {
+            // SLURM_ARRAY_TASK_MIN is not that of the whole array if only some of its tasks were submitted again.
+            guard id < count else {
+                throw DownloadError(
+                    .usage,
+                    "SLURM_ARRAY_TASK_ID is \(id), and --shard auto/\(count) is for tasks from 0 to \(count - 1)",
+                    hint: "Submit with --array=0-\(count - 1)")
+            }
+            return try Self.shard(Place(index: id, count: count))
+        }
+        if let step = try self.stepPlace() { return try Self.shard(Place(index: step.index, count: count)) }
+        throw Self.missing
+    }
+
+    private static var missing: DownloadError {
+        DownloadError(
+            .usage,
+            "--shard auto: no variable of Slurm (an array, or a step of srun) or Kubernetes says which task this is",
+            hint: "Write --shard I/N, with I from 1 to N")
+    }
+
+    private static func shard(_ place: Place) throws(DownloadError) -> Shard {
+        guard let shard = Shard(number: place.index + 1, of: place.count) else {
+            throw DownloadError(
+                .usage, "--shard auto: the environment says task \(place.index) of \(place.count), counted from 0",
+                hint: "Write --shard I/N, with I from 1 to N")
+        }
+        return shard
+    }
+
+    private func arrayPlace() throws(DownloadError) -> Place? {
+        guard let id = self.number("SLURM_ARRAY_TASK_ID") else { return nil }
+        guard let count = self.number("SLURM_ARRAY_TASK_COUNT"), let first = self.number("SLURM_ARRAY_TASK_MIN") else {
+            throw DownloadError(
+                .usage, "SLURM_ARRAY_TASK_ID is set, but SLURM_ARRAY_TASK_COUNT or SLURM_ARRAY_TASK_MIN is not",
+                hint: "Write --shard I/N, with I from 1 to N")
+        }
+        let step = max(self.number("SLURM_ARRAY_TASK_STEP") ?? 1, 1)
+        let (index, rest) = (id - first).quotientAndRemainder(dividingBy: step)
+        guard rest == 0, (0..<count).contains(index) else {
+            throw DownloadError(
+                .usage, "the array's tasks are not consecutive: task \(id) of \(count) tasks from \(first)",
+                hint: "Submit with --array=0-\(max(count - 1, 0)), or write --shard I/N")
+        }
+        return Place(index: index, count: count)
+    }
+
+    private func stepPlace() throws(DownloadError) -> Place? {
+        guard let index = self.number("SLURM_PROCID"),
+            let count = self.number("SLURM_STEP_NUM_TASKS") ?? self.number("SLURM_NTASKS")
+        else { return nil }
+        // In a batch script, too, SLURM_PROCID is 0 and SLURM_NTASKS is what the job may start.
+        let isBatchScript = self.variables["SLURM_JOB_ID"] != nil && self.variables["SLURM_STEP_ID"] == nil
+        guard !isBatchScript else {
+            guard count > 1, self.variables["SLURM_ARRAY_TASK_ID"] == nil else { return nil }
+            throw DownloadError(
+                .usage, "the Slurm job has \(count) tasks, but segdl was started by none of them",
+                hint: "Start it with srun")
+        }
+        return Place(index: index, count: count)
+    }
+}
