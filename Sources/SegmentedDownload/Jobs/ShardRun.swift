@@ -76,6 +76,9 @@ package final class ShardRun: Sendable {
         self.state.withLock { change(&$0.status) }
     }
 
+    /// How often the run reports.
+    package var reportInterval: Duration { RunLiveness.reportInterval(of: self.shard) }
+
     package var status: ShardStatus { self.state.withLock { $0.status } }
 
     /// Records that an entry's file is complete and durable.

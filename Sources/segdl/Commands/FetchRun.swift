@@ -67,7 +67,7 @@ struct FetchRun {
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)
             if let remark = work.remark { transfer.say(remark) }
-            let code = await transfer.run(work.requests, refused: work.refused)
+            let code = await transfer.run(RunFiles(work.requests, refused: work.refused))
             if code == .ok { for adoption in adoptions { try? await adoption.removeControlFile() } }
             return code
         } catch {

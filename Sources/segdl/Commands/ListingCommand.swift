@@ -106,13 +106,13 @@ extension ListingCommand {
     }
 
     /// What an entry of a list asks for.
-    private func request(
-        _ entry: InputList.Entry, _ sources: [SourceURL], of list: InputFile, _ fetch: FetchRun
+    func request(
+        _ entry: InputList.Entry, _ sources: [SourceURL], of list: InputFile?, _ fetch: FetchRun
     ) throws(ListProblem) -> DownloadRequest {
         var draft: RequestDraft
         do throws(DownloadError) {
             draft = try fetch.draft(sources)
-            try draft.request.removeCredentialsAndFields(namedBy: list)
+            if let list { try draft.request.removeCredentialsAndFields(namedBy: list) }
         } catch {
             throw ListProblem(entry.place, error.message, code: error.code)
         }
@@ -127,7 +127,7 @@ extension ListingCommand {
     }
 
     /// The files that a URL with its mirrors stands for.
-    private func instances(
+    func instances(
         of url: String, mirrors: [String],
         _ body: (URLPattern.Instance, [String]) throws(DownloadError) -> Void
     ) throws(DownloadError) {

@@ -29,7 +29,7 @@ extension Transfer {
     ///
     /// - Parameter events: The group's events from before the feed's first download was added.
     static func watch(
-        _ feed: Feed, of group: DownloadGroup, _ events: AsyncStream<DownloadGroup.Event>, window: Int,
+        _ feed: Feed<some FileSource>, of group: DownloadGroup, _ events: AsyncStream<DownloadGroup.Event>, window: Int,
         _ reporters: [any ProgressReporter], _ signals: AsyncStream<SignalSource.Event>,
         into summary: inout TransferSummary
     ) async {
@@ -48,22 +48,26 @@ extension Transfer {
             var failed: [Download.ID: TransferSummary.Outcome] = [:]
             var events = events.makeAsyncIterator()
             while true {
-                while unfinished.count < window, stop.signal == nil, let given = feed.next() {
+                while unfinished.count < window, stop.signal == nil, let step = feed.next() {
+                    guard case .given(let given) = step else { continue }
+                    summed.begin()
                     switch given.download {
                     case .success(let download):
                         let file = TransferFile(download)
                         for reporter in reporters { reporter.begin(file, segments: { await download.segments }) }
                         if let outcome = failed[download.id] {
                             summed.note(outcome, of: file, number: given.number)
+                            feed.files.note(outcome, number: given.number)
                         } else {
                             unfinished[download.id, default: Unfinished(file: file)].numbers.append(given.number)
                         }
                         // The others may have been paused just before it was added.
                         if stop.signal != nil { await download.pause() }
                     case .failure(let error):
-                        let file = TransferFile(refused: given.request)
+                        let file = given.file
                         for reporter in reporters { reporter.report(.failed(error, DownloadProgress()), of: file) }
                         summed.note(.failed(error), of: file, number: given.number)
+                        feed.files.note(.failed(error), number: given.number)
                     }
                 }
                 guard !unfinished.isEmpty, let event = await events.next() else { break }
@@ -75,7 +79,10 @@ extension Transfer {
                 guard let outcome = TransferSummary.Outcome(event) else { continue }
                 unfinished[download.id] = nil
                 if case .failed = outcome { failed[download.id] = outcome }
-                for number in entry.numbers { summed.note(outcome, of: entry.file, number: number) }
+                for number in entry.numbers {
+                    summed.note(outcome, of: entry.file, number: number)
+                    feed.files.note(outcome, number: number)
+                }
             }
             // The sequence ends early only if the group does.
             for entry in unfinished.values {
@@ -85,6 +92,7 @@ extension Transfer {
             tasks.cancelAll()
         }
         summed.signal = stop.signal
+        summed.hasRest = stop.signal != nil && feed.hasRest
         summary = summed
     }
 

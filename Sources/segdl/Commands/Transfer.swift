@@ -23,10 +23,7 @@ struct Transfer {
 
     /// Runs the downloads until they end.
     ///
-    /// - Parameter refused: Files that cannot be requested, and why.
-    func run(
-        _ requests: [DownloadRequest], refused: [(path: String, error: DownloadError)] = []
-    ) async -> ExitCode {
+    func run(_ files: some FileSource) async -> ExitCode {
         let start = ContinuousClock.now
         let elapsed: @Sendable () -> Duration = { ContinuousClock.now - start }
         let terminal = Terminal(assuming: STDERR_FILENO)
@@ -34,14 +31,9 @@ struct Transfer {
         let hooks = HookRunner(self.hooks, console: console, elapsed: elapsed)
         let reporters =
             self.output.reporters(
-                filesCount: refused.count + requests.count, output: self.events, console: console, elapsed: elapsed)
+                filesCount: files.count, output: self.events, console: console, elapsed: elapsed)
             + [hooks]
-        var summary = TransferSummary(filesCount: refused.count + requests.count)
-        for (number, (path, error)) in refused.enumerated() {
-            let file = TransferFile(path: path)
-            for reporter in reporters { reporter.report(.failed(error, DownloadProgress()), of: file) }
-            summary.note(.failed(error), of: file, number: number)
-        }
+        var summary = TransferSummary(filesCount: files.count)
         do {
             try DescriptorLimit.check(others: SignalSource.descriptorCount)
         } catch {
@@ -52,7 +44,7 @@ struct Transfer {
         do {
             try await withThrowingTaskGroup { group in
                 group.addTask { await hooks.run() }
-                try await self.fetch(requests, from: refused.count, reporters, signals, into: &summary)
+                try await self.fetch(files, reporters, signals, into: &summary)
                 summary.duration = elapsed()
                 for reporter in reporters { reporter.finish(summary) }
                 // A signal also ends the hooks, even if all downloads have ended.
@@ -79,6 +71,12 @@ struct Transfer {
         if self.output.verbosity >= .normal { self.errors.send("segdl: \(text)\n") }
     }
 
+    /// Prints the last message of a run.
+    func finish(saying text: String) {
+        self.say(text)
+        self.drain(isHurried: false)
+    }
+
     /// Reports why nothing was started.
     func refuse(_ error: any Error) -> ExitCode {
         let error = DownloadError(wrapping: error)
@@ -88,17 +86,17 @@ struct Transfer {
     }
 
     private func fetch(
-        _ requests: [DownloadRequest], from number: Int, _ reporters: [any ProgressReporter], _ signals: SignalSource,
+        _ files: some FileSource, _ reporters: [any ProgressReporter], _ signals: SignalSource,
         into summary: inout TransferSummary
     ) async throws {
-        guard !requests.isEmpty else { return }
+        guard files.count != 0 else { return }
         let window = max(Self.windowLength, 2 * self.configuration.limits.downloads)
         let before = summary
         summary = try await withDownloadClient(self.configuration) { client in
             try await client.withGroup { group in
                 var summary = before
                 let events = group.events
-                let feed = try Feed(requests, to: group, from: number)
+                let feed = try Feed(files, to: group)
                 await Self.watch(feed, of: group, events, window: window, reporters, signals.events, into: &summary)
                 return summary
             }

@@ -140,7 +140,7 @@ struct HookRunner: ProgressReporter {
     }
 
     private static func title(_ summary: TransferSummary) -> String {
-        let (count, failures) = (summary.filesCount, summary.failed.count)
+        let (count, failures) = (summary.filesCount, summary.failedCount)
         if failures == 0 { return count == 1 ? "Download complete" : "\(count) downloads complete" }
         return count == 1 ? "Download failed" : "\(failures) of \(count) downloads failed"
     }

@@ -77,9 +77,10 @@ struct SchedulerEnvironment {
         }
         let step = max(self.number("SLURM_ARRAY_TASK_STEP") ?? 1, 1)
         let (index, rest) = (id - first).quotientAndRemainder(dividingBy: step)
-        guard rest == 0, (0..<count).contains(index) else {
+        let isRegular = self.number("SLURM_ARRAY_TASK_MAX").map { ($0 - first) / step + 1 == count } ?? true
+        guard rest == 0, isRegular, (0..<count).contains(index) else {
             throw DownloadError(
-                .usage, "the array's tasks are not consecutive: task \(id) of \(count) tasks from \(first)",
+                .usage, "the array's tasks are not at equal distances: task \(id) of \(count) tasks from \(first)",
                 hint: "Submit with --array=0-\(max(count - 1, 0)), or write --shard I/N")
         }
         return Place(index: index, count: count)

@@ -1,18 +1,9 @@
 import SegmentedDownload
 
-#if canImport(Musl)
-    import Musl
-#elseif canImport(Glibc)
-    import Glibc
-#endif
-
 /// A list of files given with `-i`.
 struct InputFile {
     /// A path, `-` for standard input, or a URL.
     let path: String
-
-    /// 256 MiB: some millions of files. A longer file is probably not a list.
-    static let lengthMax = 256 << 20
 
     /// The name for messages.
     var name: String {
@@ -47,41 +38,7 @@ struct InputFile {
 
     /// The whole content of a file on disk or standard input.
     func contents() throws(DownloadError) -> [UInt8] {
-        let descriptor = self.isStandardInput ? STDIN_FILENO : SystemCalls.openFile(self.path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw self.failure("opened") }
-        defer { if !self.isStandardInput { close(descriptor) } }
-        guard let facts = FileFacts(descriptor: descriptor) else { throw self.failure("read") }
-        guard !facts.isDirectory else {
-            throw DownloadError(
-                .file, "the list \(self.name) is a directory", hint: "Give a file, or - for standard input")
-        }
-        return try self.read(descriptor, sizeHint: Int(max(facts.length, 0)))
-    }
-
-    private func read(_ descriptor: CInt, sizeHint: Int) throws(DownloadError) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(min(sizeHint, Self.lengthMax))
-        var piece = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = piece.withUnsafeMutableBytes { SystemCalls.readBytes(descriptor, $0) }
-            if count == 0 { return bytes }
-            guard count > 0 else {
-                if errno == EINTR { continue }
-                throw self.failure("read")
-            }
-            bytes += piece[..<count]
-            guard bytes.count <= Self.lengthMax else {
-                throw DownloadError(
-                    .usage, "the list \(self.name) has more than \(ByteCount(Int64(Self.lengthMax)))",
-                    hint: "Split it into several lists")
-            }
-        }
-    }
-
-    private func failure(_ participle: String) -> DownloadError {
-        let number = errno
-        return DownloadError(
-            .file, "the list \(self.name) cannot be \(participle): \(String(cString: strerror(number)))",
-            errno: number)
+        let reader = try ListReader(self)
+        return try reader.rest(after: [])
     }
 }

@@ -1,5 +1,11 @@
 import SegmentedDownload
 
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
 /// Reads a list of files in aria2's form, one entry at a time.
 ///
 /// A line is a URL, followed by further URLs of the same file, separated by tabs. Indented lines below it are the
@@ -34,15 +40,22 @@ struct InputList {
     /// More than the number of keys, with room for header fields.
     static let optionsMax = 256
 
-    private let bytes: [UInt8]
-    private var offset: Int
+    private var bytes: [UInt8]
+    private var offset = 0
+    /// Where the rest of the list comes from.
+    private let reader: ListReader?
     private var number = 0
     private var ahead: Line?
 
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
-        // A byte order mark, which editors on Windows write.
-        self.offset = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+        self.reader = nil
+    }
+
+    /// A list that is read in pieces, so that its length does not matter.
+    init(_ first: [UInt8], then reader: ListReader) {
+        self.bytes = first
+        self.reader = reader
     }
 
     /// The next entry; nil at the end. Do not call it again after it throws.
@@ -76,15 +89,34 @@ struct InputList {
 
     /// The next line that is neither empty nor a comment.
     private mutating func nextLine() throws(ListProblem) -> Line? {
-        while self.offset < self.bytes.count {
-            let end = self.bytes[self.offset...].firstIndex(of: UInt8(ascii: "\n")) ?? self.bytes.count
+        while let end = try self.lineEnd() {
             var line = self.bytes[self.offset..<end]
-            self.offset = end + 1
+            self.offset = min(end + 1, self.bytes.count)
             self.number += 1
+            // A byte order mark, which editors on Windows write.
+            if self.number == 1, line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
             if line.last == UInt8(ascii: "\r") { line.removeLast() }
             if let line = try self.meaning(of: line) { return line }
         }
         return nil
+    }
+
+    /// Where the next line ends; nil if there is none. A line of a piece is completed from the next pieces.
+    private mutating func lineEnd() throws(ListProblem) -> Int? {
+        var searched = self.offset
+        while true {
+            if let end = self.bytes.newline(from: searched) { return end }
+            searched = self.bytes.count
+            // The length is checked again where the line is read, with a better message for a comment.
+            let isTooLong = searched - self.offset > 2 * Self.lineLengthMax
+            guard !isTooLong, let reader, let piece = try reader.next(after: self.number) else {
+                return self.offset < self.bytes.count ? self.bytes.count : nil
+            }
+            self.bytes.removeSubrange(..<self.offset)
+            searched -= self.offset
+            self.offset = 0
+            self.bytes += piece
+        }
     }
 
     private func meaning(of line: ArraySlice<UInt8>) throws(ListProblem) -> Line? {
@@ -113,6 +145,18 @@ struct InputList {
                 place, "\"\(texts[0].shown)\" is indented but is not key=value. A URL must not be indented")
         }
         return Option(place: place, key: texts[0], value: texts[1])
+    }
+}
+
+extension [UInt8] {
+    /// The index of the first newline at or after an index (`memchr`, because lists have millions of lines).
+    fileprivate func newline(from start: Int) -> Int? {
+        self.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress, start < bytes.count,
+                let found = memchr(base + start, CInt(UInt8(ascii: "\n")), bytes.count - start)
+            else { return nil }
+            return UnsafeRawPointer(found) - base
+        }
     }
 }
 

@@ -114,20 +114,48 @@ struct InputOptions: ParsableArguments {
     func read(
         _ bytes: [UInt8], of file: InputFile, _ take: (InputList.Entry, [SourceURL]) throws(ListProblem) -> Void
     ) throws(DownloadError) -> Int {
-        let base = if let baseURL { try ListBase(baseURL) } else { ListBase?.none }
+        let base = try self.base
         do throws(ListProblem) {
             if Metalink.isXML(bytes) { return try Self.read(try Metalink(bytes, base), take) }
             // Options in a plain list may name any path. Only the user may choose paths, not the author of a metalink.
             guard !file.isMetalink else { throw ListProblem(.element(""), "it is no metalink: there is no < first") }
             try self.read(bytes, of: file) { entry throws(ListProblem) in
-                var sources: [SourceURL] = []
-                for url in entry.urls { sources.append(try SourceURL(url, at: entry.place, relativeTo: base)) }
-                try take(entry, sources)
+                try take(entry, try Self.sources(of: entry, relativeTo: base))
             }
             return 0
         } catch {
             throw error.failure(in: file.name)
         }
+    }
+
+    /// Whether a list can only be read as a whole: a metalink or JSON.
+    ///
+    /// - Parameter first: Its first bytes.
+    func isWhole(_ first: [UInt8], of file: InputFile) -> Bool {
+        file.isMetalink || self.jsonPath != nil || Metalink.isXML(first) || JSONList.isJSON(first)
+    }
+
+    /// The parsed URLs of an entry of a plain list.
+    func sources(of entry: InputList.Entry) throws(ListProblem) -> [SourceURL] {
+        let base: ListBase?
+        do throws(DownloadError) {
+            base = try self.base
+        } catch {
+            throw ListProblem(entry.place, error.message, code: error.code)
+        }
+        return try Self.sources(of: entry, relativeTo: base)
+    }
+
+    private var base: ListBase? {
+        get throws(DownloadError) { if let baseURL { try ListBase(baseURL) } else { nil } }
+    }
+
+    private static func sources(
+        of entry: InputList.Entry, relativeTo base: ListBase?
+    ) throws(ListProblem) -> [SourceURL] {
+        var sources: [SourceURL] = []
+        for url in entry.urls { sources.append(try SourceURL(url, at: entry.place, relativeTo: base)) }
+        return sources
     }
 
     private func read(

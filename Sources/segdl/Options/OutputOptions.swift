@@ -77,8 +77,10 @@ struct OutputOptions: ParsableArguments {
     }
 
     /// The reporters of a run: events first, then progress, then messages.
+    ///
+    /// - Parameter filesCount: Nil if it is unknown until the last file is given.
     func reporters(
-        filesCount: Int, output: LineSink, console: Console, elapsed: @escaping @Sendable () -> Duration
+        filesCount: Int?, output: LineSink, console: Console, elapsed: @escaping @Sendable () -> Duration
     ) -> [any ProgressReporter] {
         var reporters: [any ProgressReporter] = []
         if self.json { reporters.append(EventWriter(sink: output, elapsed: elapsed)) }
@@ -94,7 +96,7 @@ struct OutputOptions: ParsableArguments {
         if let path = self.stats { reporters.append(StatsReporter(path: path, console: console)) }
         return reporters + [
             MessageReporter(
-                console: console, verbosity: self.verbosity, filesCount: filesCount,
+                console: console, verbosity: self.verbosity, filesCount: filesCount ?? .max,
                 terminal: Terminal(of: STDERR_FILENO))
         ]
     }

@@ -18,7 +18,7 @@ final class BoardReporter: ProgressReporter {
 
     /// - Parameter hasMaps: Whether maps are shown instead of bars.
     init(
-        console: Console, terminal: Terminal, filesCount: Int, hasMaps: Bool,
+        console: Console, terminal: Terminal, filesCount: Int?, hasMaps: Bool,
         elapsed: @escaping @Sendable () -> Duration
     ) {
         self.console = console

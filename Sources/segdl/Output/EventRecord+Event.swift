@@ -70,7 +70,7 @@ extension EventRecord {
     init(_ summary: TransferSummary) {
         self.init("all_completed", time: summary.duration)
         self.completed = summary.completedCount
-        self.failed = summary.failed.count
+        self.failed = summary.failedCount
         self.paused = summary.pausedCount
         self.bytes = summary.bytes
         self.seconds = Seconds(summary.duration).rounded

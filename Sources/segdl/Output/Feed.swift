@@ -1,47 +1,74 @@
 import SegmentedDownload
 
-/// Adds a run's requests to the group, one at a time.
-struct Feed {
-    /// A request that was added to the group.
+/// Adds a run's files to the group, one at a time.
+struct Feed<Files: FileSource> {
+    /// A file that was added to the group, or why it was not.
     struct Given {
         /// Its place among the run's files.
         var number: Int
-        var request: DownloadRequest
+        /// What is reported if there is no download.
+        var file: TransferFile
         var download: Result<Download, DownloadError>
     }
 
-    private let group: DownloadGroup
-    private var rest: ArraySlice<DownloadRequest>
-    private var number: Int
-    private var first: Given?
+    enum Step {
+        case given(Given)
+        /// No file, but there may be more.
+        case none
+    }
 
-    /// Adds the first request.
+    let files: Files
+    private let group: DownloadGroup
+    private var number = 0
+    private var first: Step?
+    /// Whether there may be more files.
+    private(set) var hasRest = true
+
+    /// Adds the first file.
     ///
-    /// - Parameter number: The place of the first request among the run's files.
-    /// - Throws: ``DownloadError`` if the first request is refused: the others probably have the same error.
-    init(_ requests: [DownloadRequest], to group: DownloadGroup, from number: Int) throws(DownloadError) {
+    /// - Throws: ``DownloadError`` if the group refuses the first request of a known number: the others probably have
+    ///   the same error.
+    init(_ files: Files, to group: DownloadGroup) throws(DownloadError) {
+        self.files = files
         self.group = group
-        self.rest = requests[...]
-        self.number = number
-        guard let first = self.give() else { return }
-        if case .failure(let error) = first.download { throw error }
+        guard let item = self.take() else { return }
+        let first = self.give(item)
+        if case .request = item, case .given(let given) = first, case .failure(let error) = given.download,
+            files.count != nil
+        {
+            throw error
+        }
         self.first = first
     }
 
-    /// Adds the next request; nil after the last one.
-    mutating func next() -> Given? {
-        guard let first = self.first else { return self.give() }
+    /// Adds the next file; nil after the last one.
+    mutating func next() -> Step? {
+        guard let first = self.first else { return self.take().map { self.give($0) } }
         self.first = nil
         return first
     }
 
-    private mutating func give() -> Given? {
-        guard let request = self.rest.popFirst() else { return nil }
-        defer { self.number += 1 }
-        do throws(DownloadError) {
-            return Given(number: self.number, request: request, download: .success(try self.group.add(request)))
-        } catch {
-            return Given(number: self.number, request: request, download: .failure(error))
+    private mutating func take() -> FileSourceItem? {
+        let item = self.hasRest ? self.files.next() : nil
+        self.hasRest = item != nil
+        return item
+    }
+
+    private mutating func give(_ item: FileSourceItem) -> Step {
+        let given: Given
+        switch item {
+        case .none: return .none
+        case .refused(let path, let error):
+            given = Given(number: self.number, file: TransferFile(path: path), download: .failure(error))
+        case .request(let request):
+            let file = TransferFile(refused: request)
+            do throws(DownloadError) {
+                given = Given(number: self.number, file: file, download: .success(try self.group.add(request)))
+            } catch {
+                given = Given(number: self.number, file: file, download: .failure(error))
+            }
         }
+        self.number += 1
+        return .given(given)
     }
 }

@@ -53,14 +53,14 @@ final class MessageReporter: ProgressReporter {
     }
 
     func finish(_ summary: TransferSummary) {
-        guard summary.filesCount > 1 else { return }
+        guard summary.filesCount > 1 || summary.hasRest else { return }
         let failed = summary.failed
         var counts = "\(summary.completedCount) of \(summary.filesCount) files complete"
-        if !failed.isEmpty { counts += ", \(failed.count) failed" }
+        if summary.failedCount > 0 { counts += ", \(summary.failedCount) failed" }
         let hint = "Run the same command again to fetch the rest"
-        if summary.pausedCount > 0 {
+        if summary.pausedCount > 0 || summary.hasRest {
             // Failed files are not listed again: an interrupted run ends with a short summary.
-            counts += ", \(summary.pausedCount) paused"
+            if summary.pausedCount > 0 { counts += ", \(summary.pausedCount) paused" }
             let kept = self.bytesKept.withLock { $0 }
             if kept > 0 { counts += ", \(ByteCount(kept)) kept" }
             self.console.write(self.fitted(["segdl: \(counts).", hint]))
@@ -68,6 +68,9 @@ final class MessageReporter: ProgressReporter {
             // The line printed when a file failed may have scrolled away, so every failed file is listed again.
             for entry in failed {
                 self.console.write("segdl: failed: \(entry.file.path.shown) (\(entry.error.code.rawValue))")
+            }
+            if summary.failedCount > failed.count {
+                self.console.write("segdl: failed: \(summary.failedCount - failed.count) more")
             }
             self.console.write(FailureLine(.partial, counts, hint: hint).text)
         } else {

@@ -32,7 +32,7 @@ final class StatsReporter: ProgressReporter {
         let seconds = Seconds(summary.duration).rounded
         let (processor, peak) = self.figures.end()
         let record = StatsRecord(
-            completed: summary.completedCount, failed: summary.failed.count, paused: summary.pausedCount,
+            completed: summary.completedCount, failed: summary.failedCount, paused: summary.pausedCount,
             exit: summary.exitCode.rawValue, bytes: summary.bytes, bytesFetched: summary.bytesFetched, seconds: seconds,
             rate: seconds > 0 ? (Double(summary.bytesFetched) / seconds).rounded() : 0, requests: sums.requests,
             connectionsPeak: sums.connectionsPeak,

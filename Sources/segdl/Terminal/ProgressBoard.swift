@@ -49,7 +49,8 @@ struct ProgressBoard {
     /// The maximum rows of a map: for a single file, and for each of several files.
     private static let mapRowsMax = (only: 4, others: 2)
 
-    let filesCount: Int
+    /// Nil if it is unknown until the last file is given.
+    let filesCount: Int?
     /// The palette of maps; nil to draw bars.
     let palette: ProgressMap.Palette?
     private var rows: [Download.ID: Row] = [:]
@@ -60,7 +61,7 @@ struct ProgressBoard {
     private var bytesFetched: Int64 = 0
     private var figures = SteadyFigures()
 
-    init(filesCount: Int, palette: ProgressMap.Palette? = nil) {
+    init(filesCount: Int?, palette: ProgressMap.Palette? = nil) {
         self.filesCount = filesCount
         self.palette = palette
     }
@@ -144,7 +145,7 @@ struct ProgressBoard {
 
     /// The lines for a terminal of this size. The line for all files is last. Empty when all files have ended.
     func lines(_ size: Terminal.Size, at now: Duration) -> [String] {
-        guard self.ended.count < self.filesCount else { return [] }
+        guard self.filesCount.map({ self.ended.count < $0 }) ?? true else { return [] }
         let width = max(size.columns - Self.columnsFree, 1)
         let room = self.room(size)
         // Files that do not fit are counted in a line that replaces one more file.
@@ -167,7 +168,7 @@ struct ProgressBoard {
     }
 
     /// Whether there is a line for all files.
-    private var hasTotal: Bool { self.filesCount > 1 }
+    private var hasTotal: Bool { self.filesCount.map { $0 > 1 } ?? true }
 
     /// The rows available for files.
     private func room(_ size: Terminal.Size) -> Int {
@@ -196,7 +197,7 @@ struct ProgressBoard {
         }
         sum.rate = self.figures.rate
         sum.connections = self.figures.connections
-        var title = "\(self.ended.count)/\(self.filesCount) files"
+        var title = "\(self.ended.count)\(self.filesCount.map { "/\($0)" } ?? "") files"
         if self.ended.failedCount > 0 { title += ", \(self.ended.failedCount) failed" }
         return ProgressBar(title: title, progress: sum, elapsed: now, titleMin: title.columns)
     }

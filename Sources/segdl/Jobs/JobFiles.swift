@@ -1,0 +1,103 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+import Synchronization
+
+/// The files of a task of a job: those of its entries that no run has finished. Their ends are recorded.
+final class JobFiles: FileSource {
+    private struct State {
+        var entries: JobEntries
+        var nextNumber = 0
+        /// The entries whose downloads have not ended, by number.
+        var unfinished: [Int: JobEntries.Candidate] = [:]
+        /// Why the list could not be read to its end, or an end not be recorded.
+        var failure: DownloadError?
+        /// Whether the list was read to its end.
+        var isExhausted = false
+    }
+
+    /// 10,000: passing over so many takes some milliseconds, and a signal waits no longer.
+    private static let passedMax = 10_000
+
+    private let run: ShardRun
+    private let request: @Sendable (JobEntries.Candidate) throws(DownloadError) -> DownloadRequest
+    private let state: Mutex<State>
+
+    /// - Parameter request: Makes an entry's request.
+    init(
+        _ entries: sending JobEntries, of run: ShardRun,
+        _ request: @escaping @Sendable (JobEntries.Candidate) throws(DownloadError) -> DownloadRequest
+    ) {
+        (self.run, self.request) = (run, request)
+        self.state = Mutex(State(entries: entries))
+    }
+
+    var count: Int? { nil }
+
+    var failure: DownloadError? { self.state.withLock { $0.failure } }
+
+    /// Whether every entry of the task was given.
+    var isExhausted: Bool { self.state.withLock { $0.isExhausted } }
+
+    func next() -> FileSourceItem? {
+        self.state.withLock { state in
+            var (read, skipped): (Int64, Int64) = (0, 0)
+            defer {
+                self.run.update { [read, skipped] status in
+                    status.entriesRead += read
+                    status.skipped += skipped
+                }
+            }
+            do throws(DownloadError) {
+                for _ in 0..<Self.passedMax {
+                    guard let candidate = try state.entries.next() else {
+                        state.isExhausted = true
+                        return nil
+                    }
+                    read += 1
+                    let fingerprint = candidate.fingerprint
+                    guard self.run.shard.owns(fingerprint) else { continue }
+                    guard !self.run.finished.contains(fingerprint) else {
+                        skipped += 1
+                        continue
+                    }
+                    state.unfinished[state.nextNumber] = candidate
+                    state.nextNumber += 1
+                    return self.item(candidate)
+                }
+                return FileSourceItem.none
+            } catch {
+                state.failure = error
+                return nil
+            }
+        }
+    }
+
+    private func item(_ candidate: JobEntries.Candidate) -> FileSourceItem {
+        do throws(DownloadError) {
+            return .request(try self.request(candidate))
+        } catch {
+            return .refused(path: candidate.name, error)
+        }
+    }
+
+    func note(_ outcome: TransferSummary.Outcome, number: Int) {
+        guard let candidate = self.state.withLock({ $0.unfinished.removeValue(forKey: number) }) else { return }
+        do throws(DownloadError) {
+            switch outcome {
+            case .completed(let result):
+                try self.run.finish(candidate.fingerprint)
+                self.run.update { status in
+                    status.completed += 1
+                    status.bytesFetched += result.bytesFetched
+                }
+            case .failed(let error):
+                try self.run.fail("# \(error.code.rawValue): \(error.message)\n\(candidate.text)")
+                self.run.update { $0.failed += 1 }
+            case .paused: break
+            }
+        } catch {
+            // The entry is fetched again by the next run.
+            self.state.withLock { $0.failure = $0.failure ?? error }
+        }
+    }
+}
