@@ -82,20 +82,23 @@ public struct Adoption: Sendable {
     /// Turns the partial file into an interrupted download of the request's destination, in which the bytes that were not
     /// kept are missing.
     ///
-    /// The file is renamed and not copied. Until then nothing is written to it, and a crash leaves it as it is. The control
-    /// file stays; see ``removeControlFile()``.
+    /// The file is renamed, unless it is to be copied. Until then nothing is written to it, and a crash leaves it as it is. The
+    /// control file stays; see ``removeControlFile()``.
     ///
+    /// - Parameter copying: Whether what is kept is copied, so that the partial file stays as it is even if the download fails
+    ///   in the end. The file system then needs room for both. If it is at the destination, the request's
+    ///   ``DownloadOptions/ifExists`` must allow the complete file to replace it.
     /// - Throws: ``DownloadError``, leaving the file unchanged: `usage` if the request's destination is not a file, `exists` if the
     ///   destination or an interrupted download of it exists, `file` if the partial file changed since it was compared or is
     ///   in another file system than the destination.
-    public func begin() async throws(DownloadError) {
+    public func begin(copying: Bool = false) async throws(DownloadError) {
         guard case .file(let destination) = self.request.destination else {
             throw DownloadError(.usage, "an adopted file needs the path of a file as its destination")
         }
         let paths = DestinationPaths(path: try destination.text)
         try await EngineThreads.aside { () async throws(DownloadError) in
             do {
-                try await self.begin(paths, id: .random(in: 1 ... .max))
+                try await self.begin(paths, id: .random(in: 1 ... .max), copying: copying)
             } catch {
                 throw DownloadError(wrapping: error)
             }
@@ -125,11 +128,12 @@ public struct Adoption: Sendable {
         }
     }
 
-    private func begin(_ paths: DestinationPaths, id: UInt64) async throws {
+    private func begin(_ paths: DestinationPaths, id: UInt64, copying: Bool) async throws {
         let storage = self.part.storage
         defer { self.part.file.close() }
         try storage.checkWritable(directory: paths.directory)
         try self.checkDestination(paths)
+        guard !copying else { return try await self.copy(to: paths, id: id) }
         let directory = try storage.target(of: paths.directory)
         guard directory?.device == self.part.status.device else {
             throw Failure(
@@ -137,13 +141,9 @@ public struct Adoption: Sendable {
                 hint: "Move it to the directory of the destination first")
         }
         let claims = try self.part.claims(to: self.kept, unless: Latch())
-        let status = self.part.status
-        let header = Manifest.Header(
-            id: id, resource: self.resource, completeLength: self.bytesTotal, device: status.device,
-            inode: status.inode, bootID: storage.bootID,
-            sources: self.request.recordedSources(reference: .first),
-            digests: self.request.digests.map(\.description), label: self.request.label(inheriting: nil))
-        let part = PartialFile(paths: paths, file: self.part.file, storage: storage, header: header, claims: claims)
+        let part = PartialFile(
+            paths: paths, file: self.part.file, storage: storage, header: self.header(id: id, of: self.part.status),
+            claims: claims)
         defer { part.close() }
         try part.checkSpace(for: self.bytesTotal)
         try self.part.file.protect()
@@ -154,6 +154,36 @@ public struct Adoption: Sendable {
         try storage.rename(self.part.path, to: paths.part, replacing: false)
         try await storage.synchronize(directory: paths.directory)
         if try storage.status(of: paths.destination)?.length == 0 { try storage.remove(paths.destination) }
+    }
+
+    /// Creates the part with a copy of what is kept. The partial file is only read.
+    private func copy(to paths: DestinationPaths, id: UInt64) async throws {
+        let storage = self.part.storage
+        let file = try PartialFile.createFile(paths, in: storage) {}
+        do {
+            try PartialFile(paths, file: file, storage: storage).checkSpace(for: self.bytesTotal)
+            let claims = try self.part.claims(to: self.kept, copyingTo: file, unless: Latch())
+            try self.part.checkUnchanged()
+            let part = PartialFile(
+                paths: paths, file: file, storage: storage, header: self.header(id: id, of: try file.status()),
+                claims: claims)
+            defer { part.close() }
+            try await part.record()
+            try await storage.synchronize(directory: paths.directory)
+        } catch {
+            try? storage.remove(paths.part)
+            try? storage.removeManifests(paths)
+            file.close()
+            throw error
+        }
+    }
+
+    private func header(id: UInt64, of status: StorageStatus) -> Manifest.Header {
+        Manifest.Header(
+            id: id, resource: self.resource, completeLength: self.bytesTotal, device: status.device,
+            inode: status.inode, bootID: self.part.storage.bootID,
+            sources: self.request.recordedSources(reference: .first),
+            digests: self.request.digests.map(\.description), label: self.request.label(inheriting: nil))
     }
 
     /// Removes the other program's control file, if there is one. To be called when the download is complete: a control

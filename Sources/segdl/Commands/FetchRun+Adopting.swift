@@ -9,43 +9,110 @@ import SegmentedDownload
 /// A partial file of another program that a run begins with.
 struct AdoptedPath {
     let path: FilePath
-    /// Whether a file that is not shorter than the server's is left alone.
-    var onlyIfPartial = false
+    /// Whether it is a copy that is completed, which replaces the file once its digest was verified. A file that is not
+    /// partial, or of which a copy was begun before, is left alone.
+    var isCopied = false
 }
 
 extension FetchRun {
     /// Compares the partial files of other programs, reports the results, and turns them into interrupted downloads. With
     /// `--dry-run` nothing is changed.
-    func adopt(_ work: Work, _ configuration: DownloadConfiguration) async throws -> [Adoption] {
-        guard !work.adopting.isEmpty else { return [] }
-        let lines = LineSink(descriptor: STDOUT_FILENO)
-        let messages = LineSink(descriptor: STDERR_FILENO)
-        defer {
-            lines.drain()
-            messages.drain()
-        }
-        return try await withDownloadClient(configuration) { client in
-            var adoptions: [Adoption] = []
-            for (index, file) in work.adopting.sorted(by: { $0.key < $1.key }) {
-                let request = work.requests[index]
-                if file.onlyIfPartial, !(await Adoption.isPartial(file.path, of: try await client.probe(request))) {
-                    continue
+    ///
+    /// A file that cannot be adopted becomes a refused file of the run.
+    ///
+    /// - Returns: The adoptions, by the index of the request.
+    func adopt(_ work: inout Work, _ configuration: DownloadConfiguration) async throws -> [Int: Adoption] {
+        guard !work.adopting.isEmpty else { return [:] }
+        let reports = AdoptionReports(self.output)
+        defer { reports.drain() }
+        let (requests, adopting) = (work.requests, work.adopting)
+        let results = try await withDownloadClient(configuration) { client in
+            var results: [Int: Result<AdoptedRequest, DownloadError>] = [:]
+            for (index, file) in adopting.sorted(by: { $0.key < $1.key }) {
+                do {
+                    results[index] = .success(try await self.adopt(file, for: requests[index], client, reports))
+                } catch {
+                    results[index] = .failure(DownloadError(wrapping: error))
                 }
-                let adoption = try await client.adoption(of: file.path, for: request)
-                let record = AdoptionRecord(adoption)
-                if self.output.json {
-                    lines.send(record.jsonLine + "\n")
-                } else if self.output.verbosity >= .normal {
-                    let advice =
-                        request.digests.isEmpty && adoption.bytesKept > 0
-                        ? ". Short damage between them may stay unnoticed; --checksum rules it out" : ""
-                    messages.send("segdl: \(record.text)\(advice)\n")
-                }
-                if !self.output.dryRun { try await adoption.begin() }
-                adoptions.append(adoption)
             }
-            return adoptions
+            return results
         }
+        var adoptions: [Int: Adoption] = [:]
+        work.requests = []
+        for (index, request) in requests.enumerated() {
+            switch results[index] {
+            case nil: work.requests.append(request)
+            case .success(let adopted)?:
+                adoptions[work.requests.count] = adopted.adoption
+                work.requests.append(adopted.request)
+            case .failure(let error)?:
+                work.refused.append((adopting[index]?.path.string ?? "", error))
+            }
+        }
+        return adoptions
+    }
+
+    /// A request, and the partial file that it completes.
+    private struct AdoptedRequest: Sendable {
+        var request: DownloadRequest
+        var adoption: Adoption?
+    }
+
+    private func adopt(
+        _ file: AdoptedPath, for request: DownloadRequest, _ client: DownloadClient, _ reports: AdoptionReports
+    ) async throws -> AdoptedRequest {
+        var request = request
+        if file.isCopied {
+            let saved = try? await SavedDownload(at: file.path)
+            if let saved, saved.bytesDone > 0 {
+                // Resumes the copy that an earlier run began: its manifest says that the file is to be replaced.
+                if saved.options.ifExists == .update { request.ifExists = .update }
+                return AdoptedRequest(request: request)
+            }
+            guard await Adoption.isPartial(file.path, of: try await client.probe(request)) else {
+                return AdoptedRequest(request: request)
+            }
+            request.ifExists = .update
+        }
+        let adoption = try await client.adoption(of: file.path, for: request)
+        reports.report(AdoptionRecord(adoption), isVerified: !request.digests.isEmpty, isCopied: file.isCopied)
+        if !self.output.dryRun { try await adoption.begin(copying: file.isCopied) }
+        return AdoptedRequest(request: request, adoption: adoption)
+    }
+}
+
+/// Writes the results of comparing partial files.
+private struct AdoptionReports: Sendable {
+    private let output: OutputOptions
+    private let lines = LineSink(descriptor: STDOUT_FILENO)
+    private let messages = LineSink(descriptor: STDERR_FILENO)
+
+    init(_ output: OutputOptions) {
+        self.output = output
+    }
+
+    /// - Parameters:
+    ///   - isVerified: Whether the complete file will be verified against a digest.
+    ///   - isCopied: Whether the file stays, and a copy of it is completed.
+    func report(_ record: AdoptionRecord, isVerified: Bool, isCopied: Bool) {
+        if self.output.json {
+            self.lines.send(record.jsonLine + "\n")
+        } else if self.output.verbosity >= .normal {
+            let advice =
+                if isCopied {
+                    ". The file stays as it is until a complete copy matches the digest"
+                } else if !isVerified, record.bytesKept > 0 {
+                    ". Short damage between them may stay unnoticed; --checksum rules it out"
+                } else {
+                    ""
+                }
+            self.messages.send("segdl: \(record.text)\(advice)\n")
+        }
+    }
+
+    func drain() {
+        self.lines.drain()
+        self.messages.drain()
     }
 }
 

@@ -61,15 +61,15 @@ struct FetchRun {
     /// Fetches the files that `prepare` returns, or reports why nothing is started.
     func run(_ prepare: () async throws(DownloadError) -> Work) async -> ExitCode {
         do {
-            let (work, configuration) = try await self.prepared(prepare)
-            let adoptions = try await self.adopt(work, configuration)
+            var (work, configuration) = try await self.prepared(prepare)
+            let adoptions = try await self.adopt(&work, configuration)
             if self.output.dryRun { return try await DryRun(output: self.output).run(work, configuration) }
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)
             if let remark = work.remark { transfer.say(remark) }
-            let code = await transfer.run(work.requests, refused: work.refused)
-            if code == .ok { for adoption in adoptions { try? await adoption.removeControlFile() } }
-            return code
+            return await transfer.run(work.requests, refused: work.refused) { index in
+                try? await adoptions[index]?.removeControlFile()
+            }
         } catch {
             return Transfer(configuration: DownloadConfiguration(), output: self.output, hooks: self.hooks).refuse(
                 error)

@@ -27,11 +27,13 @@ extension Transfer {
 
     /// Runs all downloads, at most `window` at a time, until they end or a signal pauses them.
     ///
-    /// - Parameter events: The group's events from before the feed's first download was added.
+    /// - Parameters:
+    ///   - events: The group's events from before the feed's first download was added.
+    ///   - completed: Called with the place in the run of each file that is complete.
     static func watch(
         _ feed: Feed, of group: DownloadGroup, _ events: AsyncStream<DownloadGroup.Event>, window: Int,
         _ reporters: [any ProgressReporter], _ signals: AsyncStream<SignalSource.Event>,
-        into summary: inout TransferSummary
+        into summary: inout TransferSummary, completed: @Sendable (Int) async -> Void
     ) async {
         var feed = feed
         var summed = summary
@@ -75,7 +77,10 @@ extension Transfer {
                 guard let outcome = TransferSummary.Outcome(event) else { continue }
                 unfinished[download.id] = nil
                 if case .failed = outcome { failed[download.id] = outcome }
-                for number in entry.numbers { summed.note(outcome, of: entry.file, number: number) }
+                for number in entry.numbers {
+                    summed.note(outcome, of: entry.file, number: number)
+                    if case .completed = outcome { await completed(number) }
+                }
             }
             // The sequence ends early only if the group does.
             for entry in unfinished.values {

@@ -23,9 +23,12 @@ struct Transfer {
 
     /// Runs the downloads until they end.
     ///
-    /// - Parameter refused: Files that cannot be requested, and why.
+    /// - Parameters:
+    ///   - refused: Files that cannot be requested, and why.
+    ///   - completed: Called with the index of each request whose file is complete.
     func run(
-        _ requests: [DownloadRequest], refused: [(path: String, error: DownloadError)] = []
+        _ requests: [DownloadRequest], refused: [(path: String, error: DownloadError)] = [],
+        completed: @Sendable (Int) async -> Void = { _ in }
     ) async -> ExitCode {
         let start = ContinuousClock.now
         let elapsed: @Sendable () -> Duration = { ContinuousClock.now - start }
@@ -52,7 +55,10 @@ struct Transfer {
         do {
             try await withThrowingTaskGroup { group in
                 group.addTask { await hooks.run() }
-                try await self.fetch(requests, from: refused.count, reporters, signals, into: &summary)
+                let first = refused.count
+                try await self.fetch(requests, from: first, reporters, signals, into: &summary) { number in
+                    await completed(number - first)
+                }
                 summary.duration = elapsed()
                 for reporter in reporters { reporter.finish(summary) }
                 // A signal also ends the hooks, even if all downloads have ended.
@@ -89,7 +95,7 @@ struct Transfer {
 
     private func fetch(
         _ requests: [DownloadRequest], from number: Int, _ reporters: [any ProgressReporter], _ signals: SignalSource,
-        into summary: inout TransferSummary
+        into summary: inout TransferSummary, completed: @Sendable (Int) async -> Void
     ) async throws {
         guard !requests.isEmpty else { return }
         let window = max(Self.windowLength, 2 * self.configuration.limits.downloads)
@@ -99,7 +105,9 @@ struct Transfer {
                 var summary = before
                 let events = group.events
                 let feed = try Feed(requests, to: group, from: number)
-                await Self.watch(feed, of: group, events, window: window, reporters, signals.events, into: &summary)
+                await Self.watch(
+                    feed, of: group, events, window: window, reporters, signals.events, into: &summary,
+                    completed: completed)
                 return summary
             }
         }
