@@ -105,20 +105,21 @@ public struct Adoption: Sendable {
         }
     }
 
-    /// Throws if a file of the destination is in the way. That of a browser, which reserves the name with an empty file,
-    /// is not.
-    func checkDestination(_ paths: DestinationPaths) throws {
+    /// Throws if there is an interrupted download of the destination.
+    private func checkPart(_ paths: DestinationPaths) throws {
         let storage = self.part.storage
-        guard try storage.status(of: paths.part) == nil else {
-            throw Failure(
-                .exists, "there is an interrupted download of \(paths.destination.printable) already",
-                remedy: .resumeInterrupted)
-        }
+        guard try storage.status(of: paths.part) == nil else { throw Self.isInterrupted(paths) }
         guard try storage.isManifest(paths.manifest) != false else {
             throw Failure(
                 .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
                 remedy: .moveAwayOrChooseName)
         }
+    }
+
+    /// Throws if a file of the destination is in the way. That of a browser, which reserves the name with an empty file,
+    /// is not.
+    private func checkDestination(_ paths: DestinationPaths) throws {
+        let storage = self.part.storage
         guard let found = try storage.status(of: paths.destination), !found.isSameFile(as: self.part.status) else {
             return
         }
@@ -132,8 +133,9 @@ public struct Adoption: Sendable {
         let storage = self.part.storage
         defer { self.part.file.close() }
         try storage.checkWritable(directory: paths.directory)
-        try self.checkDestination(paths)
         guard !copying else { return try await self.copy(to: paths, id: id) }
+        try self.checkPart(paths)
+        try self.checkDestination(paths)
         let directory = try storage.target(of: paths.directory)
         guard directory?.device == self.part.status.device else {
             throw Failure(
@@ -156,11 +158,25 @@ public struct Adoption: Sendable {
         if try storage.status(of: paths.destination)?.length == 0 { try storage.remove(paths.destination) }
     }
 
+    private static func isInterrupted(_ paths: DestinationPaths) -> Failure {
+        Failure(
+            .exists, "there is an interrupted download of \(paths.destination.printable) already",
+            remedy: .resumeInterrupted)
+    }
+
     /// Creates the part with a copy of what is kept. The partial file is only read.
     private func copy(to paths: DestinationPaths, id: UInt64) async throws {
         let storage = self.part.storage
-        let file = try PartialFile.createFile(paths, in: storage) {}
+        try self.checkDestination(paths)
+        let finding = try Surveyor(storage: storage).survey(paths, policy: .overwrite)
+        guard finding.survey == .nothing else {
+            finding.part?.close()
+            throw Self.isInterrupted(paths)
+        }
+        // A run that was killed while it copied leaves a part without a manifest.
+        let file = try finding.part?.file ?? PartialFile.createFile(paths, in: storage) {}
         do {
+            try file.truncate(to: 0)
             try PartialFile(paths, file: file, storage: storage).checkSpace(for: self.bytesTotal)
             let claims = try self.part.claims(to: self.kept, copyingTo: file, unless: Latch())
             try self.part.checkUnchanged()

@@ -63,21 +63,45 @@ extension FetchRun {
     ) async throws -> AdoptedRequest {
         var request = request
         if file.isCopied {
-            let saved = try? await SavedDownload(at: file.path)
-            if let saved, saved.bytesDone > 0 {
+            if let saved = await Self.interrupted(file.path) {
                 // Resumes the copy that an earlier run began: its manifest says that the file is to be replaced.
                 if saved.options.ifExists == .update { request.ifExists = .update }
                 return AdoptedRequest(request: request)
             }
-            guard await Adoption.isPartial(file.path, of: try await client.probe(request)) else {
-                return AdoptedRequest(request: request)
-            }
+            let remote = try await client.probe(request)
+            guard await Adoption.isPartial(file.path, of: remote) else { return AdoptedRequest(request: request) }
+            let isComplete = try await Self.isComplete(file.path, request, remote)
+            guard !isComplete else { return AdoptedRequest(request: request) }
             request.ifExists = .update
         }
         let adoption = try await client.adoption(of: file.path, for: request)
         reports.report(AdoptionRecord(adoption), isVerified: !request.digests.isEmpty, isCopied: file.isCopied)
-        if !self.output.dryRun { try await adoption.begin(copying: file.isCopied) }
+        if !self.output.dryRun { try await Self.begin(adoption, copying: file.isCopied) }
         return AdoptedRequest(request: request, adoption: adoption)
+    }
+
+    private static func begin(_ adoption: Adoption, copying: Bool) async throws(DownloadError) {
+        do throws(DownloadError) {
+            try await adoption.begin(copying: copying)
+        } catch {
+            guard copying, error.code == .space else { throw error }
+            throw DownloadError(
+                .space, error.message, hint: "Free some space, or complete it without a copy: segdl adopt FILE URL")
+        }
+    }
+
+    /// The interrupted download of a destination; nil if there is none with a part.
+    private static func interrupted(_ path: FilePath) async -> SavedDownload? {
+        guard FileFacts(path.string + DestinationPaths.partSuffix) != nil else { return nil }
+        return try? await SavedDownload(at: path)
+    }
+
+    /// Whether a file as long as the server's has the request's digests.
+    private static func isComplete(
+        _ path: FilePath, _ request: DownloadRequest, _ remote: RemoteFile
+    ) async throws(DownloadError) -> Bool {
+        guard FileFacts(path.string)?.length == remote.length else { return false }
+        return try await FileCheck(of: path, digests: request.digests).digests.allSatisfy(\.matches)
     }
 }
 

@@ -275,6 +275,23 @@ struct AdoptTests {
         }
     }
 
+    @Test(
+        "-c with a digest copies anew what a killed run began to copy, and leaves a complete file with a control file")
+    func continuingAgain() async throws {
+        try await Self.run { origin, command in
+            let (url, sum) = (origin.url("/32M/x"), try await Self.sum(command))
+            try Self.write(Self.content[..<Self.found], to: "f.iso", command)
+            try Self.write([UInt8](repeating: 9, count: 100_000), to: "f.iso.segdl-part", command)
+            let arguments = ["-c", "--json", "--checksum", sum, "-o", "f.iso", url]
+            let outcome = try await command.run(arguments)
+            #expect(outcome.status == 0 && command.holds("f.iso", Self.content), "\(outcome)")
+            try command.write("not of aria2", to: "f.iso.aria2")
+            let again = try await command.run(arguments)
+            #expect(again.status == 0 && again.event("adopted") == nil, "\(again)")
+            #expect(try Self.names(command) == ["f.iso", "f.iso.aria2"])
+        }
+    }
+
     @Test("In a list, a file that cannot be continued fails alone, and control files of complete files are removed")
     func continuingMany() async throws {
         try await Self.run { origin, command in
