@@ -89,6 +89,7 @@ struct ExistingFileTests {
     func emptyRemote() {
         var script = Self.dated(.newer)
         script.respond(0, .unsatisfiable(completeLength: 0))
+        script.end(0, .stopped)
         #expect(script.order(1)?.request.isRanged == false)
         var resource = Self.remote(seconds: 1_600_000_000)
         resource.completeLength = 0
