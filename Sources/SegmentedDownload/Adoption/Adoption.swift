@@ -205,12 +205,23 @@ public struct Adoption: Sendable {
     /// Removes the other program's control file, if there is one. To be called when the download is complete: a control
     /// file beside a complete file would have the other program fetch it again.
     public func removeControlFile() async throws(DownloadError) {
-        guard let path = self.part.controlPath else { return }
+        try await Self.removeControlFile(of: self.path, in: self.part.storage)
+    }
+
+    /// The same for a partial file that an earlier process began to adopt. A file that is not a control file stays.
+    public static func removeControlFile(of path: FilePath) async throws(DownloadError) {
+        try await Self.removeControlFile(of: path, in: POSIXStorage())
+    }
+
+    private static func removeControlFile(
+        of path: FilePath, in storage: any Storage
+    ) async throws(DownloadError) {
+        let path = try path.text
         try await EngineThreads.aside { () throws(DownloadError) in
-            do throws(StorageError) {
-                try self.part.storage.remove(path)
+            do {
+                if let control = try ForeignPart.control(of: path, in: storage).path { try storage.remove(control) }
             } catch {
-                throw DownloadError(error.failure)
+                throw DownloadError(wrapping: error)
             }
         }
     }

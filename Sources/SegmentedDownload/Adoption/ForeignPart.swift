@@ -63,7 +63,10 @@ struct ForeignPart: Sendable {
         return path
     }
 
-    private static func control(
+    /// The control file beside a partial file.
+    ///
+    /// - Throws: ``Failure`` with code `integrity` if the file with its name is not one.
+    static func control(
         of path: String, in storage: any Storage
     ) throws -> (path: String?, file: ControlFile?) {
         for program in ControlFile.Program.allCases {

@@ -55,6 +55,7 @@ struct AdoptCommand: FetchingCommand {
             // A run that was killed has already renamed the file.
             if await Self.isAdopted(path, request) {
                 work.remark = "\(path.string.shown) was adopted before; the download is resumed"
+                work.adopting[0] = AdoptedPath(path: path, isBegun: true)
             } else {
                 work.adopting[0] = AdoptedPath(path: path)
             }

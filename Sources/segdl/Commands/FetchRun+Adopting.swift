@@ -12,6 +12,8 @@ struct AdoptedPath {
     /// Whether it is a copy that is completed, which replaces the file once its digest was verified. A file that is not
     /// partial, or of which a copy was begun before, is left alone.
     var isCopied = false
+    /// Whether an earlier run has renamed it already.
+    var isBegun = false
 }
 
 extension FetchRun {
@@ -20,8 +22,9 @@ extension FetchRun {
     ///
     /// A file that cannot be adopted becomes a refused file of the run.
     ///
-    /// - Returns: The adoptions, by the index of the request.
-    func adopt(_ work: inout Work, _ configuration: DownloadConfiguration) async throws -> [Int: Adoption] {
+    /// - Returns: The partial files whose control files are removed once the download is complete, by the index of the
+    ///   request.
+    func adopt(_ work: inout Work, _ configuration: DownloadConfiguration) async throws -> [Int: FilePath] {
         guard !work.adopting.isEmpty else { return [:] }
         let reports = AdoptionReports(self.output)
         defer { reports.drain() }
@@ -37,36 +40,38 @@ extension FetchRun {
             }
             return results
         }
-        var adoptions: [Int: Adoption] = [:]
+        var adopted: [Int: FilePath] = [:]
         work.requests = []
         for (index, request) in requests.enumerated() {
             switch results[index] {
             case nil: work.requests.append(request)
-            case .success(let adopted)?:
-                adoptions[work.requests.count] = adopted.adoption
-                work.requests.append(adopted.request)
+            case .success(let result)?:
+                adopted[work.requests.count] = result.path
+                work.requests.append(result.request)
             case .failure(let error)?:
                 work.refused.append((adopting[index]?.path.string ?? "", error))
             }
         }
-        return adoptions
+        return adopted
     }
 
-    /// A request, and the partial file that it completes.
+    /// A request, and the path of the partial file that it completes, if there is one.
     private struct AdoptedRequest: Sendable {
         var request: DownloadRequest
-        var adoption: Adoption?
+        var path: FilePath?
     }
 
     private func adopt(
         _ file: AdoptedPath, for request: DownloadRequest, _ client: DownloadClient, _ reports: AdoptionReports
     ) async throws -> AdoptedRequest {
+        guard !file.isBegun else { return AdoptedRequest(request: request, path: file.path) }
         var request = request
         if file.isCopied {
             if let saved = await Self.interrupted(file.path) {
                 // Resumes the copy that an earlier run began: its manifest says that the file is to be replaced.
-                if saved.options.ifExists == .update { request.ifExists = .update }
-                return AdoptedRequest(request: request)
+                guard saved.options.ifExists == .update else { return AdoptedRequest(request: request) }
+                request.ifExists = .update
+                return AdoptedRequest(request: request, path: file.path)
             }
             let remote = try await client.probe(request)
             guard await Adoption.isPartial(file.path, of: remote) else { return AdoptedRequest(request: request) }
@@ -77,7 +82,7 @@ extension FetchRun {
         let adoption = try await client.adoption(of: file.path, for: request)
         reports.report(AdoptionRecord(adoption), isVerified: !request.digests.isEmpty, isCopied: file.isCopied)
         if !self.output.dryRun { try await Self.begin(adoption, copying: file.isCopied) }
-        return AdoptedRequest(request: request, adoption: adoption)
+        return AdoptedRequest(request: request, path: adoption.path)
     }
 
     private static func begin(_ adoption: Adoption, copying: Bool) async throws(DownloadError) {

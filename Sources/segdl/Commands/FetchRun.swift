@@ -62,13 +62,13 @@ struct FetchRun {
     func run(_ prepare: () async throws(DownloadError) -> Work) async -> ExitCode {
         do {
             var (work, configuration) = try await self.prepared(prepare)
-            let adoptions = try await self.adopt(&work, configuration)
+            let adopted = try await self.adopt(&work, configuration)
             if self.output.dryRun { return try await DryRun(output: self.output).run(work, configuration) }
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)
             if let remark = work.remark { transfer.say(remark) }
             return await transfer.run(work.requests, refused: work.refused) { index in
-                try? await adoptions[index]?.removeControlFile()
+                if let path = adopted[index] { try? await Adoption.removeControlFile(of: path) }
             }
         } catch {
             return Transfer(configuration: DownloadConfiguration(), output: self.output, hooks: self.hooks).refuse(

@@ -265,6 +265,7 @@ struct AdoptTests {
                 kill(process, SIGKILL)
             }
             #expect(killed.status == -SIGKILL && command.holds("f.iso", bytes), "\(killed)")
+            if !isResumed { try Self.write(Self.controlFile, to: "f.iso.aria2", command) }
             let next = try await command.run(
                 isResumed
                     ? ["resume", "--json", "f.iso"]
@@ -296,16 +297,11 @@ struct AdoptTests {
     func continuingMany() async throws {
         try await Self.run { origin, command in
             let url = origin.url("/32M/x")
-            let control = "N=1\n"
             let sum = try await Self.sum(command)
             try Self.write(Self.content[..<Self.found], to: "good.iso", command)
             try Self.write(Self.content[..<Self.found], to: "bad.iso", command)
-            // aria2's control file of the good one states that nothing is there; that of the bad one is damaged.
-            var aria: [UInt8] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
-            aria += Self.bigEndian(1 << 20, 4) + Self.bigEndian(Self.length, 8) + Self.bigEndian(0, 8)
-            aria += Self.bigEndian(4, 4) + [UInt8](repeating: 0, count: 4) + Self.bigEndian(0, 4)
-            try Self.write(aria, to: "good.iso.aria2", command)
-            try Self.write(Array(control.utf8), to: "bad.iso.aria2", command)
+            try Self.write(Self.controlFile, to: "good.iso.aria2", command)
+            try command.write("damaged", to: "bad.iso.aria2")
             try command.write(
                 "\(url)\n out=bad.iso\n checksum=\(sum)\n\(url)\n out=good.iso\n checksum=\(sum)\n", to: ".list")
             let outcome = try await command.run("-c", "--json", "-i", ".list")
@@ -315,6 +311,13 @@ struct AdoptTests {
             #expect(outcome.event("failed")?["path"] as? String == "bad.iso", "\(outcome)")
         }
     }
+
+    /// A control file of aria2 which states that nothing of the content is there.
+    private static let controlFile: [UInt8] = {
+        let head: [UInt8] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+        let lengths = Self.bigEndian(1 << 20, 4) + Self.bigEndian(Self.length, 8) + Self.bigEndian(0, 8)
+        return head + lengths + Self.bigEndian(4, 4) + Self.bigEndian(0, 4) + Self.bigEndian(0, 4)
+    }()
 
     private static func bigEndian(_ value: Int, _ count: Int) -> [UInt8] {
         (0..<count).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
