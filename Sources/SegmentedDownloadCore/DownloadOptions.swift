@@ -42,9 +42,15 @@ public struct DownloadOptions: Hashable, Sendable {
         /// Succeed without fetching if it is the remote file. Replace it if this library downloaded it from another URL and
         /// it has the remote file's length. Otherwise fail with code `exists`.
         case verify
-        /// Succeed without fetching if it is the remote file, as this library's record of it or a given digest proves. Otherwise
-        /// replace it once the new file is complete.
+        /// Succeed without fetching if it is the remote file, as this library's record of it or a given digest proves. Replace a
+        /// file without the given digest, and one that this library downloaded, if the remote file has changed or is at another
+        /// URL. Any other file, also one that was edited after its download, is replaced only if the remote file is newer or has
+        /// another length, as by wget's `-N`; it stays in any case if the server answers `If-Modified-Since` with 304. Files stay
+        /// until the new one is complete.
         case update
+        /// As ``update``, but a file without a record is replaced only if the remote file is newer, whatever their lengths, as by
+        /// curl's `-z`.
+        case newer
         /// Succeed without looking at it.
         case skip
         /// Choose another name, with a number.

@@ -82,40 +82,44 @@ public struct Adoption: Sendable {
     /// Turns the partial file into an interrupted download of the request's destination, in which the bytes that were not
     /// kept are missing.
     ///
-    /// The file is renamed and not copied. Until then nothing is written to it, and a crash leaves it as it is. The control
-    /// file stays; see ``removeControlFile()``.
+    /// The file is renamed, unless it is to be copied. Until then nothing is written to it, and a crash leaves it as it is. The
+    /// control file stays; see ``removeControlFile()``.
     ///
+    /// - Parameter copying: Whether what is kept is copied, so that the partial file stays as it is even if the download fails
+    ///   in the end. The file system then needs room for both. If it is at the destination, the request's
+    ///   ``DownloadOptions/ifExists`` must allow the complete file to replace it.
     /// - Throws: ``DownloadError``, leaving the file unchanged: `usage` if the request's destination is not a file, `exists` if the
     ///   destination or an interrupted download of it exists, `file` if the partial file changed since it was compared or is
     ///   in another file system than the destination.
-    public func begin() async throws(DownloadError) {
+    public func begin(copying: Bool = false) async throws(DownloadError) {
         guard case .file(let destination) = self.request.destination else {
             throw DownloadError(.usage, "an adopted file needs the path of a file as its destination")
         }
         let paths = DestinationPaths(path: try destination.text)
         try await EngineThreads.aside { () async throws(DownloadError) in
             do {
-                try await self.begin(paths, id: .random(in: 1 ... .max))
+                try await self.begin(paths, id: .random(in: 1 ... .max), copying: copying)
             } catch {
                 throw DownloadError(wrapping: error)
             }
         }
     }
 
-    /// Throws if a file of the destination is in the way. That of a browser, which reserves the name with an empty file,
-    /// is not.
-    func checkDestination(_ paths: DestinationPaths) throws {
+    /// Throws if there is an interrupted download of the destination.
+    private func checkPart(_ paths: DestinationPaths) throws {
         let storage = self.part.storage
-        guard try storage.status(of: paths.part) == nil else {
-            throw Failure(
-                .exists, "there is an interrupted download of \(paths.destination.printable) already",
-                remedy: .resumeInterrupted)
-        }
+        guard try storage.status(of: paths.part) == nil else { throw Self.isInterrupted(paths) }
         guard try storage.isManifest(paths.manifest) != false else {
             throw Failure(
                 .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
                 remedy: .moveAwayOrChooseName)
         }
+    }
+
+    /// Throws if a file of the destination is in the way. That of a browser, which reserves the name with an empty file,
+    /// is not.
+    private func checkDestination(_ paths: DestinationPaths) throws {
+        let storage = self.part.storage
         guard let found = try storage.status(of: paths.destination), !found.isSameFile(as: self.part.status) else {
             return
         }
@@ -125,10 +129,12 @@ public struct Adoption: Sendable {
         }
     }
 
-    private func begin(_ paths: DestinationPaths, id: UInt64) async throws {
+    private func begin(_ paths: DestinationPaths, id: UInt64, copying: Bool) async throws {
         let storage = self.part.storage
         defer { self.part.file.close() }
         try storage.checkWritable(directory: paths.directory)
+        guard !copying else { return try await self.copy(to: paths, id: id) }
+        try self.checkPart(paths)
         try self.checkDestination(paths)
         let directory = try storage.target(of: paths.directory)
         guard directory?.device == self.part.status.device else {
@@ -137,13 +143,9 @@ public struct Adoption: Sendable {
                 hint: "Move it to the directory of the destination first")
         }
         let claims = try self.part.claims(to: self.kept, unless: Latch())
-        let status = self.part.status
-        let header = Manifest.Header(
-            id: id, resource: self.resource, completeLength: self.bytesTotal, device: status.device,
-            inode: status.inode, bootID: storage.bootID,
-            sources: self.request.recordedSources(reference: .first),
-            digests: self.request.digests.map(\.description), label: self.request.label(inheriting: nil))
-        let part = PartialFile(paths: paths, file: self.part.file, storage: storage, header: header, claims: claims)
+        let part = PartialFile(
+            paths: paths, file: self.part.file, storage: storage, header: self.header(id: id, of: self.part.status),
+            claims: claims)
         defer { part.close() }
         try part.checkSpace(for: self.bytesTotal)
         try self.part.file.protect()
@@ -156,15 +158,70 @@ public struct Adoption: Sendable {
         if try storage.status(of: paths.destination)?.length == 0 { try storage.remove(paths.destination) }
     }
 
+    private static func isInterrupted(_ paths: DestinationPaths) -> Failure {
+        Failure(
+            .exists, "there is an interrupted download of \(paths.destination.printable) already",
+            remedy: .resumeInterrupted)
+    }
+
+    /// Creates the part with a copy of what is kept. The partial file is only read.
+    private func copy(to paths: DestinationPaths, id: UInt64) async throws {
+        let storage = self.part.storage
+        try self.checkDestination(paths)
+        let finding = try Surveyor(storage: storage).survey(paths, policy: .overwrite)
+        guard finding.survey == .nothing else {
+            finding.part?.close()
+            throw Self.isInterrupted(paths)
+        }
+        // A run that was killed while it copied leaves a part without a manifest.
+        let file = try finding.part?.file ?? PartialFile.createFile(paths, in: storage) {}
+        do {
+            try file.truncate(to: 0)
+            try PartialFile(paths, file: file, storage: storage).checkSpace(for: self.bytesTotal)
+            let claims = try self.part.claims(to: self.kept, copyingTo: file, unless: Latch())
+            try self.part.checkUnchanged()
+            let part = PartialFile(
+                paths: paths, file: file, storage: storage, header: self.header(id: id, of: try file.status()),
+                claims: claims)
+            defer { part.close() }
+            try await part.record()
+            try await storage.synchronize(directory: paths.directory)
+        } catch {
+            try? storage.remove(paths.part)
+            try? storage.removeManifests(paths)
+            file.close()
+            throw error
+        }
+    }
+
+    private func header(id: UInt64, of status: StorageStatus) -> Manifest.Header {
+        Manifest.Header(
+            id: id, resource: self.resource, completeLength: self.bytesTotal, device: status.device,
+            inode: status.inode, bootID: self.part.storage.bootID,
+            sources: self.request.recordedSources(reference: .first),
+            digests: self.request.digests.map(\.description), label: self.request.label(inheriting: nil))
+    }
+
     /// Removes the other program's control file, if there is one. To be called when the download is complete: a control
     /// file beside a complete file would have the other program fetch it again.
     public func removeControlFile() async throws(DownloadError) {
-        guard let path = self.part.controlPath else { return }
+        try await Self.removeControlFile(of: self.path, in: self.part.storage)
+    }
+
+    /// The same for a partial file that an earlier process began to adopt. A file that is not a control file stays.
+    public static func removeControlFile(of path: FilePath) async throws(DownloadError) {
+        try await Self.removeControlFile(of: path, in: POSIXStorage())
+    }
+
+    private static func removeControlFile(
+        of path: FilePath, in storage: any Storage
+    ) async throws(DownloadError) {
+        let path = try path.text
         try await EngineThreads.aside { () throws(DownloadError) in
-            do throws(StorageError) {
-                try self.part.storage.remove(path)
+            do {
+                if let control = try ForeignPart.control(of: path, in: storage).path { try storage.remove(control) }
             } catch {
-                throw DownloadError(error.failure)
+                throw DownloadError(wrapping: error)
             }
         }
     }

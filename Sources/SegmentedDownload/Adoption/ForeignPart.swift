@@ -63,7 +63,10 @@ struct ForeignPart: Sendable {
         return path
     }
 
-    private static func control(
+    /// The control file beside a partial file.
+    ///
+    /// - Throws: ``Failure`` with code `integrity` if the file with its name is not one.
+    static func control(
         of path: String, in storage: any Storage
     ) throws -> (path: String?, file: ControlFile?) {
         for program in ControlFile.Program.allCases {
@@ -183,9 +186,14 @@ struct ForeignPart: Sendable {
     private static let zerosMin = 16
 
     /// The claims to the bytes of these runs.
-    func claims(to runs: [Range<Int64>], unless interruption: Latch) throws -> [Claim] {
+    ///
+    /// - Parameter copy: The file to which the bytes are written at the same offsets; nil for none.
+    func claims(
+        to runs: [Range<Int64>], copyingTo copy: (any StorageFile)? = nil, unless interruption: Latch
+    ) throws -> [Claim] {
         var claims: [Claim] = []
         try self.read(runs, unless: interruption) { bytes, offset in
+            try copy?.writeFully(bytes, at: offset)
             var crc = CRC32()
             crc.update(bytes)
             claims.append(
@@ -196,7 +204,7 @@ struct ForeignPart: Sendable {
 
     /// Passes the bytes of runs to `body` in pieces, each within one block.
     private func read(
-        _ runs: [Range<Int64>], unless interruption: Latch, _ body: (UnsafeRawBufferPointer, Int64) -> Void
+        _ runs: [Range<Int64>], unless interruption: Latch, _ body: (UnsafeRawBufferPointer, Int64) throws -> Void
     ) throws {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(BlockLayout.blockLength), alignment: 4096)
         defer { buffer.deallocate() }
@@ -207,7 +215,7 @@ struct ForeignPart: Sendable {
                 let end = min(BlockLayout.blockEnd(after: offset), run.upperBound)
                 let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(end - offset)])
                 guard try self.file.readFully(into: piece, at: offset) == piece.count else { throw self.changed }
-                body(UnsafeRawBufferPointer(piece), offset)
+                try body(UnsafeRawBufferPointer(piece), offset)
                 offset = end
             }
         }

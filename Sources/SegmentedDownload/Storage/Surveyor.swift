@@ -74,10 +74,12 @@ package struct Surveyor: Sendable {
             record = nil
         }
         // A file that another user may have written proves nothing. If its digest matches, its owner does not matter.
-        if record != nil, agrees == nil, policy == .verify || policy == .update {
+        if record != nil, agrees == nil, policy == .verify || policy == .update || policy == .newer {
             try self.storage.checkTrust(file.status(), paths.destination)
         }
-        return ExistingFile(length: status.length, record: record?.resource, agreesWithDigests: agrees)
+        return ExistingFile(
+            length: status.length, record: record?.resource, agreesWithDigests: agrees,
+            modified: HTTPDate(secondsSinceEpoch: status.modified.flooredSeconds))
     }
 
     private func isUnchanged(
@@ -223,6 +225,14 @@ package struct Surveyor: Sendable {
             claims: durable + unsynced, durableCount: durable.count, digestStates: states,
             isRejected: manifest.isRejected)
         return Finding(survey: .partial(saved), part: part, note: note)
+    }
+}
+
+extension Int64 {
+    /// Nanoseconds since 1970 in whole seconds, rounded down also before 1970.
+    fileprivate var flooredSeconds: Int64 {
+        let (seconds, rest) = self.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return rest < 0 ? seconds - 1 : seconds
     }
 }
 

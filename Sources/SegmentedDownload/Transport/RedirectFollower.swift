@@ -213,6 +213,7 @@ package final class RedirectFollower: Sendable {
         fields[.range] = self.part?.fieldValue(for: range) ?? range.rangeFieldValue
         fields[.ifRange] = range.ifRangeFieldValue
         fields[.ifNoneMatch] = range.ifNoneMatchFieldValue
+        fields[.ifModifiedSince] = range.modifiedSince?.fieldValue
         if range.closesConnection { fields[.connection] = "close" }
         return fields
     }

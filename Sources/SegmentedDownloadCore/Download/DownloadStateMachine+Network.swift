@@ -105,6 +105,9 @@ extension DownloadStateMachine {
             probing.lease = nil
             self.state = .probing(probing)
             return stop + actions
+        case .notNewer(let why):
+            return stop + [.report(.note("\(why); it stays as it is, and its content was not compared"))]
+                + self.rest(.alreadyComplete)
         case .current:
             guard case .confirm(let saved) = probing.purpose else { return stop + self.rest(.alreadyComplete) }
             probing.lease = nil
@@ -112,8 +115,10 @@ extension DownloadStateMachine {
             return stop
                 + self.prepare(probing, saved.resource, plan, isSegmented: true, responseEnd: 0, mode: .adopted)
         case .changed(let difference):
-            if case .compare = probing.purpose {
-                return stop + self.outdated(" and is not the remote file: \(difference)")
+            switch probing.purpose {
+            case .compare: return stop + self.outdated(" and is not the remote file: \(difference)")
+            case .compareDates: return stop + self.outdated(" and \(difference)")
+            case .fresh, .resume, .confirm: break
             }
             return stop + self.settled(self.stop(forChange: difference))
         case .elsewhere(let difference):
@@ -127,7 +132,7 @@ extension DownloadStateMachine {
     /// Handles a response from another resource than the one that the bytes on disk are from.
     private mutating func elsewhere(_ probing: Probing, _ difference: String?) -> [DownloadAction] {
         switch probing.purpose {
-        case .fresh:
+        case .fresh, .compareDates:
             return self.rest(.failed(Failure(.internal, "a first answer was compared with another")))
         case .compare:
             guard difference == nil else {

@@ -76,17 +76,22 @@ extension DownloadStateMachine {
         case .overwrite, .rename:
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return []
-        case .verify, .update:
+        case .verify, .update, .newer:
             if let expected = self.settings.lengthExpected, file.length != expected {
                 return self.outdated(" and has \(file.length) bytes, and should have \(expected)")
             }
             switch (file.agreesWithDigests, file.record) {
             case (true?, _): return self.rest(.alreadyComplete)
-            case (false?, _): return self.outdated(" and does not match the given digest")
+            case (false?, _):
+                return self.outdated(" and does not match the given digest", remedy: .repairKeepBothOrReplace)
             case (nil, let record?) where record.completeLength == file.length:
                 self.state = .probing(Probing(.compare(file, record)))
                 return []
             case (nil, _):
+                guard self.settings.ifExists == .verify else {
+                    self.state = .probing(Probing(.compareDates(file)))
+                    return []
+                }
                 return self.outdated(
                     " and nothing proves that it is the requested file", remedy: .adoptKeepBothOrReplace)
             }
@@ -95,7 +100,7 @@ extension DownloadStateMachine {
 
     /// Handles that the file at the destination is not the remote one, or that nothing proves that it is.
     mutating func outdated(_ why: String, remedy: Remedy = .keepBothOrReplace) -> [DownloadAction] {
-        guard self.settings.ifExists == .update else { return self.rest(.failed(Self.exists(why, remedy: remedy))) }
+        guard self.settings.ifExists != .verify else { return self.rest(.failed(Self.exists(why, remedy: remedy))) }
         return self.replacing("the destination exists\(why)")
     }
 

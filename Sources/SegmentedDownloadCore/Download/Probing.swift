@@ -10,6 +10,8 @@ struct Probing: Hashable, Sendable {
         case confirm(SavedPartial)
         /// Ask whether the finished file is still current.
         case compare(ExistingFile, RemoteResource)
+        /// Ask whether the remote file is newer than a file of which nothing is recorded.
+        case compareDates(ExistingFile)
     }
 
     /// The decision on a response.
@@ -22,6 +24,8 @@ struct Probing: Hashable, Sendable {
         case again([DownloadAction])
         /// The file on disk is current.
         case current
+        /// The remote file is not newer than the file on disk. The clause says why the file on disk stays.
+        case notNewer(String)
         /// The resource has changed. The clause says how.
         case changed(String)
         /// The bytes on disk came from another resource. The clause says how its content differs. If that
@@ -60,7 +64,7 @@ struct Probing: Hashable, Sendable {
     var saved: SavedPartial? {
         switch self.purpose {
         case .resume(let saved), .confirm(let saved): saved
-        case .fresh, .compare: nil
+        case .fresh, .compare, .compareDates: nil
         }
     }
 
@@ -83,14 +87,14 @@ struct Probing: Hashable, Sendable {
     var canMove: Bool {
         switch self.purpose {
         case .fresh, .resume: true
-        case .confirm, .compare: false
+        case .confirm, .compare, .compareDates: false
         }
     }
 
     /// The offset of the first byte to write.
     var writesFrom: Int64 {
         switch self.purpose {
-        case .fresh, .confirm, .compare: 0
+        case .fresh, .confirm, .compare, .compareDates: 0
         case .resume(let saved): saved.missing[0].lowerBound
         }
     }
@@ -112,6 +116,11 @@ struct Probing: Hashable, Sendable {
             // A weak tag proves no byte, so it is not sent.
             return RangeRequest(
                 lowerBound: 0, upperBound: 1, identity: record, sendsIfNoneMatch: record.validator.isStrong)
+        case .compareDates(let file):
+            var request =
+                self.sendsRange ? RangeRequest(lowerBound: 0, upperBound: 1) : RangeRequest(isRanged: false)
+            request.modifiedSince = file.modified
+            return request
         case .confirm(let saved):
             let validator = saved.resource.validator
             return RangeRequest(
@@ -155,6 +164,7 @@ struct Probing: Hashable, Sendable {
         case .partial(let range, let resource):
             switch self.purpose {
             case .compare(_, let record): return self.compared(record, resource)
+            case .compareDates(let file): return self.comparedDates(file, resource, settings)
             case .confirm(let saved): return self.compared(saved.resource, resource)
             case .fresh, .resume: break
             }
@@ -166,6 +176,9 @@ struct Probing: Hashable, Sendable {
         case .whole(let resource):
             return self.whole(resource, settings)
         case .notModified:
+            if case .compareDates = self.purpose {
+                return .notNewer("the remote file was not modified since the local one (304)")
+            }
             return .current
         case .unsatisfiable(let length):
             return self.unsatisfiable(length, settings: settings, now: now)
@@ -223,10 +236,28 @@ struct Probing: Hashable, Sendable {
         }
     }
 
+    /// Decides by modification time, and by length unless only a newer file replaces the one on disk.
+    ///
+    /// A server that ignores `If-Modified-Since`, or that answers 304 only to the date it sent, sends its file. As wget and curl
+    /// do, its date is then compared here.
+    private func comparedDates(
+        _ file: ExistingFile, _ current: RemoteResource, _ settings: DownloadSettings
+    ) -> Verdict {
+        guard let remote = current.validator.lastModified else {
+            return .changed("the server does not say when its file was modified")
+        }
+        guard let local = file.modified, remote <= local else { return .changed("the remote file is newer") }
+        guard settings.ifExists == .update, let length = current.completeLength, length != file.length else {
+            return .notNewer("the remote file is not newer than the local one")
+        }
+        return .changed("is newer than the remote file, but has \(file.length) bytes instead of \(length)")
+    }
+
     private mutating func whole(_ resource: RemoteResource, _ settings: DownloadSettings) -> Verdict {
         switch self.purpose {
         case .fresh: break
         case .compare(_, let record): return self.compared(record, resource)
+        case .compareDates(let file): return self.comparedDates(file, resource, settings)
         case .confirm(let saved): return self.compared(saved.resource, resource)
         case .resume(let saved):
             // A 200 with the recorded tag means that the server does not support If-Range. The request is repeated
@@ -265,6 +296,10 @@ struct Probing: Hashable, Sendable {
         switch self.purpose {
         case .fresh:
             if length == 0 { return self.empty(RemoteResource(completeLength: 0), settings) }
+            guard self.sendsRange else { return .failed(failure) }
+            self.sendsRange = false
+            return .again([])
+        case .compareDates:
             guard self.sendsRange else { return .failed(failure) }
             self.sendsRange = false
             return .again([])

@@ -44,14 +44,17 @@ package struct SavedPartial: Hashable, Sendable {
 /// An existing file at the destination.
 package struct ExistingFile: Hashable, Sendable {
     package let length: Int64
-    /// The identity in the file's extended attribute, absent if segdl did not write the file.
+    /// The identity in the file's extended attribute, absent if segdl did not write the file or it was edited since.
     package let record: RemoteResource?
     /// Whether the file matches the digests that the user gave, absent if there are none.
     package let agreesWithDigests: Bool?
+    /// The modification time, absent if it is outside the years that HTTP can state. Rounded down to a second.
+    package let modified: HTTPDate?
 
-    package init(length: Int64, record: RemoteResource?, agreesWithDigests: Bool?) {
+    package init(length: Int64, record: RemoteResource?, agreesWithDigests: Bool?, modified: HTTPDate? = nil) {
         self.length = length
         self.record = record
         self.agreesWithDigests = agreesWithDigests
+        self.modified = modified
     }
 }

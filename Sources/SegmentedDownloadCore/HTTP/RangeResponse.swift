@@ -23,6 +23,8 @@ package struct RangeRequest: Hashable, Sendable {
     /// Whether the connection is closed after the response, so that the next request may reach another node of a server
     /// farm.
     package var closesConnection = false
+    /// The date to send as `If-Modified-Since`, which asks whether a file of that date is still current. Absent if none is sent.
+    package var modifiedSince: HTTPDate?
 
     package init(
         lowerBound: Int64 = 0,
@@ -91,7 +93,7 @@ package enum RangeResponse: Hashable, Sendable {
     case partial(ByteRange, RemoteResource)
     /// The body is the whole representation, from its first byte.
     case whole(RemoteResource)
-    /// 304 to `If-None-Match`: the file on disk is current.
+    /// 304 to `If-None-Match` or `If-Modified-Since`: the file on disk is current.
     case notModified
     /// 416: the range contains no bytes. The complete length is present if the origin sent it.
     case unsatisfiable(completeLength: Int64?)
@@ -119,7 +121,8 @@ package enum RangeResponse: Hashable, Sendable {
         switch head.status {
         case 200: self = Self.whole(request, head, locator)
         case 206: self = Self.partial(request, head, locator)
-        case 304 where request.sendsIfNoneMatch: self = request.objection(to: locator) ?? .notModified
+        case 304 where request.sendsIfNoneMatch || request.modifiedSince != nil:
+            self = request.objection(to: locator) ?? .notModified
         case 301, 302, 303, 307, 308: self = Self.redirect(head)
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate

@@ -103,9 +103,11 @@ extension RangeRequest {
     fileprivate var withoutLength: RangeRequest {
         var identity = self.identity
         identity?.completeLength = nil
-        return RangeRequest(
+        var request = RangeRequest(
             lowerBound: self.lowerBound, upperBound: self.upperBound, isRanged: self.isRanged, identity: identity,
             comparesValidator: self.comparesValidator, sendsIfRange: self.sendsIfRange,
             sendsIfNoneMatch: self.sendsIfNoneMatch)
+        request.modifiedSince = self.modifiedSince
+        return request
     }
 }

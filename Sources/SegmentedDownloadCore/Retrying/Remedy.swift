@@ -17,6 +17,9 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
     /// Complete the existing file if it is another program's partial file. Otherwise keep it and save to a numbered name,
     /// or replace it.
     public static let adoptKeepBothOrReplace = Remedy(rawValue: "adopt_keep_both_or_replace")
+    /// Repair the existing file in place if it is a damaged or partial copy. Otherwise keep it and save to a numbered name, or
+    /// replace it.
+    public static let repairKeepBothOrReplace = Remedy(rawValue: "repair_keep_both_or_replace")
     /// Save to a numbered name, or choose another destination.
     public static let keepBothOrChooseName = Remedy(rawValue: "keep_both_or_choose_name")
     /// Name a file: the destination is a directory or a special file.
@@ -89,6 +92,8 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
         .keepBothOrReplace: "Set ifExists to .rename to keep both, or to .overwrite to replace it",
         .adoptKeepBothOrReplace:
             "If it is a partial file, begin with DownloadClient.adoption(of:for:). Otherwise set ifExists to .rename to keep both, or to .overwrite to replace it",
+        .repairKeepBothOrReplace:
+            "If it is a damaged or partial copy, begin with DownloadClient.adoption(of:for:). Otherwise set ifExists to .rename to keep both, or to .overwrite to replace it",
         .keepBothOrChooseName: "Set ifExists to .rename to keep both, or choose another destination",
         .nameFile: "Give the path of a file as the destination",
         .shortenName: "Choose a destination with a shorter name",

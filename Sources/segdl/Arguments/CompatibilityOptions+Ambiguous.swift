@@ -51,7 +51,7 @@ extension CompatibilityOptions {
         case "-r" where isURL: throw Refusal(word: "-r", hint: Self.recursion)
         case "-z", "--time-cond":
             guard outputs.contains(value) else { throw Refusal(word: item.name, hint: Self.time) }
-            return ["--if-exists=update"]
+            return ["--if-exists=newer"]
         case "--continue" where Bool(value) != nil: return ["--continue=\(value == "true" ? "auto" : "no")"]
         case "--progress" where value.hasPrefix("dot"): return ["--progress=log"]
         case "--progress" where value.hasPrefix("bar:"): return ["--progress=bar"]

@@ -4,7 +4,8 @@ extension CompatibilityOptions {
     static let body = "segdl fetches files with GET only"
     static let torrent = "segdl does not support BitTorrent"
     static let head = "Write segdl probe URL to see what a server reports"
-    static let time = "Write --if-exists update to fetch a file again only if the remote one is newer"
+    static let time =
+        "Write -z FILE -o FILE, or --if-exists newer, to fetch a file again only if the remote one is newer"
     static let cookies = "segdl keeps the cookies that servers set until the end of the run only"
     static let version = "segdl uses HTTP/1.1, which is the fastest for one file"
     static let torrentPrefixes = ["--bt-", "--dht-", "--enable-dht", "--peer-", "--seed-", "--torrent-"]
@@ -116,7 +117,7 @@ extension CompatibilityOptions {
         "--auto-file-renaming": .choice(["true": ["--if-exists=rename"], "false": []]),
         "--check-integrity": .written("Write --checksum ALGO=HEX"),
         "-V": .written("Write --version for curl's and wget's -V, and --checksum ALGO=HEX for aria2's"),
-        "--conditional-get": .choice(["true": ["--if-exists=update"], "false": []]),
+        "--conditional-get": .choice(["true": ["--if-exists=newer"], "false": []]),
         "--always-resume": .choice(["true": ["--continue=must"], "false": []]),
         "--http-proxy": .written("Write --proxy URL"), "--https-proxy": .written("Write --proxy URL"),
         "--all-proxy-user": .written("Write --proxy-user NAME:PASSWORD"),

@@ -33,11 +33,14 @@ enum CompatibilityOptions {
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
         let separate = arguments[..<end].flatMap { $0.hasPrefix("-qO") ? ["-q", "-" + $0.dropFirst(2)] : [$0] }
         let walk = ArgumentWalk(separate + arguments[end...], foreignOptions: Self.withValue)
+        // With aria2's --conditional-get, its --allow-overwrite applies to older files only.
+        let isConditional = walk.items.contains { $0.name == "--conditional-get" && $0.value ?? "true" == "true" }
         let outputs = walk.items.filter { ["-o", "--output", "--out"].contains($0.name) }.compactMap(\.value)
         var understood: [String] = []
         var items = walk.items[...]
         while let item = items.popFirst() {
             // `segdl resume --url NEW` is segdl's own.
+            if item.name == "--allow-overwrite", isConditional { continue }
             if item.name == "--url", arguments.first == "resume" {
                 understood += item.arguments
             } else if let taken = try Self.takingNext(item, items.first, outputs: outputs) {

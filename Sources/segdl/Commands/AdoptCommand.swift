@@ -10,10 +10,12 @@ struct AdoptCommand: FetchingCommand {
         discussion: """
             segdl compares places in FILE with the server's file and fetches what is missing or differs. The control \
             files of aria2 (FILE.aria2) and axel (FILE.st) are read. FILE becomes NAME.segdl-part, and NAME once it is \
-            complete: FILE without .crdownload, .part or .partial. If the places show another file, FILE stays as it is.
+            complete: FILE without .crdownload, .opdownload, .partial, .part, .aria2 or .st. If the places show another \
+            file, FILE stays as it is.
 
             The comparison does not notice short damage. With --checksum the complete file is verified, and what was \
-            adopted is fetched again if it does not match.
+            adopted is fetched again if it does not match. Changes that you made to FILE are lost then; segdl -c \
+            --checksum keeps FILE until a copy of it is complete and verified.
 
               segdl adopt file.iso https://example.org/file.iso
               segdl adopt --checksum sha256=9f86… file.iso https://example.org/file.iso
@@ -53,6 +55,7 @@ struct AdoptCommand: FetchingCommand {
             // A run that was killed has already renamed the file.
             if await Self.isAdopted(path, request) {
                 work.remark = "\(path.string.shown) was adopted before; the download is resumed"
+                work.adopting[0] = AdoptedPath(path: path, isBegun: true)
             } else {
                 work.adopting[0] = AdoptedPath(path: path)
             }

@@ -61,15 +61,16 @@ struct FetchRun {
     /// Fetches the files that `prepare` returns, or reports why nothing is started.
     func run(_ prepare: () async throws(DownloadError) -> Work) async -> ExitCode {
         do {
-            let (work, configuration) = try await self.prepared(prepare)
-            let adoptions = try await self.adopt(work, configuration)
+            var (work, configuration) = try await self.prepared(prepare)
+            let adopted = try await self.adopt(&work, configuration)
             if self.output.dryRun { return try await DryRun(output: self.output).run(work, configuration) }
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)
             if let remark = work.remark { transfer.say(remark) }
-            let code = await transfer.run(RunFiles(work.requests, refused: work.refused))
-            if code == .ok { for adoption in adoptions { try? await adoption.removeControlFile() } }
-            return code
+            return await transfer.run(
+                RunFiles(work.requests, refused: work.refused) { index in
+                    if let path = adopted[index] { try? await Adoption.removeControlFile(of: path) }
+                })
         } catch {
             return Transfer(configuration: DownloadConfiguration(), output: self.output, hooks: self.hooks).refuse(
                 error)

@@ -95,7 +95,7 @@ struct GetCommand: ListingCommand {
     }
 
     /// With `--continue` and a digest, a partial file of another program is continued too, as curl, wget and aria2 do. The
-    /// digest decides in the end.
+    /// file itself stays as it is until a completed copy of it has the digest.
     private func adopt(_ work: inout FetchRun.Work, hasDigests: Bool) {
         guard let word = self.destination.continuation?.text, word != DownloadOptions.Continuation.no.rawValue else {
             return
@@ -104,7 +104,7 @@ struct GetCommand: ListingCommand {
             guard hasDigests || !request.digests.isEmpty, request.ifExists == .verify,
                 case .file(let path) = request.destination, FileFacts(path.string)?.isDirectory == false
             else { continue }
-            work.adopting[index] = AdoptedPath(path: path, onlyIfPartial: true)
+            work.adopting[index] = AdoptedPath(path: path, isCopied: true)
         }
     }
 }

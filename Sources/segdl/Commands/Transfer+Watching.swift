@@ -57,7 +57,7 @@ extension Transfer {
                         for reporter in reporters { reporter.begin(file, segments: { await download.segments }) }
                         if let outcome = failed[download.id] {
                             summed.note(outcome, of: file, number: given.number)
-                            feed.files.note(outcome, number: given.number)
+                            await feed.files.note(outcome, number: given.number)
                         } else {
                             unfinished[download.id, default: Unfinished(file: file)].numbers.append(given.number)
                         }
@@ -67,7 +67,7 @@ extension Transfer {
                         let file = given.file
                         for reporter in reporters { reporter.report(.failed(error, DownloadProgress()), of: file) }
                         summed.note(.failed(error), of: file, number: given.number)
-                        feed.files.note(.failed(error), number: given.number)
+                        await feed.files.note(.failed(error), number: given.number)
                     }
                 }
                 guard !unfinished.isEmpty, let event = await events.next() else { break }
@@ -81,7 +81,7 @@ extension Transfer {
                 if case .failed = outcome { failed[download.id] = outcome }
                 for number in entry.numbers {
                     summed.note(outcome, of: entry.file, number: number)
-                    feed.files.note(outcome, number: number)
+                    await feed.files.note(outcome, number: number)
                 }
             }
             // The sequence ends early only if the group does.

@@ -28,7 +28,7 @@ enum ListKey {
         "allow-overwrite": "write if-exists=overwrite",
         "always-resume": "write continue=must",
         "auto-file-renaming": "write if-exists=rename",
-        "conditional-get": "write if-exists=verify, which asks the server about a file that exists",
+        "conditional-get": "write if-exists=newer, which replaces a file if the server's is newer",
         "connect-timeout": "it applies to the whole run; give --connect-timeout on the command line",
         "gid": "write id=NAME",
         "max-connection-per-server": "it applies to the whole run; give -x on the command line",

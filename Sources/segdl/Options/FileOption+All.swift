@@ -164,7 +164,8 @@ extension FileOption {
             """
             What to do if the file exists. verify: succeed if it equals the remote file, replace it if segdl fetched it from \
             another URL and the length is equal, else fail. skip: succeed without checking. rename: save as a numbered name. \
-            update: replace it if it differs or nothing proves that it is equal. overwrite: replace. fail. (default: verify)
+            update: replace it if segdl fetched it and the remote file has changed; any other file if the remote one is newer \
+            or has another length. newer: as update, whatever the length. overwrite: replace. fail. (default: verify)
             """
         ) { $0.request.ifExists = $1 }.placing(),
         FileOption(flag: "create-dirs", "Create missing directories. (default: on)") {

@@ -12,7 +12,7 @@ protocol FileSource: Sendable {
     /// Receives how a file ended.
     ///
     /// - Parameter number: Its place in the order, from 0.
-    func note(_ outcome: TransferSummary.Outcome, number: Int)
+    func note(_ outcome: TransferSummary.Outcome, number: Int) async
 }
 
 /// A file of a run.
@@ -24,25 +24,39 @@ enum FileSourceItem {
     case none
 }
 
-/// Files that are known when the run begins.
+/// Files that are known when the run begins: first those that cannot be requested.
 final class RunFiles: FileSource {
-    private let items:
-        Mutex<(refused: ArraySlice<(path: String, error: DownloadError)>, requests: ArraySlice<DownloadRequest>)>
-    private let total: Int
-
-    init(_ requests: [DownloadRequest], refused: [(path: String, error: DownloadError)] = []) {
-        self.total = refused.count + requests.count
-        self.items = Mutex((refused[...], requests[...]))
+    private struct Rest {
+        var refused: ArraySlice<(path: String, error: DownloadError)>
+        var requests: ArraySlice<DownloadRequest>
     }
 
-    var count: Int? { self.total }
+    let count: Int?
+    private let rest: Mutex<Rest>
+    private let refusedCount: Int
+    private let completed: @Sendable (Int) async -> Void
+
+    /// - Parameters:
+    ///   - refused: Files that cannot be requested, and why.
+    ///   - completed: Called with the index of each request whose file is complete.
+    init(
+        _ requests: [DownloadRequest], refused: [(path: String, error: DownloadError)] = [],
+        completed: @escaping @Sendable (Int) async -> Void = { _ in }
+    ) {
+        self.count = refused.count + requests.count
+        self.rest = Mutex(Rest(refused: refused[...], requests: requests[...]))
+        self.refusedCount = refused.count
+        self.completed = completed
+    }
 
     func next() -> FileSourceItem? {
-        self.items.withLock { items in
-            if let (path, error) = items.refused.popFirst() { return .refused(path: path, error) }
-            return items.requests.popFirst().map { .request($0) }
+        self.rest.withLock { rest in
+            if let (path, error) = rest.refused.popFirst() { return .refused(path: path, error) }
+            return rest.requests.popFirst().map { .request($0) }
         }
     }
 
-    func note(_ outcome: TransferSummary.Outcome, number: Int) {}
+    func note(_ outcome: TransferSummary.Outcome, number: Int) async {
+        if case .completed = outcome { await self.completed(number - self.refusedCount) }
+    }
 }

@@ -9,6 +9,8 @@ extension Remedy {
         .keepBothOrReplace: "Keep both with --if-exists rename, or replace it with --if-exists overwrite",
         .adoptKeepBothOrReplace:
             "If it is a partial file, complete it with segdl adopt FILE URL. Otherwise keep both with --if-exists rename, or replace it with --if-exists overwrite",
+        .repairKeepBothOrReplace:
+            "If it is a damaged copy, repair it with segdl verify --repair FILE URL; if it is a partial file, complete it with segdl adopt FILE URL. Otherwise keep both with --if-exists rename, or replace it with --if-exists overwrite",
         .keepBothOrChooseName: "Keep both with --if-exists rename, or choose another name with -o",
         .nameFile: "Name a file with -o",
         .shortenName: "Choose a shorter name with -o",

@@ -14,7 +14,8 @@ struct ResultLine {
         self.name = result.path.string.shown
         let proof = Self.proof(result)
         guard !result.wasAlreadyComplete else {
-            self.parts = ["already complete (\(proof)), nothing fetched"]
+            let state = result.verifiedBy == .none ? "kept as it is" : "already complete"
+            self.parts = ["\(state) (\(proof)), nothing fetched"]
             return
         }
         var size = "\(ByteCount(result.bytes))"

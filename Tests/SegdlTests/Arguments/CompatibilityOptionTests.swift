@@ -32,7 +32,7 @@ struct CompatibilityOptionTests {
         ("-A agent/1.0 -e http://referer.example/ -o name.bin URL", .file("name.bin")),
         ("-H X-First-Name:Joe -u user:password -o name.bin URL", .file("name.bin")),
         ("-b name=value -o name.bin URL", .file("name.bin")), ("-bname=value -o name.bin URL", .file("name.bin")),
-        ("-z yesterday -o name.bin URL", .says("--if-exists update")),
+        ("-z yesterday -o name.bin URL", .says("--if-exists newer")),
         ("--compressed -o name.bin URL", .says("coding")),
         ("-m 60 --connect-timeout 5 -o name.bin URL", .file("name.bin")),
         ("--create-dirs -o new/name.bin URL", .file("new/name.bin")),

@@ -22,6 +22,7 @@ struct ProgramTests {
         ("curl -o one URL -O BASE/other.bin", .file("one")), ("curl -o one URL -O BASE/other.bin", .file("other.bin")),
         ("curl --remote-name-all BASE/one.bin BASE/other.bin", .file("other.bin")),
         ("curl -OJ BASE/x?disposition=attachment;filename=given.bin", .file("given.bin")),
+        ("curl -C - -OJ URL", .says("combined with -C")),
         ("curl --url URL --output name", .file("name")),
         ("curl --output-dir new --create-dirs -O URL", .file("new/file%20a.bin")),
         ("curl -C - -o name URL", .file("name")), ("curl -C 10 -o name URL", .says("-C - has")),
@@ -56,6 +57,7 @@ struct ProgramTests {
         ("aria2c -c --no-conf --summary-interval=0 --file-allocation=none -o name URL", .file("name")),
         ("aria2c --allow-overwrite=maybe URL", .says("true and false")), ("aria2c a.torrent", .says("BitTorrent")),
         ("aria2c --seed-time=0 URL", .says("--seed-time")),
+        ("aria2c --conditional-get=true -o name URL", .says("--allow-overwrite")),
         ("aria2c --checksum=sha-256=HASH -o name URL", .file("name")),
         ("aria2c --on-download-complete=x URL", .says("--on-complete")), ("aria2c -V URL", .says("segdl verify")),
     ]
@@ -110,6 +112,10 @@ struct ProgramTests {
             ("wget -N URL", "file a.bin", "new"), ("aria2c -o name URL", "name", "numbered"),
             ("aria2c --allow-overwrite=true -o name URL", "name", "new"), ("aria2c -c -o name URL", "name", "refused"),
             ("aria2c --auto-file-renaming=false -o name URL", "name", "refused"),
+            ("aria2c --allow-overwrite=true --conditional-get=true -o name URL", "name", "kept"),
+            ("curl -OJ BASE/x?disposition=attachment;filename=given.bin", "given.bin", "refused"),
+            ("curl --remote-name-all -J BASE/x?disposition=attachment;filename=given.bin", "given.bin", "refused"),
+            ("curl -J -o name URL", "name", "new"),
         ])
     func existing(line: String, name: String, result: String) async throws {
         try await withOrigin { origin in
@@ -122,6 +128,61 @@ struct ProgramTests {
                 let names = try FileManager.default.contentsOfDirectory(atPath: command.directory)
                     .filter { $0.hasPrefix(name.prefix(4)) }
                 #expect(names.count == (result == "numbered" ? 2 : 1), "\(names)")
+            }
+        }
+    }
+
+    @Test(
+        "A symbolic link stays, and the file that it leads to is written, as by the program",
+        arguments: [
+            ("curl -o name URL", "target"), ("curl -O URL", "target"), ("curl --no-clobber -o name URL", "name.1"),
+            ("wget -O name URL", "target"), ("wget URL", "file a.bin.1"), ("wget -N URL", "target"),
+            ("aria2c --allow-overwrite=true -o name URL", "target"), ("aria2c -o name URL", "name.1"),
+            ("aria2c --allow-overwrite=true URL", "target"),
+        ], [true, false])
+    func link(_ line: (words: String, written: String), isDangling: Bool) async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let names = ["name", "file a.bin", "file%20a.bin"]
+                let manager = FileManager.default
+                try manager.createDirectory(atPath: command.path("sub"), withIntermediateDirectories: true)
+                if !isDangling { try command.write("old", to: "sub/target") }
+                // A relative link, to another link.
+                try manager.createSymbolicLink(atPath: command.path("sub/second"), withDestinationPath: "target")
+                for name in names {
+                    try manager.createSymbolicLink(atPath: command.path(name), withDestinationPath: "sub/second")
+                }
+                let outcome = try await Self.run(line.words, in: command, origin)
+                #expect(outcome.status == 0, "\(outcome)")
+                // Only curl numbers a file beside a link that leads nowhere.
+                let isNumbered = line.written != "target" && (!isDangling || line.words.hasPrefix("curl"))
+                for name in names + ["sub/second"] {
+                    #expect((try? manager.destinationOfSymbolicLink(atPath: command.path(name))) != nil, "\(name)")
+                }
+                let written = isNumbered ? line.written : "sub/target"
+                let found = try manager.contentsOfDirectory(atPath: command.directory)
+                let isThere =
+                    OriginContent(seed: 1).firstMismatch(inFileAt: command.path(written), length: 65536) == nil
+                #expect(isThere || isNumbered && found.contains { $0.contains(".1") }, "\(found)")
+                if isNumbered, !isDangling {
+                    #expect(command.bytes("sub/target") == Data("old".utf8))
+                }
+            }
+        }
+    }
+
+    @Test("A link that leads in a circle, or to a directory, is refused")
+    func unusableLinks() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let manager = FileManager.default
+                try manager.createSymbolicLink(atPath: command.path("circle"), withDestinationPath: "circle")
+                try manager.createSymbolicLink(atPath: command.path("dir"), withDestinationPath: "./")
+                for (name, status) in [("circle", Int32(2)), ("dir", 12)] {
+                    let outcome = try await Self.run("curl -o \(name) URL", in: command, origin)
+                    #expect(outcome.status == status, "\(outcome)")
+                    #expect((try? manager.destinationOfSymbolicLink(atPath: command.path(name))) != nil)
+                }
             }
         }
     }

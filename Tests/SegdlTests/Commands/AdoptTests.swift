@@ -212,6 +212,117 @@ struct AdoptTests {
         }
     }
 
+    private static func sum(_ command: Segdl) async throws -> String {
+        try Self.write(Self.content, to: ".whole", command)
+        return "sha256=" + (try await command.run([], shell: "sha256sum .whole").output.prefix(64))
+    }
+
+    private static let wrongSum = "sha256=" + String(repeating: "0", count: 64)
+
+    @Test("-c with a wrong digest leaves the file as it was, with all edits, and with the right one replaces it")
+    func continuingEdited() async throws {
+        try await Self.run { origin, command in
+            let url = origin.url("/32M/x")
+            var bytes = Array(Self.content[..<Self.found])
+            for index in 5 << 20..<(5 << 20) + 100_000 { bytes[index] ^= 0x55 }
+            try Self.write(bytes, to: "f.iso", command)
+            let wrong = try await command.run("-c", "--json", "--checksum", Self.wrongSum, "-o", "f.iso", url)
+            #expect(wrong.status == 9 && command.holds("f.iso", bytes), "\(wrong)")
+            // The part that is left is resumed.
+            let sum = try await Self.sum(command)
+            let right = try await command.run("-c", "--json", "--checksum", sum, "-o", "f.iso", url)
+            #expect(right.status == 0 && command.holds("f.iso", Self.content), "\(right)")
+            #expect(try Self.names(command) == ["f.iso"])
+        }
+    }
+
+    @Test("-c with a digest refuses a file as long as the server's that does not have it")
+    func continuingComplete() async throws {
+        try await Self.run { origin, command in
+            let url = origin.url("/32M/x")
+            var bytes = Array(Self.content)
+            bytes[7] ^= 1
+            try Self.write(bytes, to: "f.iso", command)
+            let outcome = try await command.run("-c", "--checksum", try await Self.sum(command), "-o", "f.iso", url)
+            #expect(outcome.status == 12 && command.holds("f.iso", bytes), "\(outcome)")
+            #expect(outcome.errors.contains("segdl verify --repair FILE URL"), "\(outcome)")
+            #expect(outcome.errors.contains("segdl adopt FILE URL"), "\(outcome)")
+        }
+    }
+
+    @Test(
+        "-c with a digest that is killed leaves the file, and the same command or resume completes it",
+        arguments: [true, false])
+    func continuingKilled(isResumed: Bool) async throws {
+        try await Self.run { origin, command in
+            let bytes = Array(Self.content[..<Self.found])
+            try Self.write(bytes, to: "f.iso", command)
+            let sum = try await Self.sum(command)
+            let url = origin.plainURL("/32M/x")
+            let slow = ["-c", "--checksum", sum, "-s", "1", "--limit-rate", "2M", "-o", "f.iso", url]
+            let killed = try await command.run(slow) { process in
+                await command.waitForBytes(writtenBy: process, Self.found + (1 << 20))
+                kill(process, SIGKILL)
+            }
+            #expect(killed.status == -SIGKILL && command.holds("f.iso", bytes), "\(killed)")
+            if !isResumed { try Self.write(Self.controlFile, to: "f.iso.aria2", command) }
+            let next = try await command.run(
+                isResumed
+                    ? ["resume", "--json", "f.iso"]
+                    : ["-c", "--json", "--checksum", sum, "-o", "f.iso", url])
+            #expect(next.status == 0 && command.holds("f.iso", Self.content), "\(next)")
+            #expect(next.bytesFetched ?? .max <= Self.length - Self.found + (1 << 20), "\(next)")
+            #expect(try Self.names(command) == ["f.iso"])
+        }
+    }
+
+    @Test(
+        "-c with a digest copies anew what a killed run began to copy, and leaves a complete file with a control file")
+    func continuingAgain() async throws {
+        try await Self.run { origin, command in
+            let (url, sum) = (origin.url("/32M/x"), try await Self.sum(command))
+            try Self.write(Self.content[..<Self.found], to: "f.iso", command)
+            try Self.write([UInt8](repeating: 9, count: 100_000), to: "f.iso.segdl-part", command)
+            let arguments = ["-c", "--json", "--checksum", sum, "-o", "f.iso", url]
+            let outcome = try await command.run(arguments)
+            #expect(outcome.status == 0 && command.holds("f.iso", Self.content), "\(outcome)")
+            try command.write("not of aria2", to: "f.iso.aria2")
+            let again = try await command.run(arguments)
+            #expect(again.status == 0 && again.event("adopted") == nil, "\(again)")
+            #expect(try Self.names(command) == ["f.iso", "f.iso.aria2"])
+        }
+    }
+
+    @Test("In a list, a file that cannot be continued fails alone, and control files of complete files are removed")
+    func continuingMany() async throws {
+        try await Self.run { origin, command in
+            let url = origin.url("/32M/x")
+            let sum = try await Self.sum(command)
+            try Self.write(Self.content[..<Self.found], to: "good.iso", command)
+            try Self.write(Self.content[..<Self.found], to: "bad.iso", command)
+            try Self.write(Self.controlFile, to: "good.iso.aria2", command)
+            try command.write("damaged", to: "bad.iso.aria2")
+            try command.write(
+                "\(url)\n out=bad.iso\n checksum=\(sum)\n\(url)\n out=good.iso\n checksum=\(sum)\n", to: ".list")
+            let outcome = try await command.run("-c", "--json", "-i", ".list")
+            #expect(outcome.status == 16 && command.holds("good.iso", Self.content), "\(outcome)")
+            #expect(command.holds("bad.iso", Array(Self.content[..<Self.found])))
+            #expect(try Self.names(command) == ["bad.iso", "bad.iso.aria2", "good.iso"])
+            #expect(outcome.event("failed")?["path"] as? String == "bad.iso", "\(outcome)")
+        }
+    }
+
+    /// A control file of aria2 which states that nothing of the content is there.
+    private static let controlFile: [UInt8] = {
+        let head: [UInt8] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+        let lengths = Self.bigEndian(1 << 20, 4) + Self.bigEndian(Self.length, 8) + Self.bigEndian(0, 8)
+        return head + lengths + Self.bigEndian(4, 4) + Self.bigEndian(0, 4) + Self.bigEndian(0, 4)
+    }()
+
+    private static func bigEndian(_ value: Int, _ count: Int) -> [UInt8] {
+        (0..<count).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+    }
+
     @Test("-c continues an existing file if a digest is given, and otherwise names segdl adopt")
     func continuing() async throws {
         try await Self.run { origin, command in

@@ -17,7 +17,8 @@ struct CompletionTests {
     static let cases = [
         Case(line: "segdl --checks", offered: ["--checksum", "--checksum-from"], others: ["--cacert"]),
         Case(line: "segdl --rang", offered: ["--range"]), Case(line: "segdl --list-f", offered: ["--list-from"]),
-        Case(line: "segdl --if-exists ", offered: ["verify", "update", "skip", "rename", "overwrite", "fail"]),
+        Case(
+            line: "segdl --if-exists ", offered: ["verify", "update", "newer", "skip", "rename", "overwrite", "fail"]),
         Case(line: "segdl --progress m", offered: ["map"], others: ["log"]),
         Case(line: "segdl --metered ", offered: ["pause", "allow"]),
         Case(line: "segdl re", offered: ["resume", "retry", "remove"], others: ["status"]),

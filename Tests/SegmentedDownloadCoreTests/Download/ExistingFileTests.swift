@@ -34,6 +34,69 @@ struct ExistingFileTests {
         }
     }
 
+    private static let modified = HTTPDate(secondsSinceEpoch: 1_700_000_000)
+
+    /// A download of a file of which nothing is recorded, with a modification time.
+    private static func dated(
+        _ policy: DownloadOptions.ExistingFilePolicy, length: Int64 = length, modified: HTTPDate? = modified
+    ) -> Script {
+        var script = Script { $0.ifExists = policy }
+        script.tell(
+            .surveyed(
+                .existing(
+                    ExistingFile(length: length, record: nil, agreesWithDigests: nil, modified: modified))))
+        return script
+    }
+
+    private static func remote(seconds: Int64?) -> RemoteResource {
+        RemoteResource(
+            completeLength: Self.length,
+            validator: Validator(
+                entityTag: nil, lastModified: seconds.flatMap { HTTPDate(secondsSinceEpoch: $0) }))
+    }
+
+    @Test(
+        "A file without a record stays unless the remote one is newer, or for update has another length",
+        arguments: [DownloadOptions.ExistingFilePolicy.update, .newer])
+    func dates(policy: DownloadOptions.ExistingFilePolicy) {
+        for (seconds, length, stays) in [
+            (1_699_999_999, Self.length, true), (1_700_000_000, Self.length, true),
+            (1_700_000_001, Self.length, false), (1_700_000_001, 5, false),
+            (1_600_000_000, 5, policy == .newer), (nil, Self.length, false),
+        ] as [(Int64?, Int64, Bool)] {
+            let resource = Self.remote(seconds: seconds)
+            for response in [RangeResponse.partial(ByteRange(0..<1), resource), .whole(resource)] {
+                var script = Self.dated(policy, length: length)
+                #expect(script.order(0)?.request.modifiedSince == Self.modified)
+                #expect(script.order(0)?.request.ifNoneMatchFieldValue == nil)
+                script.respond(0, response)
+                #expect((script.conclusion == .alreadyComplete) == stays, "\(seconds ?? -1), \(length) bytes")
+                #expect(script.take().contains { $0 == .replaceExisting } == !stays)
+            }
+        }
+    }
+
+    @Test("A 304 to the local date means that the file stays, whatever its length")
+    func notModified() {
+        for policy in [DownloadOptions.ExistingFilePolicy.update, .newer] {
+            var script = Self.dated(policy, length: 5)
+            script.respond(0, .notModified)
+            #expect(script.conclusion == .alreadyComplete)
+        }
+    }
+
+    @Test("An empty remote file is asked for without a range, and its date decides too")
+    func emptyRemote() {
+        var script = Self.dated(.newer)
+        script.respond(0, .unsatisfiable(completeLength: 0))
+        script.end(0, .stopped)
+        #expect(script.order(1)?.request.isRanged == false)
+        var resource = Self.remote(seconds: 1_600_000_000)
+        resource.completeLength = 0
+        script.respond(1, .whole(resource))
+        #expect(script.conclusion == .alreadyComplete)
+    }
+
     @Test("The policy and the digests decide what happens to an existing file")
     func existing() {
         func conclusion(_ policy: DownloadOptions.ExistingFilePolicy, _ agrees: Bool?) -> DownloadConclusion? {

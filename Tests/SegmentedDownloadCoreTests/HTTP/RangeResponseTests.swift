@@ -282,8 +282,12 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(Self.first, status, [(.location, "/x"), (.location, "/y")])) == .malformed)
     }
 
-    @Test("304 is accepted only as an answer to If-None-Match")
+    @Test("304 is accepted only as an answer to If-None-Match or If-Modified-Since")
     func notModified() {
+        var dated = RangeRequest(lowerBound: 0, upperBound: 1)
+        #expect(Self.kind(Self.judge(dated, 304)) == .malformed)
+        dated.modifiedSince = HTTPDate(secondsSinceEpoch: 1_700_000_000)
+        #expect(Self.judge(dated, 304) == .notModified)
         let request = RangeRequest(lowerBound: 0, upperBound: 1, identity: Self.resource, sendsIfNoneMatch: true)
         #expect(Self.judge(request, 304) == .notModified)
         #expect(request.ifNoneMatchFieldValue == "\"a\"")

@@ -59,6 +59,37 @@ import Testing
     }
 
     @Test(
+        "A finished file that was edited stays, unless the remote file is newer or for update has another length",
+        arguments: [DownloadOptions.ExistingFilePolicy.update, .newer])
+    func edited(policy: DownloadOptions.ExistingFilePolicy) async throws {
+        try await Harness.run { harness in
+            try await Self.edit(harness, added: 0, isLater: true, policy, stays: true)
+            try await Self.edit(harness, added: 1, isLater: true, policy, stays: policy == .newer)
+            try await Self.edit(harness, added: 0, isLater: false, policy, stays: false)
+        }
+    }
+
+    /// Fetches a file, edits it, and fetches it again.
+    private static func edit(
+        _ harness: Harness, added count: Int, isLater: Bool, _ policy: DownloadOptions.ExistingFilePolicy, stays: Bool
+    ) async throws {
+        #expect(await harness.fetch("/1M/file.bin") { $0.ifExists = .overwrite }.code == nil)
+        var bytes = try harness.bytes(harness.path)
+        bytes[1000] ^= 1
+        bytes += [UInt8](repeating: 7, count: count)
+        try harness.write(bytes, to: harness.path)
+        if !isLater {
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1_600_000_000)], ofItemAtPath: harness.path)
+        }
+        let result = await harness.fetch("/1M/file.bin") { $0.ifExists = policy }
+        #expect(result.value?.wasAlreadyComplete == stays)
+        let found = try harness.bytes(harness.path)
+        #expect((found == bytes) == stays)
+        #expect(stays || harness.contains(seed: 1, length: 1.mebibytes))
+    }
+
+    @Test(
         "A file that is not ours is never overwritten unasked",
         arguments: DownloadOptions.ExistingFilePolicy.allCases)
     func foreignFile(policy: DownloadOptions.ExistingFilePolicy) async throws {
@@ -67,6 +98,7 @@ import Testing
             let result = await harness.fetch("/1M/file.bin") { $0.ifExists = policy }
             switch policy {
             case .verify, .fail: #expect(result.code == .exists)
+            case .newer: #expect(result.value?.wasAlreadyComplete == true)
             case .skip:
                 #expect(result.value?.wasAlreadyComplete == true)
                 #expect(harness.origin.log.snapshot().requests.isEmpty)

@@ -6,8 +6,14 @@ extension Program {
         program, line throws(CompatibilityOptions.Refusal) in
         var arguments = ["get", "--no-config", "--no-glob"]
         if !line.marks.contains(.ignoresNetrc) { arguments += Program.netrc }
+        // Without --allow-overwrite=true, aria2 gives a number to a file that is newer.
+        guard !line.marks.contains(.replacesOlder) || line.marks.contains(.overwrites) else {
+            throw program.refusal("--conditional-get", "It needs --allow-overwrite=true")
+        }
         let policy =
-            if line.marks.contains(.resumes) {
+            if line.marks.contains(.replacesOlder) {
+                "newer"
+            } else if line.marks.contains(.resumes) {
                 "verify"
             } else if line.marks.contains(.overwrites) {
                 "overwrite"
@@ -16,7 +22,12 @@ extension Program {
             }
         arguments.append("--if-exists=\(policy)")
         arguments += line.options
-        if case .file(let path)? = line.outputs.last { arguments.append("--output=\(path)") }
+        let links = LinkedDestinations(program, options: line.options, default: policy)
+        if case .file(let path)? = line.outputs.last {
+            arguments.append("--output=\(try links.target(of: path))")
+        } else if let path = try program.linkTarget(for: line, links) {
+            arguments.append("--output=\(path)")
+        }
         let isSequence = line.marks.contains(.forcesSequence)
         for (number, operand) in line.operands.enumerated() {
             guard !operand.hasPrefix("magnet:"), !operand.hasSuffix(".torrent") else {
@@ -27,6 +38,22 @@ extension Program {
             arguments.append(number > 0 && !isSequence && !isFile ? "--mirror=\(url)" : url)
         }
         return arguments
+    }
+
+    /// The target of the link with the name in the URL; nil if there is no such link.
+    private func linkTarget(
+        for line: ProgramLine, _ links: LinkedDestinations
+    ) throws(CompatibilityOptions.Refusal) -> String? {
+        for url in line.operands {
+            guard let name = try? self.name(in: url, isDecoded: true, hasQuery: false) else { continue }
+            let target = try links.target(of: name)
+            guard target != name else { continue }
+            guard !line.marks.contains(.forcesSequence) else {
+                throw self.refusal("-Z", "\(name.shown) is a symbolic link. Name each file with a command of its own")
+            }
+            return target
+        }
+        return nil
     }
 
     private static let torrent = "segdl does not support BitTorrent"
@@ -40,7 +67,7 @@ extension Program {
         .init("--auto-file-renaming", .mark(.refusesExisting, inverted: true)),
         .init("--remove-control-file", .choice(["true": ["--continue=no"], "false": []])),
         .init("--always-resume", .choice(["true": [], "false": []])),
-        .init("--conditional-get", .choice(["true": ["--if-exists=update"], "false": []])),
+        .init("--conditional-get", .mark(.replacesOlder)),
         .init("-R --remote-time", .choice(["true": ["--remote-time"], "false": []])),
         .init("--checksum", .renamed("--checksum")),
         .init("-x --max-connection-per-server", .renamed("--max-connection-per-server")),

@@ -5,7 +5,16 @@ extension Program {
     static let curl: Program = Program("curl", hasAttachedValues: false, Self.curlOptions) {
         program, line throws(CompatibilityOptions.Refusal) in
         var outputs = line.outputs[...]
-        var arguments = ["get", "--no-config", "--if-exists=\(line.marks.contains(.resumes) ? "verify" : "overwrite")"]
+        let isNamedByResponse =
+            line.marks.contains(.namesByResponse)
+            && (outputs.contains(.remoteName) || line.marks.contains(.namesAllByURL))
+        guard !isNamedByResponse || !line.marks.contains(.resumes) else {
+            throw program.refusal("-J", "It cannot be combined with -C")
+        }
+        // With -J, curl never overwrites: the server chooses the name.
+        let policy = isNamedByResponse ? "fail" : line.marks.contains(.resumes) ? "verify" : "overwrite"
+        var arguments = ["get", "--no-config", "--if-exists=\(policy)"]
+        let links = LinkedDestinations(program, options: line.options, default: policy)
         // Without -f, curl stores the page of an error and succeeds. segdl fails in either case.
         arguments += line.options
         // After --max-redirs, which has no effect without -L.
@@ -16,7 +25,7 @@ extension Program {
             let output = outputs.popFirst() ?? (line.marks.contains(.namesAllByURL) ? .remoteName : .file("-"))
             switch output {
             case .file(let path):
-                named += ["--output=\(path)", url]
+                named += ["--output=\(try links.target(of: path))", url]
             case .remoteName where line.marks.contains(.namesByResponse):
                 guard line.operands.count == 1 else {
                     throw program.refusal("-J", "It works with one URL")
@@ -29,7 +38,7 @@ extension Program {
                 guard !url.contains(where: { "[{".contains($0) }) || line.options.contains("--no-glob") else {
                     throw program.refusal("-O", "The URL has a pattern; write -o 'NAME#1' instead")
                 }
-                named += ["--output=\(name)", url]
+                named += ["--output=\(try links.target(of: name))", url]
             }
         }
         guard outputs.isEmpty else { throw program.refusal("-o", "There are more of it than URLs") }
@@ -86,6 +95,6 @@ extension Program {
         .init("-c --cookie-jar", .refused("segdl keeps cookies until the end of the run only")),
         .init("-r --range", .value { ByteOffsets(argument: $0) == nil ? nil : ["--range=\($0)"] }),
         .init("-K --config", .refused("Write the options on the command line")),
-        .init("-z --time-cond", .refused("Write segdl --if-exists update URL")),
+        .init("-z --time-cond", .refused("Write segdl --if-exists newer -o FILE URL")),
     ]
 }

@@ -20,14 +20,18 @@ extension Program {
             guard urls.count == 1 else { throw program.refusal("-O", "It works with one URL") }
             let policy = line.marks.contains(.resumes) ? "verify" : "overwrite"
             // A directory of -P does not count.
-            return arguments + ["--if-exists=\(policy)"] + line.options + ["--dir=.", "--output=\(path)"] + urls
+            let links = LinkedDestinations(program, options: line.options + ["--dir=."], default: policy)
+            return arguments + ["--if-exists=\(policy)"] + line.options
+                + ["--dir=.", "--output=\(try links.target(of: path))"] + urls
         }
-        arguments.append("--if-exists=\(line.marks.contains(.resumes) ? "verify" : "rename")")
+        let policy = line.marks.contains(.resumes) ? "verify" : "rename"
+        arguments.append("--if-exists=\(policy)")
         arguments += line.options
+        let links = LinkedDestinations(program, options: line.options, default: policy)
         if line.marks.contains(.namesByResponse) { return arguments + urls }
         for url in urls {
             let name = try program.name(in: url, isDecoded: true, hasQuery: true) ?? "index.html"
-            arguments += ["--output=\(name)", url]
+            arguments += ["--output=\(try links.target(of: name))", url]
         }
         return arguments
     }

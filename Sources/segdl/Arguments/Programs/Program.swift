@@ -174,7 +174,7 @@ struct ProgramOption: Sendable {
 
     enum Mark: Hashable, Sendable {
         case followsRedirects, namesByResponse, namesAllByURL, resumes, forcesSequence, ignoresNetrc, overwrites
-        case refusesExisting
+        case refusesExisting, replacesOlder
     }
 
     enum Meaning: Sendable {
