@@ -13,7 +13,7 @@ struct RunLiveness {
     static func reportInterval(of shard: Shard) -> Duration { .seconds(max(10, shard.count / 100)) }
 
     /// 3: a run that has missed so many reports has ended.
-    private static let reportsMissedMax = 3
+    static let reportsMissedMax = 3
 
     let job: JobDirectory
     let host: String

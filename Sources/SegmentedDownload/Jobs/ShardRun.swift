@@ -79,6 +79,11 @@ package final class ShardRun: Sendable {
     /// How often the run reports.
     package var reportInterval: Duration { RunLiveness.reportInterval(of: self.shard) }
 
+    /// After this time without a report, a run on another machine is taken for ended.
+    package static func silenceMax(of shard: Shard) -> Duration {
+        RunLiveness.reportInterval(of: shard) * RunLiveness.reportsMissedMax
+    }
+
     package var status: ShardStatus { self.state.withLock { $0.status } }
 
     /// Records that an entry's file is complete and durable.

@@ -11,21 +11,40 @@ import SegmentedDownload
 struct StatusCommand: SegdlSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Lists interrupted downloads and their progress.",
-        usage: "segdl status [--json] [PATH…]",
+        abstract: "Lists interrupted downloads, or the progress of a job.",
+        usage: """
+            segdl status [--json] [PATH…]
+            segdl status --job DIR [--json|--failed]
+            """,
         discussion: """
             Without a path, segdl lists every interrupted download in the current directory.
 
+            With --job it reports the tasks of a job that was started with --shard or --job. The exit status is 0 if every \
+            task has finished and no file has failed, otherwise 16.
+
               segdl status
               segdl status --json file.iso
+              segdl status --job list.segdl-job
+              segdl status --job list.segdl-job --failed > again.txt
             """
     )
 
     @Argument(help: ArgumentHelp("The downloads to list.", valueName: "PATH"), completion: .file())
     var paths: [String] = []
 
+    @Option(help: ArgumentHelp("Report the progress of a job's tasks.", valueName: "DIR"), completion: .directory)
+    var job: String?
+
+    @Flag(help: "With --job, print the failed entries as a list that -i reads.")
+    var failed = false
+
     @Flag(help: "Write one JSON object a line.")
     var json = false
+
+    func validate() throws {
+        if self.job != nil, !self.paths.isEmpty { throw ValidationError("--job and PATH are two things to report") }
+        if self.failed, self.job == nil { throw ValidationError("--failed applies to --job, and there is none") }
+    }
 
     func perform() async -> ExitCode {
         let output = LineSink(descriptor: STDOUT_FILENO)
@@ -41,6 +60,15 @@ struct StatusCommand: SegdlSubcommand {
         func fail(_ error: DownloadError, of path: String?) {
             failures.append(error)
             errors.send(FailureLine(error, of: path).text + "\n")
+        }
+        if let job {
+            let now = Double(SystemClock().secondsSinceEpoch)
+            do throws(DownloadError) {
+                return try JobReport(path: job, json: self.json, failed: self.failed).run(now: now, to: output)
+            } catch {
+                fail(error, of: nil)
+                return ExitCode(error.code)
+            }
         }
         var paths = self.paths
         do throws(DownloadError) {
