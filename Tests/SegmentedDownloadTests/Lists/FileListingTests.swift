@@ -194,6 +194,12 @@ struct FileListingTests {
             ("https://zenodo.org/record/12", "https://zenodo.org/api/records/12"),
             ("https://x.figshare.com/articles/dataset/T/12/3", "https://api.figshare.com/v2/articles/12/versions/3"),
             ("https://figshare.com/articles/T/12", "https://api.figshare.com/v2/articles/12"),
+            ("https://figshare.com/articles/dataset/2020/7654321", "https://api.figshare.com/v2/articles/7654321"),
+            (
+                "https://figshare.com/articles/dataset/2020/7654321/2",
+                "https://api.figshare.com/v2/articles/7654321/versions/2"
+            ),
+            ("https://figshare.com/articles/T/7654321/2", "https://api.figshare.com/v2/articles/7654321/versions/2"),
             ("https://pypi.org/project/n/", "https://pypi.org/simple/n/"),
             ("https://doi.org/10.5281/zenodo.12", "https://zenodo.org/api/records/12"),
             ("https://doi.org/10.6084/m9.figshare.12.v3", "https://api.figshare.com/v2/articles/12/versions/3"),
