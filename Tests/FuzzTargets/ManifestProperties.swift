@@ -20,7 +20,7 @@ enum ManifestProperties {
             case 0: 2
             case 1: kind & 8 == 0 ? 3 : 4
             case 2: 1
-            default: 5
+            default: kind & 8 == 0 ? 5 : 6
             }
         let body =
             kind & 0x80 == 0 ? Self.header(&program, version: version) : program.bytes(Int(program.byte()))
@@ -37,12 +37,14 @@ enum ManifestProperties {
             sequence += 1
         }
         guard let header else {
-            let isNeeded = kind & 0x80 == 0 && version <= 4
+            let isNeeded = kind & 0x80 == 0 && version <= 5
             try require(!isNeeded, "a well-formed header of version \(version) is not read")
             try Self.check(onDisk: written)
             return
         }
-        try require(version <= 4, "a version that was never written is read")
+        try require(version <= 5, "a version that was never written is read")
+        try require(
+            (header.label.part != nil) == (version == 5), "version \(version) has the part \(header.label.part as Any)")
         try require(version != 1 || header.label == .init(), "version 1 has no \(header.label)")
         let manifest = try Self.decode(written)
         try require(manifest.header == header, "the log changed the header \(header)")
@@ -169,6 +171,10 @@ enum ManifestProperties {
                     Int(shape >> 4 & 3)]
         }
         if version >= 4 { body += shape & 8 == 0 ? [0] : [1] + text(#"{"segments":4}"#) }
+        // A part with or without a last byte.
+        if version >= 5 {
+            body += Self.bytes(Int64(shape)) + (shape & 4 == 0 ? [0] : [1] + Self.bytes(Int64.max - 1))
+        }
         return body
     }
 

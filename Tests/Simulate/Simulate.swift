@@ -120,12 +120,25 @@ struct Crashes: ParsableCommand {
     @Option(help: "The largest number of states of one download.") var each = 5000
     @Option(help: "Downloads at once.") var workers = 2
     @Flag(help: "Only files that stay in memory until they are complete.") var short = false
+    @Flag(help: "The records of jobs instead of downloads.") var jobs = false
 
     func run() throws {
         let totals = Mutex((downloads: 0, moments: 0, states: 0, failed: 0))
         runSeeds(from: self.first, workers: self.workers) {
             totals.withLock { $0.states < self.count && $0.failed < 5 }
         } body: { seed in
+            if self.jobs {
+                var crashes = JobCrashStates(seed: seed, statesMax: self.each)
+                crashes.run()
+                totals.withLock { totals in
+                    totals.downloads += 1
+                    totals.moments += crashes.moments
+                    totals.states += crashes.states
+                    totals.failed += crashes.violations.isEmpty ? 0 : 1
+                }
+                for violation in crashes.violations { print(violation) }
+                return
+            }
             guard !self.short || CrashStates.usesMemory(seed: seed),
                 var crashes = try? CrashStates(seed: seed, statesMax: self.each)
             else { return }

@@ -96,6 +96,19 @@ struct SimulationTests {
     }
 
     @Test(
+        "After a power cut in any run of a job, the records have every entry that was durable and none that was not finished",
+        arguments: UInt64(0)..<12)
+    func jobPowerCuts(seed: UInt64) async throws {
+        let (violations, states) = try await aside {
+            var crashes = JobCrashStates(seed: seed, statesMax: 400)
+            crashes.run()
+            return (crashes.violations, crashes.states)
+        }
+        #expect(violations == [])
+        #expect(states > 0)
+    }
+
+    @Test(
         "After a power cut before any operation, in any state, the same command completes the file",
         arguments: UInt64(0)..<4)
     func powerCuts(seed: UInt64) async throws {

@@ -19,6 +19,11 @@ struct AuthorityStore: Hashable {
     /// Whether NIOSSL's own search finds the store.
     let isDefault: Bool
 
+    private static let fileVariable = "SSL_CERT_FILE"
+    private static let directoryVariable = "SSL_CERT_DIR"
+    /// The variables of the environment that count.
+    static let variables = [Self.fileVariable, Self.directoryVariable]
+
     /// Stores that NIOSSL does not look for: of openSUSE, Alpine without `ca-certificates`, Fedora's source, and NixOS.
     private static let places = [
         "/etc/ssl/ca-bundle.pem", "/var/lib/ca-certificates/ca-bundle.pem", "/etc/ssl/cert.pem",
@@ -39,8 +44,8 @@ struct AuthorityStore: Hashable {
     ///
     /// - Parameter exists: Whether a path exists.
     init(environment: [String: String], exists: (String) -> Bool) {
-        let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
-        let directories = environment["SSL_CERT_DIR"].flatMap { $0.isEmpty ? nil : $0 }
+        let file = environment[Self.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
+        let directories = environment[Self.directoryVariable].flatMap { $0.isEmpty ? nil : $0 }
         guard file != nil || directories != nil else {
             let place = Self.defaults.contains(where: exists) ? nil : Self.places.first(where: exists)
             (self.file, self.directories, self.isDefault) = (place, [], place == nil)
@@ -52,10 +57,6 @@ struct AuthorityStore: Hashable {
         self.isDefault =
             file != nil && file == Self.defaults.first(where: exists)
             && self.directories.allSatisfy { $0 == Self.defaultDirectory }
-    }
-
-    init() {
-        self.init(environment: ProcessInfo.processInfo.environment) { FileManager.default.fileExists(atPath: $0) }
     }
 
     /// Makes a configuration trust these authorities and no others.

@@ -28,8 +28,19 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Reads what can be read of a file, as curl and wget do: whoever owns it or may read it, and up to the first malformed word.
+    /// Of a file that cannot be read, there are no entries.
+    public init(optional path: FilePath) {
+        guard let path = try? path.text, let file = try? GuardedFile(contentsOf: path) else { return }
+        try? self.read(String(decoding: file.bytes, as: UTF8.self), name: path.printable)
+    }
+
     /// - Parameter name: The name of the text in error messages.
     init(text: String, name: String) throws(DownloadError) {
+        try self.read(text, name: name)
+    }
+
+    private mutating func read(_ text: String, name: String) throws(DownloadError) {
         var tokens = Tokens(text)
         while let word = tokens.next() {
             switch word {

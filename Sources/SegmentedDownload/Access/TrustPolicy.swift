@@ -11,8 +11,8 @@ public import SystemPackage
 
 /// The certificate authorities to trust, and the client certificate to present.
 public struct TrustPolicy: Hashable, Sendable {
-    /// A PEM file of authorities to trust instead of the system's, which are those of the variables `SSL_CERT_FILE` and
-    /// `SSL_CERT_DIR`, or else of the distribution.
+    /// A PEM file of authorities to trust instead of the system's, which are those of ``readAuthorities(environment:)``, or
+    /// else of the distribution.
     public var authorityFile: FilePath?
     /// A directory of such files, each named by its subject's hash (`openssl rehash`).
     public var authorityDirectory: FilePath?
@@ -23,7 +23,16 @@ public struct TrustPolicy: Hashable, Sendable {
     /// A PEM file with the certificate's private key; `nil` if it is in the certificate's file.
     public var keyFile: FilePath?
 
+    /// `SSL_CERT_FILE` and `SSL_CERT_DIR`, as far as they are set.
+    private var authorityVariables: [String: String] = [:]
+
     public init() {}
+
+    /// Has the environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the distribution's authorities, as OpenSSL,
+    /// curl and wget do.
+    public mutating func readAuthorities(environment: [String: String]) {
+        self.authorityVariables = environment.filter { AuthorityStore.variables.contains($0.key) }
+    }
 
     /// The TLS configuration for this policy.
     ///
@@ -34,7 +43,10 @@ public struct TrustPolicy: Hashable, Sendable {
         // Do not wait for the peer's `close_notify`: that would take seconds when a connection is closed in mid-body.
         tls.shutdownTimeout = .zero
         if !self.verifiesCertificates { tls.certificateVerification = .none }
-        if self.authorityFile == nil, self.authorityDirectory == nil { try AuthorityStore().apply(to: &tls) }
+        if self.authorityFile == nil, self.authorityDirectory == nil {
+            try AuthorityStore(environment: self.authorityVariables) { FileManager.default.fileExists(atPath: $0) }
+                .apply(to: &tls)
+        }
         let file = try self.authorityFile.map { try Self.certificates(in: try $0.text) }
         if let file { tls.trustRoots = .certificates(file) }
         if let directory = try self.authorityDirectory?.text {

@@ -220,6 +220,7 @@ public final class DownloadGroup: Sendable {
                 self.state.withLock { _ = $0.registry.remove(job) }
                 self.engine.post(.remove(job.id))
             }
+            if event.isTerminal { job.output?.end() }
             self.hub.happened(event, to: download, isDelisted: isDelisted)
             if let stream = job.stream, event.isTerminal { self.end(stream, of: job, with: event) }
         }

@@ -8,13 +8,31 @@ public struct ChecksumList: Hashable, Sendable {
         var digest: ExpectedDigest
     }
 
-    private(set) var entries: [Entry] = []
+    /// A line that is neither an entry, nor blank, a comment or part of a signature.
+    struct UnreadLine: Hashable {
+        /// From 1.
+        var number: Int
+        var text: String
+    }
 
-    /// Parses a list. Other lines, such as the signature around it, are skipped.
+    private(set) var entries: [Entry] = []
+    /// The lines that could not be read, in the order of the list.
+    private(set) var unread: [UnreadLine] = []
+
+    /// Parses a list. Blank lines, comments that begin with `#` or `;`, and the armour of an OpenPGP signature are skipped, and so
+    /// are lines that cannot be read: the digests of the files they name are not found.
     public init(_ text: String) {
-        for line in text.split(whereSeparator: \.isNewline) {
-            let line = Self.trimmed(line)
-            if let entry = Self.tagged(line) ?? Self.plain(line) { self.entries.append(entry) }
+        var armour = SignatureArmour()
+        // A byte order mark would make the first line unreadable.
+        let lines = text.drop { $0 == "\u{FEFF}" }.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, line) in lines.enumerated() {
+            var line = Self.trimmed(line)
+            guard !armour.contains(&line), !line.isEmpty, !line.hasPrefix("#"), !line.hasPrefix(";") else { continue }
+            if let entry = Self.tagged(line) ?? Self.plain(line) {
+                self.entries.append(entry)
+            } else {
+                self.unread.append(UnreadLine(number: index + 1, text: line))
+            }
         }
     }
 
@@ -25,6 +43,21 @@ public struct ChecksumList: Hashable, Sendable {
         self.entries.compactMap { entry in
             guard let path = entry.path, !path.isEmpty else { return nil }
             return (path.joined(separator: "/"), entry.digest)
+        }
+    }
+
+    /// The first line that may name a file which ``files`` does not have.
+    ///
+    /// A line such as `SIZE (name) = 5` or `SHA384 (name) = …` about a file that another line names is not one, and neither is
+    /// `TIMESTAMP = 5`, with which lists of BSD ports begin.
+    var lostLine: UnreadLine? {
+        let known = Set(self.entries.compactMap(\.path))
+        return self.unread.first { line in
+            if line.text.hasPrefix("TIMESTAMP = ") { return false }
+            guard let open = line.text.firstIndex(of: "("), let close = line.text.lastIndex(of: ")"), open < close,
+                Self.trimmed(line.text[line.text.index(after: close)...]).hasPrefix("=")
+            else { return true }
+            return !known.contains(Self.parts(line.text[line.text.index(after: open)..<close]))
         }
     }
 

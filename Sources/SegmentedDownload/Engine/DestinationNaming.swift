@@ -20,8 +20,7 @@ struct DestinationNaming: Sendable {
     /// The destination as far as it is known before any response.
     var paths: DestinationPaths {
         switch self.request.destination {
-        case .file(let path): DestinationPaths(path: path.string)
-        case .descriptor: DestinationPaths(directory: ".", name: "-")
+        case .file, .stream, .descriptor: DestinationPaths(path: self.request.destination.text)
         case .directory(let directory, _):
             DestinationPaths(directory: directory.string, name: self.name(suggestedBy: nil).value)
         }

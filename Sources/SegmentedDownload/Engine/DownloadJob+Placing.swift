@@ -21,6 +21,7 @@ extension DownloadJob {
             replaces: self.request.ifExists == .overwrite || self.replacesExisting, alternative: self.alternative,
             keepsRemoteTime: self.request.keepsRemoteTime)
         finisher.replaceable = replaceable
+        if length == 0 { try await self.output?.begin { !flag.isRaised && !Task.isCancelled } }
         let result: Finisher.Result
         do {
             result =

@@ -96,6 +96,7 @@ final class DownloadJob: Sendable {
         switch (stream, request.destination) {
         case (let stream?, _): stream
         case (nil, .descriptor(let descriptor)): OutputDescriptor(descriptor, clock: clock)
+        case (nil, .stream(let path)): NamedOutput(path.string, clock: clock)
         case (nil, .file), (nil, .directory): nil
         }
     }

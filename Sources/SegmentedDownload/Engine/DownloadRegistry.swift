@@ -4,7 +4,8 @@ import SegmentedDownloadCore
 ///
 /// Every lookup takes constant time.
 struct DownloadRegistry {
-    /// The URL and destination of a download. Requests with equal targets are the same download.
+    /// The URL and destination of a download. Requests with equal targets are the same download, unless they go to a FIFO or a
+    /// device, which may get the same file twice.
     private struct Target: Hashable {
         let source: String
         let destination: DownloadRequest.Destination
@@ -13,7 +14,9 @@ struct DownloadRegistry {
         /// The consumer of a stream. Two streams are never the same download.
         let stream: ObjectIdentifier?
 
-        init(_ request: DownloadRequest, _ stream: ByteStream?) {
+        /// Nil for a FIFO or a device.
+        init?(_ request: DownloadRequest, _ stream: ByteStream?) {
+            if case .stream = request.destination { return nil }
             self.source = request.source.string
             self.destination = request.destination.normalized
             let usesID = if case .directory(_, let name?) = self.destination { name.usesID } else { false }
@@ -21,7 +24,7 @@ struct DownloadRegistry {
             self.stream = stream.map { ObjectIdentifier($0) }
         }
 
-        init(_ job: DownloadJob) { self.init(job.request, job.stream) }
+        init?(_ job: DownloadJob) { self.init(job.request, job.stream) }
     }
 
     /// In order of addition. A removal leaves a gap; the gaps are closed when they outnumber the downloads.
@@ -42,7 +45,7 @@ struct DownloadRegistry {
 
     /// The download with the request's id or target, and the same stream, that is not over.
     func job(_ request: DownloadRequest, stream: ByteStream? = nil) -> DownloadJob? {
-        [request.id.flatMap { self.names[$0] }, self.targets[Target(request, stream)]].lazy
+        [request.id.flatMap { self.names[$0] }, Target(request, stream).flatMap { self.targets[$0] }].lazy
             .compactMap { $0 }.first { !$0.state.isOver }
     }
 
@@ -58,12 +61,13 @@ struct DownloadRegistry {
     /// - Returns: The jobs that were removed.
     mutating func add(_ job: DownloadJob) -> [DownloadJob] {
         var replaced: [DownloadJob] = []
-        for old in [self.names[job.name], self.targets[Target(job)]].compactMap({ $0 })
+        let target = Target(job)
+        for old in [self.names[job.name], target.flatMap { self.targets[$0] }].compactMap({ $0 })
         where self.remove(old) { replaced.append(old) }
         self.positions[job.id] = self.slots.count
         self.slots.append(job)
         self.names[job.name] = job
-        self.targets[Target(job)] = job
+        if let target { self.targets[target] = job }
         self.sources[job.request.source.string, default: []].append(job)
         return replaced
     }
@@ -76,10 +80,10 @@ struct DownloadRegistry {
         guard let position = self.positions.removeValue(forKey: job.id) else { return false }
         self.slots[position] = nil
         if self.names[job.name] === job { self.names[job.name] = nil }
-        let target = Target(job)
-        if self.targets[target] === job { self.targets[target] = nil }
-        self.sources[target.source]?.removeAll { $0 === job }
-        if self.sources[target.source]?.isEmpty == true { self.sources[target.source] = nil }
+        if let target = Target(job), self.targets[target] === job { self.targets[target] = nil }
+        let source = job.request.source.string
+        self.sources[source]?.removeAll { $0 === job }
+        if self.sources[source]?.isEmpty == true { self.sources[source] = nil }
         if self.slots.count > 2 * self.positions.count + 16 { self.closeGaps() }
         return true
     }

@@ -82,7 +82,8 @@ struct RunLiveness {
                 hint: "Wait until it ends. The same command then continues")
         }
         return DownloadError(
-            .exists, "the job \(self.job.path.printable) is being run with \(other.count) tasks (\(other) by \(place))",
-            hint: "Stop all of them before you continue with \(shard.count) tasks")
+            .exists,
+            "the job \(self.job.path.printable) is being run with \(other.count) task\(other.count == 1 ? "" : "s") (\(other) by \(place))",
+            hint: "Stop all of them before you continue with \(shard.count)")
     }
 }

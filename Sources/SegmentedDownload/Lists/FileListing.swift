@@ -76,13 +76,20 @@ package struct FileListing: Hashable, Sendable {
         self.directoryCount = page.directoryCount
     }
 
-    /// The files of lines such as `DIGEST  NAME`.
+    /// The files of lines such as `DIGEST  NAME`. A line that may name another file is an error: no file is left out silently.
     private static func checksums(in text: String) throws(ListProblem) -> [Draft] {
-        let entries = ChecksumList(text).files
+        let list = ChecksumList(text)
+        let entries = list.files
         guard !entries.isEmpty else {
             throw ListProblem(
                 .element(""),
                 "it is neither the page of a directory, a known answer in JSON, nor a list of checksums and names")
+        }
+        if let line = list.lostLine {
+            throw ListProblem(.line(line.number), "this is not a checksum and a name: \"\(line.text.printable)\"")
+        }
+        if let digest = list.entries.first(where: { $0.path?.isEmpty ?? true })?.digest {
+            throw ListProblem(.element(""), "the digest \(digest.hex) has no name")
         }
         return entries.map { name, digest in
             let url = name.split(separator: "/").map { PercentEncoding.encode(String($0)) }.joined(separator: "/")

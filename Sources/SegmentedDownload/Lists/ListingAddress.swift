@@ -1,3 +1,5 @@
+import SegmentedDownloadCore
+
 /// The addresses of APIs that list the files of a page for readers.
 ///
 /// The page of a repository, a release, a record or an article has no links that a program could follow. Scheme and port
@@ -58,13 +60,20 @@ package enum ListingAddress {
         return "/api/records/\(parts[1])"
     }
 
-    /// `/articles/KIND/TITLE/ID[/VERSION]`
+    /// `/articles/KIND/TITLE/ID[/VERSION]`, and the older `/articles/TITLE/ID[/VERSION]`
     private static func figshare(_ parts: [String]) -> String? {
-        guard parts.count >= 3, parts[0] == "articles" else { return nil }
-        let numbers = parts.reversed().prefix { $0.isNumber }
-        guard let id = numbers.last else { return nil }
-        return "/v2/articles/\(id)" + (numbers.count == 2 ? "/versions/\(numbers[numbers.startIndex])" : "")
+        guard (3...5).contains(parts.count), parts[0] == "articles" else { return nil }
+        let last = parts.count - 1
+        // A title can be a number. With four components, the third is an ID if the last is as short as a version is.
+        let hasVersion =
+            parts.count == 5 || parts.count == 4 && parts[2].isNumber && parts[3].utf8.count <= Self.versionDigitsMax
+        let id = parts[hasVersion ? last - 1 : last]
+        guard id.isNumber, parts[last].isNumber else { return nil }
+        return "/v2/articles/\(id)" + (hasVersion ? "/versions/\(parts[last])" : "")
     }
+
+    /// 3: the IDs of articles have more digits, apart from those of figshare's first months.
+    private static let versionDigitsMax = 3
 
     /// `/10.5281/zenodo.ID` and `/10.6084/m9.figshare.ID[.vVERSION]`
     private static func identifier(_ parts: [String]) -> (host: String?, path: String)? {
@@ -82,5 +91,5 @@ package enum ListingAddress {
 }
 
 extension String {
-    fileprivate var isNumber: Bool { !self.isEmpty && self.utf8.allSatisfy { (0x30...0x39).contains($0) } }
+    fileprivate var isNumber: Bool { DecimalDigits(self.utf8) != nil }
 }

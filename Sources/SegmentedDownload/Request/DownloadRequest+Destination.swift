@@ -1,20 +1,28 @@
 package import SystemPackage
 
 extension DownloadRequest.Destination {
-    /// The path of the file or directory; `nil` for a descriptor.
+    /// The path of the file, directory or stream; `nil` for a descriptor.
     package var path: FilePath? {
         switch self {
-        case .file(let path), .directory(let path, _): path
+        case .file(let path), .directory(let path, _), .stream(let path): path
         case .descriptor: nil
         }
     }
 
-    /// The directory of the file; nil for a descriptor.
+    /// The path, `-` for standard output and a consumer in this process, or `/dev/fd/N` for another descriptor.
+    package var text: String {
+        switch self {
+        case .file(let path), .directory(let path, _), .stream(let path): path.string
+        case .descriptor(let number): number > 1 ? "/dev/fd/\(number)" : "-"
+        }
+    }
+
+    /// The directory of the file; nil for a descriptor or a stream.
     package var directory: FilePath? {
         switch self {
         case .file(let path): path.removingLastComponent()
         case .directory(let directory, _): directory
-        case .descriptor: nil
+        case .descriptor, .stream: nil
         }
     }
 
@@ -25,6 +33,7 @@ extension DownloadRequest.Destination {
         case .file(let path): return .file(Self.join(base, path))
         case .directory(let directory, let name): return .directory(Self.join(base, directory), name: name)
         case .descriptor: return self
+        case .stream(let path): return .stream(Self.join(base, path))
         }
     }
 
@@ -38,6 +47,7 @@ extension DownloadRequest.Destination {
         case .file(let path): return .file(Self.trimmed(path))
         case .directory(let directory, let name): return .directory(Self.trimmed(directory), name: name)
         case .descriptor: return self
+        case .stream(let path): return .stream(Self.trimmed(path))
         }
     }
 

@@ -13,16 +13,17 @@ extension DownloadRequest {
         Manifest.Label(
             id: self.id?.rawValue ?? earlier?.id, priority: self.options.clamped.priority,
             userInfo: self.userInfo.isEmpty ? earlier?.userInfo ?? [:] : self.userInfo,
-            options: self.options.stored)
+            options: self.options.stored, part: self.options.part)
     }
 }
 
 extension DownloadOptions {
-    /// As JSON for a manifest; nil for the defaults. The manifest stores digests and priority by themselves.
+    /// As JSON for a manifest; nil for the defaults. The manifest stores digests, priority and part by themselves.
     fileprivate var stored: String? {
         var options = self.resuming
         options.digests = []
         options.priority = Self().priority
+        options.part = nil
         guard options != Self() else { return nil }
         let encoder = JSONEncoder()
         // Equal options have equal bytes: a simulated run repeats exactly.
@@ -30,13 +31,20 @@ extension DownloadOptions {
         return (try? encoder.encode(options)).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The options that a manifest stores. Options that cannot be read are replaced by the defaults: bytes and digests do not depend
-    /// on them.
+    /// The options that a manifest stores. Options that cannot be read are replaced by the defaults: which bytes belong to the file
+    /// depends only on its part and digests, which the header has.
     init(_ manifest: Manifest) {
         let label = manifest.header.label
-        let stored = label.options.flatMap { try? JSONDecoder().decode(Self.self, from: Data($0.utf8)) }
-        self = stored ?? Self()
+        let stored = label.options.map { Data($0.utf8) }
+        self = stored.flatMap { try? JSONDecoder().decode(Self.self, from: $0) } ?? Self()
+        // Manifests up to version 4 have the part among the options. It is read even if others cannot be.
+        self.part = label.part ?? stored.flatMap { try? JSONDecoder().decode(PartOption.self, from: $0) }?.part
         self.digests = manifest.header.digests.compactMap { ExpectedDigest($0) }
         self.priority = label.priority
     }
+}
+
+/// The part among stored options, whatever the other ones are.
+private struct PartOption: Decodable {
+    let part: DownloadOptions.Part?
 }

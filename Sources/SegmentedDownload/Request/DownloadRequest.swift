@@ -21,6 +21,9 @@ public struct DownloadRequest: Hashable, Sendable {
         /// at most 64 MiB ahead of the reader. Bytes already written cannot be retracted, so the download has one source and
         /// cannot be paused and resumed. The descriptor stays open.
         case descriptor(Int32)
+        /// This FIFO or character device, which exists. Bytes are written as to a ``descriptor(_:)``. It is opened for the first
+        /// byte, a FIFO once another process reads it, and closed when the download has ended.
+        case stream(FilePath)
     }
 
     /// The file's URL. Fields and credentials are sent to its origin only.

@@ -30,7 +30,7 @@ package struct RecordedRequest: Codable, Hashable, Sendable {
         self.foreignSources = request.foreignSources.map(\.string).sorted()
         self.path = path
         switch request.destination {
-        case .file, .descriptor: (self.directory, self.nameTemplate) = (nil, nil)
+        case .file, .descriptor, .stream: (self.directory, self.nameTemplate) = (nil, nil)
         case .directory(let directory, let template):
             (self.directory, self.nameTemplate) = hasName ? (nil, nil) : (directory.string, template?.text)
         }

@@ -97,7 +97,7 @@ public struct SavedDownload: Hashable, Sendable {
         self.id = manifest.header.label.id.map { Download.ID(rawValue: $0) }
         self.userInfo = manifest.header.label.userInfo
         self.options = DownloadOptions(manifest)
-        self.hasOptions = manifest.header.label.options != nil
+        self.hasOptions = manifest.header.label.options != nil || manifest.header.label.part != nil
     }
 
     /// The destinations in a directory that have a manifest, sorted by name.

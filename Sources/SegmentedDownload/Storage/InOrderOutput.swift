@@ -1,4 +1,4 @@
-/// Where the bytes of a stream go in order: a descriptor, or a consumer in this process.
+/// Where the bytes of a stream go in order: a descriptor, a FIFO, or a consumer in this process.
 protocol InOrderOutput: Sendable {
     /// Whether any bytes were written. They cannot be retracted.
     var hasWritten: Bool { get }
@@ -12,4 +12,16 @@ protocol InOrderOutput: Sendable {
 
     /// Makes a write that waits ask again whether it is wanted.
     func wake()
+
+    /// Opens the output, as the first write does. For a file without bytes.
+    func begin(while isWanted: () -> Bool) async throws
+
+    /// Called when the download is at rest. Later writes begin anew.
+    func end()
+}
+
+extension InOrderOutput {
+    func begin(while isWanted: () -> Bool) async throws {}
+
+    func end() {}
 }

@@ -15,7 +15,7 @@ final class OutputDescriptor: InOrderOutput {
         /// A pipe, reopened so that `O_NONBLOCK` does not affect other processes that write to it.
         case pipe(Int32)
         case socket
-        /// A file or a terminal, which accepts all bytes.
+        /// A file or a terminal, which accepts all bytes, or a descriptor of our own that does not block.
         case other
     }
 
@@ -26,12 +26,15 @@ final class OutputDescriptor: InOrderOutput {
     private static let pause: Duration = .milliseconds(50)
 
     private let descriptor: Int32
+    /// Whether the descriptor is closed with this object.
+    private let isOwned: Bool
     private let kind: Kind
     private let clock: any EngineClock
     private let count = Atomic<Int64>(0)
 
     init(_ descriptor: Int32, clock: any EngineClock) {
         self.descriptor = descriptor
+        self.isOwned = false
         self.clock = clock
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
@@ -47,8 +50,17 @@ final class OutputDescriptor: InOrderOutput {
         }
     }
 
+    /// An output for a descriptor that no other process has, which does not block if it is a pipe. It is closed with this object.
+    init(owning descriptor: Int32, clock: any EngineClock) {
+        self.descriptor = descriptor
+        self.isOwned = true
+        self.clock = clock
+        self.kind = .other
+    }
+
     deinit {
-        if case .pipe(let own) = self.kind { close(own) }
+        if case .pipe(let own) = self.kind { SystemCalls.closeFile(own) }
+        if self.isOwned { SystemCalls.closeFile(self.descriptor) }
     }
 
     /// Does nothing: a write that waits asks at intervals.
@@ -80,9 +92,9 @@ final class OutputDescriptor: InOrderOutput {
 
     private func writeOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
         switch self.kind {
-        case .pipe(let own): Glibc.write(own, bytes.baseAddress, bytes.count)
+        case .pipe(let own): SystemCalls.writeBytes(own, bytes)
         case .socket: send(self.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
-        case .other: Glibc.write(self.descriptor, bytes.baseAddress, bytes.count)
+        case .other: SystemCalls.writeBytes(self.descriptor, bytes)
         }
     }
 

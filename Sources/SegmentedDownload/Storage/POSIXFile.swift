@@ -74,7 +74,7 @@ final class POSIXFile: StorageFile {
             // 3 is `SEEK_DATA`. It fails with `ENXIO` if only a hole follows.
             let start = Int64(lseek(self.descriptor, off_t(end), 3))
             if start < 0 {
-                if Glibc.errno != ENXIO, data.isEmpty { data = [0..<length] }
+                if SystemCalls.errorNumber != ENXIO, data.isEmpty { data = [0..<length] }
                 break
             }
             let hole = Int64(lseek(self.descriptor, off_t(start), 4))
@@ -90,7 +90,7 @@ final class POSIXFile: StorageFile {
             _ = fcntl(self.descriptor, 1024, Int32(F_UNLCK))
             return false
         }
-        return Glibc.errno == EAGAIN
+        return SystemCalls.errorNumber == EAGAIN
     }
 
     func synchronize(metadata: Bool) async throws(StorageError) {
@@ -148,7 +148,7 @@ final class POSIXFile: StorageFile {
     func close() {
         guard self.isClosed.raise() else { return }
         // An error of `close` is ignored: data that matters was synced before.
-        _ = Glibc.close(self.descriptor)
+        SystemCalls.closeFile(self.descriptor)
     }
 }
 

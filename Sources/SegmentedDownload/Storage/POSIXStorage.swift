@@ -52,7 +52,7 @@ package struct POSIXStorage: Storage {
         guard let root, !root.isBelow(path) else { return try body(AT_FDCWD, path) }
         let paths = DestinationPaths(path: path)
         let directory = try root.open(paths.directory, O_PATH)
-        defer { Glibc.close(directory) }
+        defer { SystemCalls.closeFile(directory) }
         return try body(directory, paths.name)
     }
 
@@ -72,7 +72,7 @@ package struct POSIXStorage: Storage {
         _ path: String, for call: String = "open", _ access: CInt = O_RDONLY
     ) throws(StorageError) -> CInt {
         guard let root, !root.isBelow(path) else {
-            return try Self.check(call, path) { Glibc.open(path, access | O_DIRECTORY | O_CLOEXEC) }
+            return try Self.check(call, path) { SystemCalls.openFile(path, access | O_DIRECTORY | O_CLOEXEC) }
         }
         return try root.open(path, access)
     }
@@ -116,8 +116,8 @@ package struct POSIXStorage: Storage {
     package func names(in directory: String) throws(StorageError) -> [String] {
         let descriptor = try self.openDirectory(directory, for: "opendir")
         guard let stream = fdopendir(descriptor) else {
-            let number = Glibc.errno
-            Glibc.close(descriptor)
+            let number = SystemCalls.errorNumber
+            SystemCalls.closeFile(descriptor)
             throw StorageError(call: "opendir", path: directory, errno: number)
         }
         defer { closedir(stream) }
@@ -141,7 +141,7 @@ package struct POSIXStorage: Storage {
             _ = try Self.check("statvfs", directory) { statvfs(directory, &buffer) }
         } else {
             let descriptor = try self.openDirectory(directory, O_PATH)
-            defer { Glibc.close(descriptor) }
+            defer { SystemCalls.closeFile(descriptor) }
             _ = try Self.check("statvfs", directory) { fstatvfs(descriptor, &buffer) }
         }
         let (bytes, overflow) = UInt64(buffer.f_bavail).multipliedReportingOverflow(by: UInt64(buffer.f_frsize))
@@ -183,11 +183,11 @@ package struct POSIXStorage: Storage {
             // `O_TMPFILE`, a macro that is not imported.
             let flags = 0o20_000_000 | O_DIRECTORY | O_RDWR | O_CLOEXEC
             guard self.root != nil else {
-                let descriptor = try Self.check("open", directory) { Glibc.open(directory, flags, 0o666) }
+                let descriptor = try Self.check("open", directory) { SystemCalls.openFile(directory, flags, 0o666) }
                 return POSIXFile(descriptor: descriptor, path: path)
             }
             let parent = try self.openDirectory(directory, O_PATH)
-            defer { Glibc.close(parent) }
+            defer { SystemCalls.closeFile(parent) }
             let descriptor = try Self.check("open", directory) { openat(parent, ".", flags, 0o666) }
             return POSIXFile(descriptor: descriptor, path: path)
         } catch  where [EOPNOTSUPP, EISDIR, EINVAL, ENOENT, ENOSYS, EPERM, EACCES].contains(error.errno) {
@@ -272,10 +272,11 @@ package struct POSIXStorage: Storage {
 
     /// Reads a `/proc` file, whose reported length is zero.
     private static func readSmallFile(_ path: String) -> [UInt8]? {
-        guard let descriptor = try? Self.check("open", path, { Glibc.open(path, O_RDONLY | O_CLOEXEC) }) else {
+        guard let descriptor = try? Self.check("open", path, { SystemCalls.openFile(path, O_RDONLY | O_CLOEXEC) })
+        else {
             return nil
         }
-        defer { Glibc.close(descriptor) }
+        defer { SystemCalls.closeFile(descriptor) }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while let count = try? Self.check("read", path, { Int32(read(descriptor, &buffer, buffer.count)) }), count > 0 {
@@ -292,7 +293,7 @@ package struct POSIXStorage: Storage {
         while true {
             let answer = body()
             if answer >= 0 { return answer }
-            let number = Glibc.errno
+            let number = SystemCalls.errorNumber
             if number == EINTR { continue }
             throw StorageError(call: call, path: path, errno: number)
         }
@@ -303,23 +304,23 @@ package struct POSIXStorage: Storage {
 /// injection and the filters of sandboxes use.
 extension POSIXStorage {
     private static func mkdir(_ directory: CInt, _ name: String, _ permissions: mode_t) -> CInt {
-        directory == AT_FDCWD ? Glibc.mkdir(name, permissions) : mkdirat(directory, name, permissions)
+        directory == AT_FDCWD ? SystemCalls.makeDirectory(name, permissions) : mkdirat(directory, name, permissions)
     }
 
     private static func access(_ directory: CInt, _ name: String, _ mode: CInt) -> CInt {
-        directory == AT_FDCWD ? Glibc.access(name, mode) : faccessat(directory, name, mode, 0)
+        directory == AT_FDCWD ? SystemCalls.checkAccess(name, mode) : faccessat(directory, name, mode, 0)
     }
 
     private static func unlink(_ directory: CInt, _ name: String) -> CInt {
-        directory == AT_FDCWD ? Glibc.unlink(name) : unlinkat(directory, name, 0)
+        directory == AT_FDCWD ? SystemCalls.removeName(name) : unlinkat(directory, name, 0)
     }
 
     private static func rename(_ from: CInt, _ name: String, _ to: CInt, _ newName: String) -> CInt {
-        from == AT_FDCWD && to == AT_FDCWD ? Glibc.rename(name, newName) : renameat(from, name, to, newName)
+        from == AT_FDCWD && to == AT_FDCWD ? SystemCalls.renameFile(name, newName) : renameat(from, name, to, newName)
     }
 
     private static func link(_ from: CInt, _ name: String, _ to: CInt, _ newName: String) -> CInt {
-        from == AT_FDCWD && to == AT_FDCWD ? Glibc.link(name, newName) : linkat(from, name, to, newName, 0)
+        from == AT_FDCWD && to == AT_FDCWD ? SystemCalls.linkFile(name, newName) : linkat(from, name, to, newName, 0)
     }
 }
 

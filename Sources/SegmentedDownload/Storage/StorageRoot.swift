@@ -34,11 +34,13 @@ struct StorageRoot: Hashable, Sendable {
         let flags = access | O_DIRECTORY | O_CLOEXEC
         guard Self.path(directory, isIn: self.path) else { throw self.outside(directory, EXDEV) }
         let below = directory.utf8.dropFirst(self.path.utf8.count).drop { $0 == UInt8(ascii: "/") }
-        guard !below.isEmpty else { return try POSIXStorage.check("open", self.path) { Glibc.open(self.path, flags) } }
-        let start = try POSIXStorage.check("open", self.path) {
-            Glibc.open(self.path, O_PATH | O_DIRECTORY | O_CLOEXEC)
+        guard !below.isEmpty else {
+            return try POSIXStorage.check("open", self.path) { SystemCalls.openFile(self.path, flags) }
         }
-        defer { Glibc.close(start) }
+        let start = try POSIXStorage.check("open", self.path) {
+            SystemCalls.openFile(self.path, O_PATH | O_DIRECTORY | O_CLOEXEC)
+        }
+        defer { SystemCalls.closeFile(start) }
         do throws(StorageError) {
             return try POSIXStorage.check("openat2", directory) {
                 segdl_open_beneath(start, String(Substring(below)), flags)

@@ -25,8 +25,9 @@ struct AxelControlFile {
             guard let position: Int64 = reader.read(), let end: Int64 = reader.read(), position >= 0, end >= 0,
                 end < .max
             else { return nil }
-            // The end is that of the last byte in some versions, and the one after it in others.
-            if position < end { missing.append(position..<(end + 1)) }
+            // The end is that of the last byte in some versions, and the one after it in others. A byte that is there is
+            // fetched again rather than one that is missing taken for granted.
+            if position <= end { missing.append(position..<(end + 1)) }
         }
         return missing.merged()
     }

@@ -43,17 +43,22 @@ package struct Manifest: Hashable, Sendable {
         package var userInfo: [String: String]
         /// ``DownloadOptions`` as JSON; nil for the defaults, and in manifests of versions 1 to 3.
         package var options: String?
+        /// The part of the remote file that is the resource; nil for the whole. Not in ``options``, which a version that lacks an
+        /// option reads without it: the whole file would be fetched into the part's place.
+        package var part: DownloadOptions.Part?
 
         /// 64 KiB as it is written, without the options: a quarter of the longest header.
         package static let lengthMaximum = 64 << 10
 
         package init(
-            id: String? = nil, priority: Double = 0.5, userInfo: [String: String] = [:], options: String? = nil
+            id: String? = nil, priority: Double = 0.5, userInfo: [String: String] = [:], options: String? = nil,
+            part: DownloadOptions.Part? = nil
         ) {
             self.id = id
             self.priority = priority
             self.userInfo = userInfo
             self.options = options
+            self.part = part
         }
 
         /// The encoded length of the texts in bytes, including their length prefixes.

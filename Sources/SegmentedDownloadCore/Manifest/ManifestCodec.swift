@@ -11,9 +11,11 @@ package enum ManifestCodec {
         case headerDamaged
     }
 
-    /// The version that is written. Earlier ones are read, too: version 1 had no label, 2 no fingerprint of the resource, and 3 no
-    /// options.
-    package static let version: UInt16 = 4
+    /// The latest version. Earlier ones are read, too: version 1 had no label, 2 no fingerprint of the resource, 3 no
+    /// options, and 4 is for whole files.
+    package static let version: UInt16 = 5
+    /// The version for whole files. Versions of segdl that cannot fetch parts read it, and refuse the one for parts.
+    private static let wholeFileVersion: UInt16 = 4
     package static let recordLength = 32
 
     /// 256 KiB: many times what sources and validators need. A longer header is treated as damage.
@@ -42,9 +44,10 @@ package enum ManifestCodec {
         body.write(header.label)
         body.write(header.resource.locator, salt: header.id)
         body.write(header.label.options)
+        if let part = header.label.part { body.write(part) }
         var bytes = ByteWriter()
         bytes.bytes = Self.magic
-        bytes.write(Self.version)
+        bytes.write(header.label.part == nil ? Self.wholeFileVersion : Self.version)
         bytes.write(UInt32(Self.prefixLength + body.bytes.count + 4))
         bytes.bytes += body.bytes
         bytes.write(CRC32(of: bytes.bytes).value)
@@ -122,7 +125,7 @@ package enum ManifestCodec {
             var label = version == 1 ? Manifest.Label() : reader.readLabel(),
             let locator = version <= 2 ? .some(.unrecorded) : reader.readLocator(),
             let options = version <= 3 ? .some(nil) : reader.readOptionalString(),
-            reader.isAtEnd
+            version <= Self.wholeFileVersion || reader.readPart(into: &label.part), reader.isAtEnd
         else { return nil }
         label.options = options
         let (tag, date) = (

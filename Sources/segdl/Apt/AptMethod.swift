@@ -1,17 +1,11 @@
 import SegmentedDownload
 
-#if canImport(Musl)
-    import Musl
-#elseif canImport(Glibc)
-    import Glibc
-#endif
-
 /// An acquire method of apt: downloads the files that apt asks for, one after the other.
 ///
 /// It sends no digests, so that apt computes them itself; apt's trust does not depend on segdl.
 struct AptMethod {
     let client: DownloadClient
-    let output: LineSink
+    let output: CommandOutput
 
     /// The first message, before apt sends any.
     static let capabilities = AptMessage("100 Capabilities", [("Version", "1.2"), ("Single-Instance", "true")])
@@ -30,6 +24,8 @@ struct AptMethod {
             var request = DownloadRequest(try SourceURL(uri), to: .file(FilePath(path)))
             // apt has already decided that it does not want what is there.
             request.ifExists = .overwrite
+            // apt cannot start over, and its digests tell whether the file is the right one.
+            request.onChange = .restart
             request.keepsRemoteTime = true
             request.digests = Self.digests(in: message)
             // apt repeats failed downloads from other mirrors.
@@ -37,7 +33,9 @@ struct AptMethod {
             let size = message["Expected-Size"] ?? message["Maximum-Size"]
             if let size, let length = Int64(size), length > 0 { request.lengthMaximum = length }
             self.output.send(AptMessage("200 URI Start", [("URI", uri), ("Size", message["Expected-Size"])]).text)
-            let result = try await self.client.download(request)
+            let result = try await self.client.withGroup { [request] (group) async throws(DownloadError) in
+                try await group.add(request).resultOrNothing()
+            }
             return AptMessage("201 URI Done", [("URI", uri), ("Filename", path), ("Size", "\(result.bytes)")])
         } catch {
             return AptMessage(

@@ -1,3 +1,5 @@
+import SegmentedDownloadCore
+
 extension CompatibilityOptions {
     /// The meaning of options that curl, wget, axel and aria2 disagree about: the value or the word after it decides.
     ///
@@ -93,7 +95,7 @@ extension CompatibilityOptions {
     private static func isURL(_ text: String) -> Bool { ["http://", "https://"].contains(where: text.hasPrefix) }
 
     private static func isNumber(_ text: String?) -> Bool {
-        text.map { !$0.isEmpty && $0.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } } ?? false
+        text.flatMap { DecimalDigits($0.utf8) } != nil
     }
 
     /// Whether an operand is the name of a file, and neither a URL nor a metalink.

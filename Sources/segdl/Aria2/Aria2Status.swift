@@ -90,7 +90,7 @@ struct Aria2Status {
         switch request.destination {
         case .file(let path): (path.removingLastComponent().string, path.string)
         case .directory(let directory, _): (directory.string, nil)
-        case .descriptor: ("", nil)
+        case .descriptor, .stream: ("", nil)
         }
     }
 

@@ -1,12 +1,6 @@
 import ArgumentParser
 import SegmentedDownload
 
-#if canImport(Musl)
-    import Musl
-#elseif canImport(Glibc)
-    import Glibc
-#endif
-
 /// Downloads files for apt.
 struct AptCommand: SegdlSubcommand {
     static let configuration = CommandConfiguration(
@@ -32,24 +26,10 @@ struct AptCommand: SegdlSubcommand {
     @OptionGroup(title: "Network") var network: NetworkOptions
 
     func perform() async -> ExitCode {
-        let output = LineSink(descriptor: STDOUT_FILENO)
-        let errors = LineSink(descriptor: STDERR_FILENO)
-        defer {
-            output.drain()
-            errors.drain()
-        }
-        output.send(AptMethod.capabilities.text)
-        do {
-            var configuration = DownloadConfiguration()
-            try self.network.apply(to: &configuration)
-            try await withDownloadClient(configuration) { client in
-                await AptMethod(client: client, output: output).run()
-            }
+        await CommandOutput.withClient(self.network) { client, output in
+            output.send(AptMethod.capabilities.text)
+            await AptMethod(client: client, output: output).run()
             return .ok
-        } catch {
-            let error = DownloadError(wrapping: error)
-            errors.send(FailureLine(error, of: nil).text + "\n")
-            return ExitCode(error.code)
         }
     }
 }

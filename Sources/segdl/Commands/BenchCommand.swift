@@ -60,23 +60,11 @@ struct BenchCommand: SegdlSubcommand {
     }
 
     func perform() async -> ExitCode {
-        let output = LineSink(descriptor: STDOUT_FILENO)
-        let errors = LineSink(descriptor: STDERR_FILENO)
-        defer {
-            output.drain()
-            errors.drain()
-        }
-        do {
+        await CommandOutput.run { output in
             try DescriptorLimit.check(others: SignalSource.descriptorCount)
-        } catch {
-            let error = DownloadError(wrapping: error)
-            errors.send(FailureLine(error, of: nil).text + "\n")
-            return ExitCode(error.code)
-        }
-        let signals = SignalSource()
-        defer { signals.cancel() }
-        var report = BenchReport()
-        do throws(DownloadError) {
+            let signals = SignalSource()
+            defer { signals.cancel() }
+            var report = BenchReport()
             let trial = BenchTrial(
                 request: try self.request, configuration: try self.configuration, limit: self.seconds.duration)
             if !self.json { output.send(BenchReport.heading + "\n") }
@@ -91,12 +79,9 @@ struct BenchCommand: SegdlSubcommand {
                 let row = report.add(segments, figures)
                 output.send((self.json ? row.jsonLine : row.text) + "\n")
             }
-        } catch {
-            errors.send(FailureLine(error, of: nil).text + "\n")
-            return ExitCode(error.code)
+            output.send((self.json ? report.knee.jsonLine : report.knee.text) + "\n")
+            return .ok
         }
-        output.send((self.json ? report.knee.jsonLine : report.knee.text) + "\n")
-        return .ok
     }
 
     private var request: DownloadRequest {

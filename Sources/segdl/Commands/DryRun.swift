@@ -55,8 +55,7 @@ struct PlanRecord: Encodable {
         self.url = file.redirects.last ?? file.source
         self.path =
             switch request.destination {
-            case .file(let path): path.string
-            case .descriptor: "-"
+            case .file, .stream, .descriptor: request.destination.text
             case .directory(let directory, _): Path.join(directory.string, file.name)
             }
         self.bytesTotal = file.length

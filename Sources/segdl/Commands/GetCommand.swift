@@ -84,7 +84,7 @@ struct GetCommand: ListingCommand {
         return await fetch.run { () async throws(DownloadError) in
             var work = try await self.work(fetch)
             if !self.output.dryRun {
-                var streams = StreamDestinations()
+                var streams = StreamDestinations(usesOutput: self.output.json)
                 for index in work.requests.indices {
                     work.requests[index] = try streams.applied(to: work.requests[index])
                 }

@@ -35,24 +35,10 @@ struct GitLFSCommand: SegdlSubcommand {
     @OptionGroup(title: "Network") var network: NetworkOptions
 
     func perform() async -> ExitCode {
-        let output = LineSink(descriptor: STDOUT_FILENO)
-        let errors = LineSink(descriptor: STDERR_FILENO)
-        defer {
-            output.drain()
-            errors.drain()
-        }
-        do {
-            var configuration = DownloadConfiguration()
-            try self.network.apply(to: &configuration)
+        await CommandOutput.withClient(self.network) { client, output in
             let directory = try self.dir ?? Self.defaultDirectory()
-            try await withDownloadClient(configuration) { client in
-                try await TransferAgent(client: client, directory: directory, output: output).run()
-            }
+            try await TransferAgent(client: client, directory: directory, output: output).run()
             return .ok
-        } catch {
-            let error = DownloadError(wrapping: error)
-            errors.send(FailureLine(error, of: nil).text + "\n")
-            return ExitCode(error.code)
         }
     }
 

@@ -1,12 +1,6 @@
 import ArgumentParser
 import SegmentedDownload
 
-#if canImport(Musl)
-    import Musl
-#elseif canImport(Glibc)
-    import Glibc
-#endif
-
 /// Prints what servers report about files, without fetching them.
 struct ProbeCommand: SegdlSubcommand {
     static let configuration = CommandConfiguration(
@@ -34,42 +28,25 @@ struct ProbeCommand: SegdlSubcommand {
     @OptionGroup(title: "Network") var network: NetworkOptions
 
     func perform() async -> ExitCode {
-        let output = LineSink(descriptor: STDOUT_FILENO)
-        let errors = LineSink(descriptor: STDERR_FILENO)
-        defer {
-            output.drain()
-            errors.drain()
-        }
-        @Sendable func fail(_ error: any Error) -> ExitCode {
-            let error = DownloadError(wrapping: error)
-            errors.send(FailureLine(error, of: nil).text + "\n")
-            return ExitCode(error.code)
-        }
-        do {
-            var configuration = DownloadConfiguration()
+        await CommandOutput.withClient(self.network) { configuration in
             configuration.connectTimeout = self.connectTimeout.duration
             try self.identity.apply(
                 to: &configuration, cookieFiles: OptionLayers(line: self.identity.edits).cookieFiles)
-            try self.network.apply(to: &configuration)
-            let codes = try await withDownloadClient(configuration) { client in
-                var codes: [ExitCode] = []
-                for url in self.urls {
-                    do {
-                        var request = DownloadRequest(try SourceURL(url))
-                        try self.identity.apply(to: &request)
-                        let file = try await client.probe(request)
-                        output.send((self.json ? ProbeRecord(file).jsonLine : Self.text(file)) + "\n")
-                        codes.append(.ok)
-                    } catch {
-                        codes.append(fail(error))
-                    }
+        } _: { client, output in
+            var codes: [ExitCode] = []
+            for url in self.urls {
+                do {
+                    var request = DownloadRequest(try SourceURL(url))
+                    try self.identity.apply(to: &request)
+                    let file = try await client.probe(request)
+                    output.send((self.json ? ProbeRecord(file).jsonLine : Self.text(file)) + "\n")
+                    codes.append(.ok)
+                } catch {
+                    codes.append(output.report(error))
                 }
-                return codes
             }
             guard let bad = codes.first(where: { $0 != .ok }) else { return .ok }
             return codes.count == 1 ? bad : .partial
-        } catch {
-            return fail(error)
         }
     }
 

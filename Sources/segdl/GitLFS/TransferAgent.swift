@@ -19,7 +19,7 @@ struct TransferAgent {
     let client: DownloadClient
     /// On the file system of the repository, because Git LFS renames finished files.
     let directory: String
-    let output: LineSink
+    let output: CommandOutput
 
     /// Handles messages until Git LFS ends.
     ///
@@ -72,6 +72,8 @@ struct TransferAgent {
             request.lengthExpected = message.size
             // The name is the digest: a file that is there and agrees is complete, any other is replaced.
             request.ifExists = .overwrite
+            // The object's name is its digest, so another file than before is no other object.
+            request.onChange = .restart
             return .complete(oid, path: try await self.fetch(request, oid).string)
         } catch {
             return .failed(oid, ExitCode(error.code), FailureLine(error, of: nil).text)
@@ -87,7 +89,7 @@ struct TransferAgent {
                 self.send(.progress(oid, done: progress.bytesDone, since: progress.bytesDone - reported))
                 reported = progress.bytesDone
             }
-            let result = try await download.result()
+            let result = try await download.resultOrNothing()
             if result.bytes > reported { self.send(.progress(oid, done: result.bytes, since: result.bytes - reported)) }
             return result.path
         }

@@ -32,10 +32,10 @@ struct JobRun {
                 try command.request(candidate, fetch)
             }
             let code = await Self.reporting(run, clock) { await transfer.run(files) }
-            let hasFailed = run.status.failed > 0 || files.failure != nil
+            let hasFailed = code != .ok || run.status.failed > 0 || files.failure != nil
             try await run.end(
-                code == .ok && !hasFailed ? .finished : files.isExhausted ? .failed : .stopped,
-                isComplete: files.isExhausted, now: Double(clock.secondsSinceEpoch))
+                code.isSignal ? .stopped : hasFailed ? .failed : .finished,
+                isComplete: files.isExhausted && !code.isSignal, now: Double(clock.secondsSinceEpoch))
             if let failure = files.failure { return transfer.refuse(failure) }
             transfer.finish(saying: Self.summary(run, path))
             return code

@@ -1,18 +1,12 @@
 import SegmentedDownload
 import SystemPackage
 
-#if canImport(Musl)
-    import Musl
-#elseif canImport(Glibc)
-    import Glibc
-#endif
-
 /// Refuses two downloads to the same destination in one run.
 enum DuplicateDestinations {
     static func check(_ requests: [DownloadRequest]) throws(DownloadError) {
         var sources: [String: SourceURL] = [:]
         for request in requests {
-            let key = Self.key(of: request)
+            guard let key = Self.key(of: request) else { continue }
             if let other = sources.updateValue(request.source, forKey: key) {
                 throw DownloadError(
                     .usage, "\(other) and \(request.source) have the same destination, \(key.lastPathComponent.shown)",
@@ -21,17 +15,18 @@ enum DuplicateDestinations {
         }
     }
 
-    /// The destination's path, or the path that is likely.
+    /// The destination's path, or the path that is likely; nil for a stream, see ``StreamDestinations``.
     ///
     /// The response often names the file of a URL with a query, and a template names others. For these the key is the
     /// URL. If two of them get the same name, the second one fails, because the first is being fetched or is in place.
     /// Names that differ by a symbolic link are not recognized either.
-    private static func key(of request: DownloadRequest) -> String {
+    private static func key(of request: DownloadRequest) -> String? {
         switch request.destination {
+        case .stream: return nil
         case .file(let path):
             return path.withoutDots
-        case .descriptor(let number):
-            return number == STDOUT_FILENO ? "-" : "/dev/fd/\(number)"
+        case .descriptor:
+            return request.destination.text
         case .directory(_, _?):
             return request.source.string
         case .directory(let directory, nil):

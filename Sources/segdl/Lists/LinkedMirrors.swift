@@ -11,8 +11,10 @@ enum LinkedMirrors {
     ) async throws(DownloadError) {
         var wanted: [Int] = []
         for index in requests.indices where requests[index].mirrors.isEmpty {
-            if case .descriptor = requests[index].destination { continue }
-            wanted.append(index)
+            switch requests[index].destination {
+            case .file, .directory: wanted.append(index)
+            case .descriptor, .stream: continue
+            }
         }
         guard !wanted.isEmpty else { return }
         let asked = requests

@@ -33,7 +33,7 @@ struct RequestDraft {
             self.output = path.lastComponent?.string
             self.dir = path.removingLastComponent().string
         case .directory(let directory, let template): (self.dir, self.nameTemplate) = (directory.string, template)
-        case .descriptor: break
+        case .descriptor, .stream: break
         }
     }
 

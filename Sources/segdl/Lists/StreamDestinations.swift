@@ -7,45 +7,62 @@ import SystemPackage
     import Glibc
 #endif
 
-/// Replaces destinations that cannot hold a part file, such as a FIFO or `/dev/null`, by descriptors. Their bytes are
-/// written in order, as for `-o -`.
+/// Finds destinations that cannot hold a part file, such as a FIFO or `/dev/null`. Their bytes are written in order, as for `-o -`.
 struct StreamDestinations {
-    /// The FIFOs that were opened. Bytes of two files would be mixed in one.
+    /// Whether other text goes to standard output. Nothing else may be written to the file that it leads to then.
+    let usesOutput: Bool
+    /// The FIFOs of earlier requests. Bytes of two files would be mixed in one.
     private var pipes: Set<FileFacts.Number> = []
 
-    /// The request with a descriptor as its destination, if its file is a FIFO, a character device or an open
-    /// descriptor of the process, such as `/dev/fd/3`. A FIFO is opened once another process reads it.
+    init(usesOutput: Bool) {
+        self.usesOutput = usesOutput
+    }
+
+    /// The request with a stream or a descriptor as its destination, if its file is a FIFO, a character device or an open
+    /// descriptor of the process, such as `/dev/fd/3`.
     ///
-    /// - Throws: ``DownloadError`` with code `file` if the destination cannot be opened, and `usage` if it is a FIFO of
-    ///   another request.
+    /// - Throws: ``DownloadError`` with code `file` if the destination is a descriptor that is not open, and `usage` if it is
+    ///   a FIFO of another request, or standard output is used otherwise.
     mutating func applied(to request: DownloadRequest) throws(DownloadError) -> DownloadRequest {
-        guard case .file(let path) = request.destination, let kind = Self.kind(of: path.string) else { return request }
+        if case .descriptor(let number) = request.destination { try self.check(FileFacts(descriptor: number), "-o -") }
+        guard case .file(let given) = request.destination else { return request }
+        // `/dev/./stdout` is `/dev/stdout`. A component `..` stays: before it, there may be a symbolic link.
+        let path = FilePath(root: given.root, given.components.filter { $0.kind != .currentDirectory })
+        guard let kind = Self.kind(of: path.string) else { return request }
         var request = request
+        let facts: FileFacts
         switch kind {
         case .open(let descriptor):
-            guard fcntl(descriptor, F_GETFD) != -1 else {
+            guard let found = FileFacts(descriptor: descriptor) else {
                 throw DownloadError(.file, "\(path.string.shown): descriptor \(descriptor) is not open")
             }
+            facts = found
             request.destination = .descriptor(descriptor)
-        case .special:
-            let descriptor = SystemCalls.openFile(path.string, O_WRONLY | O_CLOEXEC | O_NOCTTY)
-            guard descriptor >= 0, let facts = FileFacts(descriptor: descriptor) else {
-                throw DownloadError(
-                    .file, "\(path.string.shown) cannot be opened: \(String(cString: strerror(errno)))")
-            }
+        case .special(let found):
+            facts = found
             if facts.isPipe, !self.pipes.insert(facts.number).inserted {
                 throw DownloadError(.usage, "\(path.string.shown) is a pipe, and two files would be mixed in it")
             }
-            request.destination = .descriptor(descriptor)
+            request.destination = .stream(path)
         }
+        try self.check(facts, given.string.shown)
         return request
+    }
+
+    /// Checks that a destination does not get the text on standard output too. The null device may.
+    private func check(_ facts: FileFacts?, _ name: String) throws(DownloadError) {
+        guard self.usesOutput, let facts, facts.number == FileFacts(descriptor: STDOUT_FILENO)?.number,
+            facts.number != FileFacts("/dev/null", followsLinks: true)?.number
+        else { return }
+        throw DownloadError(
+            .usage, "--json and \(name) would both write to standard output", hint: "Redirect one of them to a file")
     }
 
     private enum Kind {
         /// A descriptor that the process has.
         case open(CInt)
         /// A FIFO or a character device.
-        case special
+        case special(FileFacts)
     }
 
     /// Nil for a file to be created or replaced.
@@ -55,6 +72,9 @@ struct StreamDestinations {
         for directory in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(directory) {
             return CInt(path.dropFirst(directory.count)).map { .open($0) }
         }
-        return FileFacts(path, followsLinks: true).flatMap { $0.isPipe || $0.isCharacterDevice ? .special : nil }
+        guard let facts = FileFacts(path, followsLinks: true), facts.isPipe || facts.isCharacterDevice else {
+            return nil
+        }
+        return .special(facts)
     }
 }

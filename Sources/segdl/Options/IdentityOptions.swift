@@ -24,6 +24,13 @@ struct IdentityOptions: FileOptionGroup {
         completion: .file())
     var netrcFile: String?
 
+    @Flag(
+        help: """
+            Like --netrc, and a file that is missing, malformed or readable by others is no error. With --netrc-file, for \
+            this file.
+            """)
+    var netrcOptional = false
+
     @Option(file: "cookie") var cookie: [FileEdit] = []
 
     @Option(
@@ -68,8 +75,10 @@ struct IdentityOptions: FileOptionGroup {
         configuration.trust.certificateFile = self.cert.map { FilePath($0) }
         configuration.trust.keyFile = self.key.map { FilePath($0) }
         configuration.trustsRedirects = self.locationTrusted
-        if let path = self.netrcFile {
-            configuration.netrc = try Netrc(contentsOf: FilePath(path))
+        if let path = self.netrcFile.map({ FilePath($0) }) {
+            configuration.netrc = self.netrcOptional ? Netrc(optional: path) : try Netrc(contentsOf: path)
+        } else if self.netrcOptional {
+            configuration.netrc = (try? Self.netrcPath).map { Netrc(optional: $0) }
         } else if self.netrc {
             configuration.netrc = try Netrc(contentsOf: try Self.netrcPath)
         }

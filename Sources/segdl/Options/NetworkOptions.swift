@@ -89,37 +89,36 @@ struct NetworkOptions: ParsableArguments {
     }
 
     func apply(to configuration: inout DownloadConfiguration) throws(DownloadError) {
+        let environment = ProcessInfo.processInfo.environment
+        configuration.trust.readAuthorities(environment: environment)
         configuration.trust.authorityFile = self.cacert.map { FilePath($0) }
         configuration.trust.authorityDirectory = self.capath.map { FilePath($0) }
         configuration.trust.verifiesCertificates = !self.insecure
         configuration.allowsDowngrade = self.allowDowngrade
         configuration.redirectsMax = self.maxRedirs
         configuration.schemes = self.proto.schemes
-        configuration.proxies = try self.proxies
+        configuration.proxies = try self.proxies(environment)
         for text in self.resolve { configuration.addresses.append(try HostAddress(text)) }
         if !self.interface.isEmpty { configuration.network.interfaces = self.interface }
         configuration.network.allowsMetered = self.metered == .allow
         configuration.network.family = self.usesIPv4 ? .ipv4 : self.usesIPv6 ? .ipv6 : nil
     }
 
-    private var proxies: ProxyPolicy {
-        get throws(DownloadError) {
-            // With --noproxy '*' a malformed proxy variable is no error.
-            if self.noproxy == "*" { return ProxyPolicy() }
-            let environment = ProcessInfo.processInfo.environment
-            var policy: ProxyPolicy
-            switch self.proxy {
-            case "": return ProxyPolicy()
-            case let text?:
-                policy = ProxyPolicy(try Proxy(text))
-                // As in curl, no_proxy applies to --proxy too.
-                policy.exceptions = ProxyPolicy.exceptions(inEnvironment: environment)
-            case nil: policy = try ProxyPolicy(environment: environment)
-            }
-            if let list = self.noproxy { policy.exceptions = ProxyPolicy.exceptions(in: list) }
-            guard let parts = self.proxyUser?.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            else { return policy }
-            return policy.authenticated(user: String(parts[0]), password: String(parts[1]))
+    private func proxies(_ environment: [String: String]) throws(DownloadError) -> ProxyPolicy {
+        // With --noproxy '*' a malformed proxy variable is no error.
+        if self.noproxy == "*" { return ProxyPolicy() }
+        var policy: ProxyPolicy
+        switch self.proxy {
+        case "": return ProxyPolicy()
+        case let text?:
+            policy = ProxyPolicy(try Proxy(text))
+            // As in curl, no_proxy applies to --proxy too.
+            policy.exceptions = ProxyPolicy.exceptions(inEnvironment: environment)
+        case nil: policy = try ProxyPolicy(environment: environment)
         }
+        if let list = self.noproxy { policy.exceptions = ProxyPolicy.exceptions(in: list) }
+        guard let parts = self.proxyUser?.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        else { return policy }
+        return policy.authenticated(user: String(parts[0]), password: String(parts[1]))
     }
 }

@@ -59,6 +59,8 @@ enum ExitCode: Int32, Hashable, CaseIterable {
         self = error.isBrokenPipe ? .pipe : ExitCode(error.code)
     }
 
+    var isSignal: Bool { self.rawValue > 128 }
+
     /// 128 + the signal's number, as in shells.
     init(signal: CInt) {
         self = ExitCode(rawValue: 128 + signal) ?? .interrupt

@@ -31,9 +31,8 @@ struct TransferFile: Hashable, Sendable {
     /// A file whose request the group refused.
     init(refused request: DownloadRequest) {
         switch request.destination {
-        case .file(let path): self.init(id: request.id, path: path.string)
+        case .file, .stream, .descriptor: self.init(id: request.id, path: request.destination.text)
         case .directory: self.init(id: request.id, path: request.source.description)
-        case .descriptor: self.init(id: request.id, path: "-")
         }
         self.url = request.source.description
         self.userInfo = request.userInfo

@@ -85,7 +85,7 @@ struct EntryRecord: Codable, Hashable, Sendable {
     /// The file's path; a directory with a slash at the end if the file has no name yet.
     private static func path(of request: DownloadRequest) -> String {
         switch request.destination {
-        case .file(let path): path.string
+        case .file(let path), .stream(let path): path.string
         case .directory(let directory, _): directory.string + "/"
         case .descriptor: "-"
         }

@@ -73,7 +73,7 @@ struct EntrySelector: Sendable {
     /// The path of an entry's file. While the response has not named it, its name is the one that it probably gets.
     private static func path(of entry: QueueEntry) -> String {
         switch entry.request.destination {
-        case .file(let path): path.string
+        case .file(let path), .stream(let path): path.string
         case .directory(let directory, _): directory.string + "/" + self.name(of: entry.request.source)
         case .descriptor: "-"
         }

@@ -7,6 +7,7 @@ import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOPosix
 import NIOWebSocket
+import SegmentedDownload
 import ServiceLifecycle
 import Synchronization
 
@@ -155,12 +156,7 @@ struct Listener: Service {
         guard let place = try? SocketAddress(ipAddress: address.host, port: address.port) else {
             throw ServiceFailure("\(address) is no address")
         }
-        #if canImport(Musl)
-            let descriptor = Musl.socket(place.protocol.rawValue, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
-        #else
-            let kind = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
-            let descriptor = Glibc.socket(place.protocol.rawValue, kind, 0)
-        #endif
+        let descriptor = SystemCalls.streamSocket(place.protocol.rawValue)
         guard descriptor >= 0 else { throw ServiceFailure("cannot create a socket for", "\(address)", errno: errno) }
         var one: CInt = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<CInt>.size))

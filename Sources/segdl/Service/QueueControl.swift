@@ -72,7 +72,9 @@ struct QueueControl: Sendable {
         var request = draft.finished
         request.id = nil
         request.options.lengthExpected = description.length
-        if case .descriptor = request.destination {
+        switch request.destination {
+        case .file, .directory: break
+        case .descriptor, .stream:
             throw DownloadError(.usage, "a download of the service needs a file, not standard output")
         }
         try self.roots?.confine(&request)

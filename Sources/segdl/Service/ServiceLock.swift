@@ -1,4 +1,5 @@
 import CLinux
+import SegmentedDownload
 
 #if canImport(Musl)
     import Musl

@@ -1,3 +1,4 @@
+import SegmentedDownload
 import ServiceLifecycle
 
 #if canImport(Musl)
@@ -39,11 +40,7 @@ struct ServiceManager: Service {
         if bytes[0] == UInt8(ascii: "@") { bytes[0] = 0 }
         guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        #if canImport(Musl)
-            let descriptor = Musl.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)
-        #else
-            let descriptor = Glibc.socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        #endif
+        let descriptor = SystemCalls.datagramSocket(AF_UNIX)
         guard descriptor >= 0 else { return }
         defer { SystemCalls.closeFile(descriptor) }
         let length = socklen_t(MemoryLayout<sa_family_t>.size + bytes.count)

@@ -204,7 +204,7 @@ final class ServicePolicy: Service {
             switch entry.request.destination {
             case .file(let path): directories.insert(path.removingLastComponent().string)
             case .directory(let directory, _): directories.insert(directory.string)
-            case .descriptor: continue
+            case .descriptor, .stream: continue
             }
             // Each costs a system call, and most files are in few directories.
             if directories.count == 64 { break }

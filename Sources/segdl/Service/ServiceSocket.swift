@@ -1,3 +1,5 @@
+import SegmentedDownload
+
 #if canImport(Musl)
     import Musl
 #elseif canImport(Glibc)

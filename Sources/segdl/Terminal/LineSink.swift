@@ -1,4 +1,5 @@
 import Dispatch
+import SegmentedDownload
 import Synchronization
 
 #if canImport(Musl)

@@ -24,7 +24,7 @@ struct SavingRoots: Hashable, Sendable {
             let directory = path.lexicallyNormalized()
             root = try self.root(of: directory)
             request.destination = .directory(directory, name: template)
-        case .descriptor: throw DownloadError(.usage, "a download of the service needs a file")
+        case .descriptor, .stream: throw DownloadError(.usage, "a download of the service needs a file")
         }
         request.rootDirectory = root.string
     }

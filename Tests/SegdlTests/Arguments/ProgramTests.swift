@@ -37,7 +37,7 @@ struct ProgramTests {
         ("curl -o name -- URL", .file("name")), ("curl -o #1.bin BASE/{one,other}.bin", .file("other.bin")),
         // wget
         ("wget URL", .file("file a.bin")), ("wget -q URL", .file("file a.bin")),
-        ("wget URL?seed=1", .file("file a.bin?seed=1")),
+        ("wget URL?seed=1", .file("file a.bin?seed=1")), ("wget BASE/?seed=1", .file("index.html?seed=1")),
         ("wget -O name URL", .file("name")), ("wget -qO- URL", .output), ("wget -qO name URL", .file("name")),
         ("wget -O name -P new URL", .file("name")), ("wget -P new URL", .file("new/file a.bin")),
         ("wget -c URL", .file("file a.bin")), ("wget --output-document=name URL", .file("name")),
@@ -211,6 +211,20 @@ struct ProgramTests {
                 }
                 #expect(
                     command.exists("a") && command.exists("b") && command.exists("e") && !command.exists("elsewhere"))
+                // A file that others can read, with a word that is no netrc's at its end.
+                try command.write("machine 127.0.0.1 login me password secret\nx\n", to: ".netrc", mode: 0o664)
+                for (line, status) in [
+                    ("wget -O f \(closed)", Int32(0)), ("curl -n -o g \(closed)", 0),
+                    ("aria2c -o h \(closed)", 6), ("aria2c -o i BASE/x", 0), ("wget -O j BASE/x", 0),
+                    ("curl --netrc-file .netrc -o k \(closed)", 0),
+                    ("aria2c --netrc-path=.netrc -o l \(closed)", 6),
+                ] {
+                    let outcome = try await Self.run(line, in: command, origin, environment: environment)
+                    #expect(outcome.status == status, "\(line): \(outcome)")
+                }
+                try FileManager.default.removeItem(atPath: command.path(".netrc"))
+                let missing = try await Self.run("curl -n -o m BASE/x", in: command, origin, environment: environment)
+                #expect(missing.status == 0, "\(missing)")
             }
         }
     }

@@ -47,6 +47,59 @@ struct StreamDestinationTests {
         }
     }
 
+    @Test("FIFOs can be read one after the other, and a file without bytes ends one")
+    func oneAfterTheOther() async throws {
+        try await withOptionScene { origin, command in
+            for first in ["/9M/f.bin", "/0/f.bin"] {
+                let outcome = try await command.run(
+                    ["-q", "-o", "a", "-o", "b", origin.url(first), origin.url("/3M/g.bin")],
+                    shell: #"""
+                        mkfifo a b; { timeout 60 cat b; timeout 60 cat a; } >out & "$0" "$@"; status=$?; wait
+                        rm a b; exit $status
+                        """#)
+                #expect(outcome.status == 0, "\(outcome)")
+                let length = (3 + (first == "/0/f.bin" ? 0 : 9)) << 20
+                #expect(FileManager.default.contents(atPath: command.path("out"))?.count == length, "\(outcome)")
+            }
+        }
+    }
+
+    @Test("A download that fails ends its FIFO, and its name is in the message")
+    func failing() async throws {
+        try await withOptionScene { origin, command in
+            var outcome = try await command.run(
+                ["-q", "-o", "pipe", origin.url("/1M/f.bin?fail=404:all")],
+                shell: #"mkfifo pipe; timeout 60 cat pipe >out & reader=$!; "$0" "$@"; wait $reader"#)
+            #expect(outcome.status == 0 && outcome.errors.contains("pipe: "), "\(outcome)")
+            outcome = try await command.run(
+                ["-q", "-o", "/dev/fd/7", origin.url("/1M/f.bin?fail=404:all")], shell: #""$0" "$@" 7>out"#)
+            #expect(outcome.status == 8 && outcome.errors.contains("/dev/fd/7: "), "\(outcome)")
+        }
+    }
+
+    @Test("The same file can go to the null device twice")
+    func twice() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/1M/f.bin")
+            let outcome = try await command.run(["--json", "-o", "/dev/null", "-o", "/dev/null", url, url])
+            #expect(outcome.events.count { $0["event"] as? String == "completed" } == 2, "\(outcome)")
+        }
+    }
+
+    @Test(
+        "No spelling of standard output goes with --json",
+        arguments: ["/dev/fd/01", "/dev/./stdout", "/proc/self/fd/1", "/dev/fd/7"])
+    func eventsBeside(path: String) async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/1M/f.bin")
+            try command.write("\(url)\n  out=\(path)\n", to: "list")
+            for arguments in [["-o", path, url], ["-d", "/", "-i", "list"]] {
+                let outcome = try await command.run(["--json"] + arguments, shell: #""$0" "$@" 7>&1"#)
+                #expect(outcome.status == 2 && outcome.errors.contains("standard output"), "\(outcome)")
+            }
+        }
+    }
+
     @Test("What cannot be a stream is an error: a closed descriptor, one FIFO for two files, a full device")
     func errors() async throws {
         try await withOptionScene { origin, command in

@@ -96,6 +96,42 @@ struct AptTests {
         }
     }
 
+    @Test("After a wrong digest or a change on the server the next attempt starts over")
+    func startsOver() async throws {
+        try await Nginx.run { nginx in
+            try await withCommand { command in
+                // The SHA-256 of 300000 ones, computed by sha256sum.
+                let digest = try await command.run(
+                    [], shell: #"head -c 300000 /dev/zero | tr '\0' '\001' | sha256sum"#
+                ).output.prefix(64)
+                try command.write(
+                    """
+                    600 URI Acquire
+                    URI: \(nginx.url("x.deb"))
+                    Filename: \(command.path("x.deb"))
+                    Expected-SHA256: \(digest)
+
+
+                    """, to: "messages")
+                for (byte, isGood) in [(UInt8(0), false), (0, false), (1, true)] {
+                    try nginx.serve(Array(repeating: byte, count: 300_000), as: "x.deb")
+                    let outcome = try await command.run(["apt-method"], shell: #""$0" "$@" <messages"#)
+                    #expect(outcome.output.contains("201 URI Done") == isGood, "\(outcome)")
+                    #expect(try command.names.sorted() == (isGood ? ["messages", "x.deb"] : ["messages"]))
+                }
+                // A partial file of another version.
+                try FileManager.default.removeItem(atPath: command.path("x.deb"))
+                let url = String(nginx.url("x.deb"))
+                try nginx.serve(Array(repeating: 3, count: 30_000_000), as: "x.deb")
+                _ = try await command.run("-q", "-o", "x.deb", "--limit-rate", "4M", "--max-time", "1", url)
+                #expect(try command.names.contains("x.deb.segdl-part"))
+                try nginx.serve(Array(repeating: 1, count: 300_000), as: "x.deb")
+                let outcome = try await command.run(["apt-method"], shell: #""$0" "$@" <messages"#)
+                #expect(outcome.output.contains("201 URI Done"), "\(outcome)")
+            }
+        }
+    }
+
     @Test("A line end in a value does not begin another field")
     func injection() {
         #expect(

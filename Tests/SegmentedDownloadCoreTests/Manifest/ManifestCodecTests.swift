@@ -103,6 +103,35 @@ struct ManifestCodecTests {
         #expect(manifest.durable.count == 3 && manifest.pending.count == 2)
     }
 
+    @Test(
+        "A part survives the codec, in a version that segdl without parts refuses",
+        arguments: [DownloadOptions.Part(first: 0), .init(first: 5, last: 5), .init(first: 1, last: .max - 1)])
+    func part(_ part: DownloadOptions.Part) throws {
+        var header = Self.header()
+        header.label.part = part
+        let bytes = ManifestCodec.encode(header)
+        #expect(try ManifestCodec.decode(bytes).header == header)
+        #expect(bytes[8..<10] == [5, 0])
+    }
+
+    @Test("A whole file's manifest stays in version 4, and has nothing after its options")
+    func wholeFile() {
+        let bytes = ManifestCodec.encode(Self.header())
+        #expect(bytes[8..<10] == [4, 0])
+        #expect(bytes.dropLast(4).suffix(14) == Array(#"{"segments":4}"#.utf8)[...])
+    }
+
+    @Test("An impossible part is reported as damage")
+    func impossiblePart() {
+        for part in [DownloadOptions.Part(first: -1), .init(first: 5, last: 4), .init(first: 0, last: .max)] {
+            var header = Self.header()
+            header.label.part = part
+            #expect(throws: ManifestCodec.Damage.headerDamaged) {
+                try ManifestCodec.decode(ManifestCodec.encode(header))
+            }
+        }
+    }
+
     @Test("An impossible label is reported as damage", arguments: [0, -1, 2, Double.nan, .infinity])
     func impossibleLabel(priority: Double) {
         var header = Self.header()
@@ -236,7 +265,7 @@ struct ManifestCodecTests {
     func versions() {
         var bytes = Self.bytes(Self.records)
         bytes[8] = UInt8(ManifestCodec.version + 1)
-        #expect(throws: ManifestCodec.Damage.versionUnknown(5)) { try ManifestCodec.decode(bytes) }
+        #expect(throws: ManifestCodec.Damage.versionUnknown(6)) { try ManifestCodec.decode(bytes) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode([]) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode(Array("{}".utf8)) }
         bytes = Self.bytes(Self.records)

@@ -29,6 +29,44 @@ struct ChecksumListTests {
         #expect(try list.digest(of: "odd\\name") == ExpectedDigest(.sha1, hex: Self.sha1))
     }
 
+    @Test("Lines that cannot be read are kept with their numbers; blank lines, comments and a signature are not such")
+    func unread() throws {
+        let list = ChecksumList(
+            """
+            \u{FEFF}\(Self.sha256)  first
+            # comment
+            ; comment
+
+            \(Self.sha256.dropLast())  short
+            MD5 (first) = 00
+            SHA384 (first) = 00
+            SIZE (first) = 5
+            TIMESTAMP = 5
+            MD5 (other) = zz
+            """)
+        #expect(list.unread.map(\.number) == [5, 6, 7, 8, 9, 10])
+        #expect(list.lostLine?.number == 5)
+        #expect(try list.digest(of: "first") != nil)
+        let signed = ChecksumList(
+            """
+            -----BEGIN PGP SIGNED MESSAGE-----
+            Hash: SHA256
+
+            \(Self.sha256)  a
+            - \(Self.sha1)  b
+            -----BEGIN PGP SIGNATURE-----
+            Version: 1
+
+            iQIzBAEBCAAdFiEE=abcdef
+            -----END PGP SIGNATURE-----
+            unread
+            """)
+        #expect(signed.files.map(\.path) == ["a", "b"])
+        #expect(signed.unread == [.init(number: 11, text: "unread")])
+        #expect(ChecksumList("\(Self.md5)  f\nSHA384 (f) = 00\nTIMESTAMP = 5").lostLine == nil)
+        #expect(ChecksumList("\(Self.md5)  f\nSHA384 (g) = 00").lostLine?.number == 2)
+    }
+
     @Test("A digest alone belongs to the only file; two of them belong to none")
     func alone() throws {
         #expect(

@@ -1,11 +1,17 @@
 import SegmentedDownload
 
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
 extension Program {
     /// aria2c: all URLs are sources of one file.
     static let aria2c: Program = Program("aria2c", hasAttachedValues: true, Self.aria2Options) {
         program, line throws(CompatibilityOptions.Refusal) in
         var arguments = ["get", "--no-config", "--no-glob"]
-        if !line.marks.contains(.ignoresNetrc) { arguments += Program.netrc }
+        if !line.marks.contains(.ignoresNetrc) { arguments += Self.netrc }
         // Without --allow-overwrite=true, aria2 gives a number to a file that is newer.
         guard !line.marks.contains(.replacesOlder) || line.marks.contains(.overwrites) else {
             throw program.refusal("--conditional-get", "It needs --allow-overwrite=true")
@@ -45,7 +51,9 @@ extension Program {
         for line: ProgramLine, _ links: LinkedDestinations
     ) throws(CompatibilityOptions.Refusal) -> String? {
         for url in line.operands {
-            guard let name = try? self.name(in: url, isDecoded: true, hasQuery: false) else { continue }
+            guard let name = try? self.name(in: url, isDecoded: true, hasQuery: false), !name.isEmpty else {
+                continue
+            }
             let target = try links.target(of: name)
             guard target != name else { continue }
             guard !line.marks.contains(.forcesSequence) else {
@@ -54,6 +62,13 @@ extension Program {
             return target
         }
         return nil
+    }
+
+    /// aria2 reads the file if only its owner may.
+    private static var netrc: [String] {
+        guard let home = getenv("HOME").map({ String(cString: $0) }) else { return [] }
+        return FileFacts(Path.join(home, ".netrc"), followsLinks: true)?.isOpenToOthers == false
+            ? ["--netrc-optional"] : []
     }
 
     private static let torrent = "segdl does not support BitTorrent"
@@ -82,7 +97,13 @@ extension Program {
         .init("--header", .renamed("--header")), .init("-U --user-agent", .renamed("--user-agent")),
         .init("--referer", .renamed("--referer")), .init("--http-user", .renamed("--user")),
         .init("--http-passwd", .renamed("--password")), .init("--load-cookies", .renamed("--load-cookies")),
-        .init("-n --no-netrc", .mark(.ignoresNetrc)), .init("--netrc-path", .renamed("--netrc-file")),
+        .init("-n --no-netrc", .mark(.ignoresNetrc)),
+        .init(
+            "--netrc-path",
+            .value { path in
+                let isIgnored = FileFacts(path, followsLinks: true)?.isOpenToOthers != false
+                return ["--netrc-optional", "--netrc-file=\(isIgnored ? "/dev/null" : path)"]
+            }),
         .init("--all-proxy", .renamed("--proxy")), .init("--no-proxy", .renamed("--noproxy")),
         .init("--check-certificate", .choice(["true": [], "false": ["--insecure"]])),
         .init("--ca-certificate", .renamed("--cacert")), .init("--certificate", .renamed("--cert")),

@@ -32,7 +32,8 @@ extension Program {
                 }
                 named.append(url)
             case .remoteName:
-                guard let name = try program.name(in: url, isDecoded: false, hasQuery: false) else {
+                let name = try program.name(in: url, isDecoded: false, hasQuery: false)
+                guard !name.isEmpty else {
                     throw program.refusal("-O", "The URL has no file name")
                 }
                 guard !url.contains(where: { "[{".contains($0) }) || line.options.contains("--no-glob") else {
@@ -68,8 +69,9 @@ extension Program {
         .init("-H --header", .value { $0.hasPrefix("@") ? nil : ["--header=\($0)"] }),
         .init("-A --user-agent", .renamed("--user-agent")), .init("-e --referer", .renamed("--referer")),
         .init("-u --user", .renamed("--user")), .init("--oauth2-bearer", .renamed("--oauth2-bearer")),
-        .init("--basic", .same), .init("-n --netrc", .spelled(["--netrc"])),
-        .init("--netrc-file", .renamed("--netrc-file")),
+        .init("--basic", .same), .init("-n --netrc", .spelled(["--netrc-optional"])),
+        .init("--netrc-optional", .spelled(["--netrc-optional"])),
+        .init("--netrc-file", .value { ["--netrc-optional", "--netrc-file=\($0)"] }),
         .init("-b --cookie", .value { ["--cookie=\($0 == "-" ? "/dev/fd/0" : $0)"] }),
         .init("-x --proxy", .renamed("--proxy")), .init("-U --proxy-user", .renamed("--proxy-user")),
         .init("--noproxy", .renamed("--noproxy")), .init("-k --insecure", .spelled(["--insecure"])),

@@ -11,18 +11,21 @@ extension Program {
         return text
     }
 
-    /// The name in a URL; nil if it has none.
+    /// The name in a URL; empty if it has none and there is no default.
     ///
     /// - Parameters:
+    ///   - other: The name to use in place of an empty one.
     ///   - isDecoded: Whether escapes are decoded, as wget does.
     ///   - hasQuery: Whether the query belongs to the name, as for wget.
-    func name(in url: String, isDecoded: Bool, hasQuery: Bool) throws(CompatibilityOptions.Refusal) -> String? {
+    func name(
+        in url: String, default other: String = "", isDecoded: Bool, hasQuery: Bool
+    ) throws(CompatibilityOptions.Refusal) -> String {
         let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
         let resource = url[start...].prefix { $0 != "#" }
         let path = resource.prefix { $0 != "?" }
-        guard let slash = path.lastIndex(of: "/") else { return nil }
-        var name = String(path[path.index(after: slash)...])
-        guard !name.isEmpty else { return nil }
+        var name = path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? ""
+        if name.isEmpty { name = other }
+        guard !name.isEmpty else { return "" }
         if hasQuery { name += resource.dropFirst(path.count) }
         if isDecoded { name = PercentEncoding.decode(name.utf8) }
         // A name that segdl would change, or that leads elsewhere.

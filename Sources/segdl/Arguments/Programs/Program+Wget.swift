@@ -1,17 +1,12 @@
 import SegmentedDownload
 
-#if canImport(Musl)
-    import Musl
-#elseif canImport(Glibc)
-    import Glibc
-#endif
-
 extension Program {
     /// wget: a file has the name in its URL, and a number if the name is in use.
     static let wget: Program = Program("wget", hasAttachedValues: true, Self.wgetOptions) {
         program, line throws(CompatibilityOptions.Refusal) in
         var arguments = ["get", "--no-config", "--no-glob", "--remote-time"]
-        if !line.marks.contains(.ignoresNetrc) { arguments += Program.netrc }
+        // wget reads the file whoever else can, and ignores what it does not understand.
+        if !line.marks.contains(.ignoresNetrc) { arguments.append("--netrc-optional") }
         var urls: [String] = []
         for url in line.operands + (try program.urls(in: line.lists)) { urls.append(try program.url(url)) }
         guard !urls.isEmpty else { throw program.refusal("command line", "It has no URL") }
@@ -30,18 +25,10 @@ extension Program {
         let links = LinkedDestinations(program, options: line.options, default: policy)
         if line.marks.contains(.namesByResponse) { return arguments + urls }
         for url in urls {
-            let name = try program.name(in: url, isDecoded: true, hasQuery: true) ?? "index.html"
+            let name = try program.name(in: url, default: "index.html", isDecoded: true, hasQuery: true)
             arguments += ["--output=\(try links.target(of: name))", url]
         }
         return arguments
-    }
-
-    /// wget and aria2 read the file if there is one.
-    static var netrc: [String] {
-        guard let home = getenv("HOME").map({ String(cString: $0) }), FileFacts(Path.join(home, ".netrc")) != nil else {
-            return []
-        }
-        return ["--netrc"]
     }
 
     /// The URLs in wget's lists: one on each line.

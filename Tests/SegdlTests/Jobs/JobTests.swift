@@ -1,0 +1,244 @@
+import Foundation
+import Origin
+import Testing
+
+/// Lists that several tasks share, with `--shard` and `--job`.
+@Suite("Jobs")
+struct JobTests {
+    /// A list of numbered files, and the command in a directory with it.
+    private static func withList(
+        _ count: Int, query: @escaping (Int) -> String = { _ in "" },
+        _ body: (Segdl, Origin) async throws -> Void
+    ) async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let list = (0..<count).map { origin.url("/1K/f\($0)\(query($0))") + "\n  out=f\($0)\n" }
+                try Data(list.joined().utf8).write(to: URL(fileURLWithPath: command.path("list")))
+                try await body(command, origin)
+            }
+        }
+    }
+
+    private static func names(_ command: Segdl, _ directory: String) -> Set<String> {
+        Set((try? FileManager.default.contentsOfDirectory(atPath: command.path(directory))) ?? [])
+    }
+
+    @Test("Each of three tasks fetches its share, together everything once, and running them again asks for nothing")
+    func shares() async throws {
+        try await Self.withList(60) { command, origin in
+            var before: Set<String> = []
+            for task in 1...3 {
+                let outcome = try await command.run("--shard", "\(task)/3", "-i", "list", "-d", "out", "--retry", "1")
+                #expect(outcome.status == 0, "\(outcome)")
+                #expect(outcome.errors.contains("segdl: task \(task)/3 of list.segdl-job: "), "\(outcome)")
+                let names = Self.names(command, "out")
+                #expect(names.count > before.count && names.isSuperset(of: before))
+                before = names
+            }
+            #expect(before.count == 60)
+            let requests = origin.log.snapshot().requests.count
+            #expect(requests == 60)
+            for task in 1...3 {
+                let outcome = try await command.run("--shard=\(task)/3", "-i", "list", "-d", "out")
+                #expect(outcome.status == 0 && outcome.errors.contains("0 files finished, "), "\(outcome)")
+            }
+            // Another number of tasks finds the same records.
+            for task in 1...4 {
+                #expect(try await command.run("--shard=\(task)/4", "-i", "list", "-d", "out").status == 0)
+            }
+            #expect(origin.log.snapshot().requests.count == requests)
+        }
+    }
+
+    @Test(
+        "Failed entries do not stop the others; their list is an input, and the job is complete once they are fetched")
+    func failures() async throws {
+        try await Self.withList(30, query: { $0 % 10 == 3 ? "?fail=404:1" : "" }) { command, origin in
+            let list = ["--job", "records", "-i", "list", "-d", "out"]
+            let outcome = try await command.run(list)
+            #expect(outcome.status == 16, "\(outcome)")
+            #expect(Self.names(command, "out").count == 27)
+            let status = try await command.run("status", "--job", "records")
+            #expect(status.status == 16 && status.output.contains("task 1/1: ended with 3 failed"), "\(status)")
+            let failed = try await command.run("status", "--job=records", "--failed")
+            #expect(failed.output.contains("# server: ") && failed.output.contains("  out=f13\n"), "\(failed)")
+            try Data(failed.output.utf8).write(to: URL(fileURLWithPath: command.path("again")))
+            #expect(try await command.run("--dry-run", "-i", "again", "-d", "out").status == 0)
+
+            #expect(try await command.run(list).status == 0)
+            #expect(Self.names(command, "out").count == 30)
+            let end = try await command.run("status", "--job", "records", "--json")
+            #expect(end.status == 0, "\(end)")
+            let job = try #require(end.events.first)
+            #expect(job["is_complete"] as? Bool == true && job["files_finished"] as? Int == 30, "\(job)")
+            #expect(end.events.last?["state"] as? String == "finished")
+            #expect(try await command.run("status", "--job", "records", "--failed").output.isEmpty)
+        }
+    }
+
+    @Test("A task that is killed and run again fetches only what is missing")
+    func interruption() async throws {
+        try await Self.withList(40, query: { _ in "?latency=20ms" }) { command, origin in
+            let arguments = ["--shard", "1/1", "-i", "list", "-d", "out", "-j", "2", "--json"]
+            let outcome = try await command.run(arguments) { process in
+                await command.waitForReport { $0.count { $0["event"] as? String == "completed" } > 5 }
+                kill(process, SIGKILL)
+            }
+            #expect(outcome.status == -SIGKILL)
+            let again = try await command.run(arguments)
+            #expect(again.status == 0, "\(again)")
+            #expect(Self.names(command, "out").filter { !$0.contains("segdl") }.count == 40)
+            // Two were in flight, and two more may have been complete without a record.
+            #expect(origin.log.snapshot().requests.count <= 44)
+        }
+    }
+
+    @Test("A task that runs already is refused, as is another number of tasks")
+    func running() async throws {
+        try await Self.withList(3, query: { _ in "?stall-after=100:all" }) { command, origin in
+            let first = try await command.run(["--json", "--job", "j", "-i", "list", "-d", "out"]) { process in
+                await command.waitForReport { $0.contains { $0["event"] as? String == "started" } }
+                let second = try? await command.run("--job", "j", "-i", "list", "-d", "out")
+                #expect(
+                    second?.status == 12 && second?.errors.contains("is being run by process \(process)") == true,
+                    "\(String(describing: second))")
+                let third = try? await command.run("--shard", "1/3", "--job", "j", "-i", "list", "-d", "out")
+                #expect(
+                    third?.status == 12 && third?.errors.contains("with 1 task ") == true,
+                    "\(String(describing: third))")
+                kill(process, SIGTERM)
+            }
+            #expect(first.status == 143, "\(first)")
+            let status = try await command.run("status", "--job", "j")
+            #expect(status.status == 16 && status.output.contains("1 task: 1 stopped"), "\(status)")
+        }
+    }
+
+    @Test("A malformed entry is one failed entry; a malformed list ends the run after the entries before it")
+    func malformed() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let good = (0..<3).map { origin.url("/1K/f\($0)") + "\n" }
+                let write = { (text: String) in
+                    try Data(text.utf8).write(to: URL(fileURLWithPath: command.path("list")))
+                }
+                try write(good[0] + "gopher://x/y\n" + good[1] + origin.url("/1K/z") + "\n  no-such=1\n" + good[2])
+                let outcome = try await command.run("--job", "a", "-i", "list", "-d", "out")
+                #expect(outcome.status == 16, "\(outcome)")
+                #expect(Self.names(command, "out") == ["f0", "f1", "f2"])
+                let failed = try await command.run("status", "--job", "a", "--failed").output
+                #expect(failed.contains("gopher://x/y\n") && failed.contains("  no-such=1\n"), "\(failed)")
+
+                // The second entry might have options in the third line.
+                try write(good[0] + good[1] + "\u{0}\n" + good[2])
+                let broken = try await command.run("--job", "b", "-i", "list", "-d", "other")
+                #expect(broken.status == 2 && broken.errors.contains("list:3: "), "\(broken)")
+                #expect(Self.names(command, "other") == ["f0"])
+            }
+        }
+    }
+
+    @Test(
+        "The task comes from the scheduler's variables",
+        arguments: [
+            (
+                [
+                    "SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_ARRAY_TASK_MAX": "8",
+                    "SLURM_ARRAY_TASK_COUNT": "4",
+                ], "3/4"
+            ),
+            (
+                [
+                    "SLURM_ARRAY_TASK_ID": "9", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "9",
+                    "SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "5",
+                ], "5/5"
+            ),
+            (
+                [
+                    "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4",
+                    "SLURM_NTASKS": "8",
+                ], "4/4"
+            ),
+            (["SLURM_PROCID": "0", "SLURM_NTASKS": "2"], "1/2"),
+            (
+                [
+                    "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2",
+                    "SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "3",
+                    "SLURM_ARRAY_TASK_COUNT": "3",
+                ], "2/6"
+            ),
+        ])
+    func scheduler(variables: [String: String], task: String) async throws {
+        try await Self.withList(1) { command, _ in
+            let outcome = try await command.run(["--shard", "auto", "-i", "list", "-d", "out"], environment: variables)
+            #expect(outcome.status == 0 && outcome.errors.contains("task \(task) of"), "\(outcome)")
+        }
+    }
+
+    @Test("With auto/N only the number comes from the environment, and what says nothing is refused")
+    func schedulerWithCount() async throws {
+        try await Self.withList(1) { command, _ in
+            let arguments = { (shard: String) in ["--shard", shard, "-i", "list", "-d", "out"] }
+            let pod = try await command.run(arguments("auto/8"), environment: ["JOB_COMPLETION_INDEX": "2"])
+            #expect(pod.status == 0 && pod.errors.contains("task 3/8 of"), "\(pod)")
+            let refused: [(String, [String: String])] = [
+                ("auto", [:]), ("auto", ["JOB_COMPLETION_INDEX": "2"]), ("auto/2", ["JOB_COMPLETION_INDEX": "2"]),
+                // A batch script without srun: three of four tasks would never run.
+                ("auto", ["SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "4"]),
+                // --array=3,5
+                (
+                    "auto",
+                    [
+                        "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "5",
+                        "SLURM_ARRAY_TASK_COUNT": "2",
+                    ]
+                ),
+                ("0/4", [:]), ("5/4", [:]),
+            ]
+            for (shard, variables) in refused {
+                let outcome = try await command.run(arguments(shard), environment: variables)
+                #expect(outcome.status == 2, "\(shard) \(variables): \(outcome)")
+            }
+            #expect(!command.exists("list.segdl-job/shard-1-of-2.json"))
+        }
+    }
+
+    @Test("Options for one file, and another directory for the same job, are refused")
+    func refusals() async throws {
+        try await Self.withList(2) { command, _ in
+            for words in [
+                ["--checksum", "md5=00112233445566778899aabbccddeeff"], ["-o", "-"], ["--dry-run"], ["--id", "x"],
+                ["--checksum-from", "list"],
+            ] {
+                let outcome = try await command.run(["--job", "records", "-i", "list"] + words)
+                #expect(outcome.status == 2 && outcome.errors.contains("--job"), "\(words): \(outcome)")
+            }
+            #expect(try await command.run("--job", "records", "-i", "list", "-d", "a").status == 0)
+            let other = try await command.run("--job", "records", "-i", "list", "-d", "b")
+            #expect(other.status == 2 && other.errors.contains("saves files in"), "\(other)")
+            let nameless = try await command.run("--shard", "1/2", "http://127.0.0.1:1/a")
+            #expect(nameless.status == 2 && nameless.errors.contains("--job"), "\(nameless)")
+            let none = try await command.run("status", "--job", "a")
+            #expect(none.status == 14, "\(none)")
+        }
+    }
+
+    @Test("URLs, metalinks and pages are divided as well, and standard input is read")
+    func sources() async throws {
+        try await withOrigin { origin in
+            origin.route { $0.path.hasSuffix("/dir/") ? .document("<a href=a.bin><a href=b.bin>") : .content("/1K/x") }
+            try await withCommand { command in
+                for task in ["1/2", "2/2"] {
+                    let outcome = try await command.run(
+                        "--shard", task, "--job", "a", "-d", "out", "--list-from", origin.url("/dir/"),
+                        origin.url("/p[1-3].bin"))
+                    #expect(outcome.status == 0, "\(outcome)")
+                }
+                #expect(Self.names(command, "out") == ["a.bin", "b.bin", "p1.bin", "p2.bin", "p3.bin"])
+                let outcome = try await command.run(
+                    ["--job", "b", "-i", "-", "-d", "in"], shell: "echo '\(origin.url("/s.bin"))' | \"$0\" \"$@\"")
+                #expect(outcome.status == 0 && Self.names(command, "in") == ["s.bin"], "\(outcome)")
+            }
+        }
+    }
+}
