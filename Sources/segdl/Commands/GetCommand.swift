@@ -69,6 +69,7 @@ struct GetCommand: ListingCommand {
     @OptionGroup(title: "Network") var network: NetworkOptions
     @OptionGroup(title: "Output") var output: OutputOptions
     @OptionGroup(title: "Hooks") var hooks: HookOptions
+    @OptionGroup(title: "Jobs") var jobOptions: JobOptions
 
     mutating func validate() throws {
         try self.validateFiles()
@@ -78,6 +79,7 @@ struct GetCommand: ListingCommand {
     }
 
     func perform(_ fetch: FetchRun) async -> ExitCode {
+        if self.jobOptions.oneFile { return await OneFileRun(self, fetch).run() }
         if self.destination.background { return await Submitter(output: self.output).run(self, fetch) }
         return await fetch.run { () async throws(DownloadError) in
             var work = try await self.work(fetch)

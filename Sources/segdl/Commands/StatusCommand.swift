@@ -18,6 +18,8 @@ struct StatusCommand: SegdlSubcommand {
 
               segdl status
               segdl status --json file.iso
+
+            For a file that several tasks fetch with --one-file, there is a line for each task.
             """
     )
 
@@ -50,6 +52,14 @@ struct StatusCommand: SegdlSubcommand {
         }
         for path in paths {
             do throws(DownloadError) {
+                let shared = SharedFile(path)
+                if let plan = try shared.plan() {
+                    for task in try shared.tasks(plan) {
+                        let record = TaskRecord(task, of: path, plan)
+                        output.send((self.json ? record.jsonLine : record.text) + "\n")
+                    }
+                    continue
+                }
                 let saved = try await SavedDownload(at: FilePath(path))
                 output.send((self.json ? StatusRecord(saved).jsonLine : Self.line(saved)) + "\n")
             } catch {
