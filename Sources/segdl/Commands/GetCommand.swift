@@ -50,7 +50,7 @@ struct GetCommand: ListingCommand {
 
             segdl COMMAND --help describes resume, adopt, verify, status, probe, bench, du and gc, and the commands of the \
             background service: daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority, limits, \
-            attach, wait, history and stop; git-lfs-agent and apt-method are for Git LFS and apt.
+            attach, wait, history and stop; assemble completes a file of --one-file; git-lfs-agent and apt-method are for Git LFS and apt.
             """,
         shouldDisplay: false
     )

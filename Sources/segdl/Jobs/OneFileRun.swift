@@ -42,13 +42,13 @@ struct OneFileRun {
         }
         if request.ifExists == .skip, FileFacts(path) != nil { return self.report.say("\(path.shown) exists") }
         let (resource, length, digest) = try await self.probe(request, configuration)
-        if let code = try self.settled(file, resource, request) { return code }
         // There is nothing to divide.
         guard length > 0 else {
             guard shard.number == 1 else { return .ok }
             return await Transfer(configuration: configuration, output: self.command.output, hooks: self.command.hooks)
                 .run([request])
         }
+        if let code = try self.settled(file, resource, request) { return code }
         let plan = try await file.begin(
             id: .random(in: .min ... .max), request, of: resource, count: shard.count, length: length,
             announced: digest)
@@ -153,7 +153,8 @@ struct OneFileRun {
         if isComplete, request.ifExists != .fail { return self.report.say("\(path) is already complete") }
         guard request.ifExists == .update else {
             throw DownloadError(
-                .exists, "\(path) exists, and is not the server's file", remedy: .keepBothOrReplace)
+                .exists, "\(path) exists, and is not the server's file",
+                hint: "Replace it with --if-exists overwrite, or choose another name with -o")
         }
         return nil
     }

@@ -12,7 +12,7 @@ struct TaskRecord: Encodable {
     let start: Int64
     let bytesDone: Int64
     let bytesTotal: Int64
-    let validator: String
+    let validator: String?
     let digests: [String]
 
     init(_ status: SharedFile.TaskStatus, of path: String, _ plan: SharedFilePlan) {
@@ -23,7 +23,7 @@ struct TaskRecord: Encodable {
         self.start = status.range.lowerBound
         self.bytesDone = status.bytesDone
         self.bytesTotal = Int64(status.range.count)
-        self.validator = "\(plan.resource.validator)"
+        self.validator = plan.resource.validator == .none ? nil : "\(plan.resource.validator)"
         self.digests = plan.digests.map(\.description)
     }
 
@@ -31,7 +31,9 @@ struct TaskRecord: Encodable {
     var text: String {
         let amount = ByteCount(self.bytesDone).description(of: ByteCount(self.bytesTotal))
         let percent = Int(Double(self.bytesDone) / Double(self.bytesTotal) * 100)
-        return
-            "\(self.path.shown), task \(self.task)/\(self.tasks): \(amount) (\(percent)%), \(self.validator), from \(self.url)"
+        var parts = ["\(self.path.shown), task \(self.task)/\(self.tasks): \(amount) (\(percent)%)"]
+        if let validator { parts.append(validator) }
+        parts += self.digests + ["from \(self.url)"]
+        return parts.joined(separator: ", ")
     }
 }

@@ -5,6 +5,11 @@ import Testing
 
 @testable import SegmentedDownload
 
+/// How tasks have ended.
+private final class Endings: Sendable {
+    let byShard = Mutex<[Shard: String]>([:])
+}
+
 /// The tasks of one file as simulated processes on one disk, with the production engine.
 private struct SharedScene {
     static let name = "file0"
@@ -68,9 +73,10 @@ private struct SharedScene {
 
     /// Runs tasks at the same time until all have ended.
     func run(_ shards: [Shard], on disk: SimulatedDisk, round: UInt64 = 0) -> [String] {
+        guard let request = try? self.request() else { return ["the request is invalid"] }
         let clock = SimulatedClock()
         let executor = SeededExecutor(seed: self.seed &+ round)
-        let endings = Mutex<[Shard: String]>([:])
+        let endings = Endings()
         for shard in shards {
             let network = SimulatedNetwork(
                 seed: self.seed &+ UInt64(shard.number), clock: clock, origins: [self.origin])
@@ -82,20 +88,20 @@ private struct SharedScene {
                 seed: self.seed, memory: self.seed % 2 == 0 ? PartMemory() : nil)
             let file = self.file(on: disk, clock)
             let id = self.seed &* 1000 &+ round &* 100 &+ UInt64(shard.number)
-            _ = Task(executorPreference: executor) { [self] in
+            _ = Task(executorPreference: executor) {
                 let ending: String
                 do {
-                    ending = try await Self.run(shard, file, client, try self.request(), id: id)
+                    ending = try await Self.run(shard, file, client, request, id: id)
                 } catch {
                     ending = "\(error)"
                 }
-                endings.withLock { $0[shard] = ending }
+                endings.byShard.withLock { $0[shard] = ending }
             }
         }
-        while endings.withLock({ $0.count }) < shards.count {
+        while endings.byShard.withLock({ $0.count }) < shards.count {
             guard executor.runOne() || clock.advance() else { break }
         }
-        return shards.map { shard in endings.withLock { $0[shard] } ?? "nothing" }
+        return shards.map { shard in endings.byShard.withLock { $0[shard] } ?? "nothing" }
     }
 
     /// What is wrong with a disk after all tasks have ended; nil if nothing is.
