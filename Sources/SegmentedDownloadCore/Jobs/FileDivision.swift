@@ -25,8 +25,8 @@ package struct FileDivision: Hashable, Sendable {
 
     /// The alignment for a file system that prefers writes of `blockLength` bytes (`st_blksize`).
     package static func alignment(blockLength: Int64) -> Int64 {
-        let blocks = (max(blockLength, 1) - 1) / Self.alignmentMin + 1
-        return min(blocks * Self.alignmentMin, Self.alignmentMax)
+        let length = min(max(blockLength, 1), Self.alignmentMax)
+        return ((length - 1) / Self.alignmentMin + 1) * Self.alignmentMin
     }
 
     /// Empty if there are more tasks than blocks.

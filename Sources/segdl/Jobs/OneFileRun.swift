@@ -170,7 +170,7 @@ struct OneFileRun {
             _ = self.report.say("the file is too short for \(shard.count) tasks: \(shard) has nothing to fetch")
             return .ok
         }
-        if try file.record(of: shard) != nil { return .ok }
+        if try file.isComplete(shard, plan) { return .ok }
         // One that cannot be read is of no use.
         try await file.removeRecord(of: shard)
         let clock = SystemClock()

@@ -10,6 +10,14 @@ private final class Endings: Sendable {
     let byShard = Mutex<[Shard: String]>([:])
 }
 
+/// A disk and its clock.
+private struct Machine {
+    let clock = SimulatedClock()
+    let disk: SimulatedDisk
+
+    init(seed: UInt64) { self.disk = SimulatedDisk(seed: seed, clock: self.clock) }
+}
+
 /// The tasks of one file as simulated processes on one disk, with the production engine.
 private struct SharedScene {
     static let name = "file0"
@@ -33,8 +41,8 @@ private struct SharedScene {
 
     var shards: [Shard] { (1...self.count).compactMap { Shard(number: $0, of: self.count) } }
 
-    func file(on disk: SimulatedDisk, _ clock: SimulatedClock) -> SharedFile {
-        var file = SharedFile(Self.name, storage: disk.storage(), clock: clock)
+    func file(on machine: Machine) -> SharedFile {
+        var file = SharedFile(Self.name, storage: machine.disk.storage(), clock: machine.clock)
         file.alignment = Self.alignment
         return file
     }
@@ -58,7 +66,7 @@ private struct SharedScene {
         let plan = try await file.begin(
             id: id, request, of: resource, count: shard.count, length: length, announced: found.digest)
         try plan.check(resource, directory: file.directory)
-        if !plan.division.range(of: shard).isEmpty, try file.record(of: shard) == nil {
+        if try !file.isComplete(shard, plan) {
             try await file.removeRecord(of: shard)
             _ = try await client.download(file.request(for: shard, plan, of: request))
             if let record = try file.record(of: shard) {
@@ -72,9 +80,9 @@ private struct SharedScene {
     }
 
     /// Runs tasks at the same time until all have ended.
-    func run(_ shards: [Shard], on disk: SimulatedDisk, round: UInt64 = 0) -> [String] {
+    func run(_ shards: [Shard], on machine: Machine, round: UInt64 = 0) -> [String] {
         guard let request = try? self.request() else { return ["the request is invalid"] }
-        let clock = SimulatedClock()
+        let (clock, disk) = (machine.clock, machine.disk)
         let executor = SeededExecutor(seed: self.seed &+ round)
         let endings = Endings()
         for shard in shards {
@@ -86,7 +94,7 @@ private struct SharedScene {
             let client = DownloadClient(
                 configuration: DownloadConfiguration(), transport: network, storage: disk.storage(), clock: clock,
                 seed: self.seed, memory: self.seed % 2 == 0 ? PartMemory() : nil)
-            let file = self.file(on: disk, clock)
+            let file = self.file(on: machine)
             let id = self.seed &* 1000 &+ round &* 100 &+ UInt64(shard.number)
             _ = Task(executorPreference: executor) {
                 let ending: String
@@ -121,8 +129,9 @@ struct SharedFileTests {
         "Tasks that run at the same time make the file, and the last one puts it into place", arguments: UInt64(0)..<24)
     func together(seed: UInt64) {
         let scene = SharedScene(seed: seed)
-        let disk = SimulatedDisk(seed: seed, clock: SimulatedClock())
-        let endings = scene.run(scene.shards, on: disk)
+        let machine = Machine(seed: seed)
+        let disk = machine.disk
+        let endings = scene.run(scene.shards, on: machine)
         #expect(scene.flaw(disk, endings) == nil, "replay with seed \(seed)")
         #expect(endings.contains("assembled"))
     }
@@ -130,9 +139,10 @@ struct SharedFileTests {
     @Test("Tasks that run one after the other wait for the last", arguments: UInt64(0)..<8)
     func apart(seed: UInt64) {
         let scene = SharedScene(seed: seed, length: 12 << 10)
-        let disk = SimulatedDisk(seed: seed, clock: SimulatedClock())
+        let machine = Machine(seed: seed)
+        let disk = machine.disk
         var endings: [String] = []
-        for shard in scene.shards.shuffled() { endings += scene.run([shard], on: disk) }
+        for shard in scene.shards.shuffled() { endings += scene.run([shard], on: machine) }
         #expect(endings == Array(repeating: "waiting", count: scene.count - 1) + ["assembled"], "\(endings)")
         #expect(scene.flaw(disk, endings) == nil, "replay with seed \(seed)")
     }
@@ -142,32 +152,32 @@ struct SharedFileTests {
         arguments: UInt64(0)..<8, [false, true])
     func crashes(seed: UInt64, isPowerCut: Bool) {
         let scene = SharedScene(seed: seed)
-        let whole = SimulatedDisk(seed: seed, clock: SimulatedClock())
+        let whole = Machine(seed: seed)
         _ = scene.run(scene.shards, on: whole)
-        let step = max(whole.operations / 40, 1)
-        for moment in stride(from: 1 + Int(seed) % step, through: whole.operations, by: step) {
-            let disk = SimulatedDisk(seed: seed, clock: SimulatedClock())
+        let step = max(whole.disk.operations / 40, 1)
+        for moment in stride(from: 1 + Int(seed) % step, through: whole.disk.operations, by: step) {
+            let machine = Machine(seed: seed)
+            let disk = machine.disk
             disk.onOperation = { [unowned disk] number in
                 guard number == moment else { return }
                 if isPowerCut { disk.cutPower() } else { disk.killProcess() }
             }
-            _ = scene.run(scene.shards, on: disk)
+            _ = scene.run(scene.shards, on: machine)
             disk.onOperation = { _ in }
             let named = disk.names[SharedScene.name]
             #expect(named == nil || named?.bytes == scene.version.bytes, "seed \(seed), operation \(moment)")
-            let endings = scene.run(scene.shards, on: disk, round: 1)
+            let endings = scene.run(scene.shards, on: machine, round: 1)
             #expect(scene.flaw(disk, endings) == nil, "seed \(seed), operation \(moment), power cut \(isPowerCut)")
         }
     }
 
-    @Test("Bytes of a completed range are not fetched again, and those of an interrupted one are kept")
-    func resumes() throws {
-        let scene = SharedScene(seed: 3, length: 12 << 10)
-        let disk = SimulatedDisk(seed: 3, clock: SimulatedClock())
-        let endings = scene.run([scene.shards[0]], on: disk)
-        #expect(endings == ["waiting"] || scene.count == 1)
-        // The origin is gone; the task has nothing to ask it besides the probe.
-        let file = scene.file(on: disk, SimulatedClock())
+    @Test("The status of a task is that of its record")
+    func status() throws {
+        let scene = SharedScene(seed: 2, length: 12 << 10)
+        let machine = Machine(seed: 2)
+        let endings = scene.run([scene.shards[0]], on: machine)
+        #expect(endings == ["waiting"])
+        let file = scene.file(on: machine)
         let plan = try #require(try file.plan())
         let tasks = try file.tasks(plan)
         #expect(tasks.map(\.isComplete) == [true] + Array(repeating: false, count: scene.count - 1))
@@ -178,8 +188,9 @@ struct SharedFileTests {
     func wrongDigest() throws {
         var scene = SharedScene(seed: 5, length: 12 << 10)
         scene.digests = [try #require(ExpectedDigest("md5=d41d8cd98f00b204e9800998ecf8427e"))]
-        let disk = SimulatedDisk(seed: 5, clock: SimulatedClock())
-        let endings = scene.run(scene.shards, on: disk)
+        let machine = Machine(seed: 5)
+        let disk = machine.disk
+        let endings = scene.run(scene.shards, on: machine)
         #expect(endings.contains { $0.hasPrefix("integrity: the file's md5 is ") }, "\(endings)")
         #expect(disk.names[SharedScene.name] == nil)
         #expect(disk.names.contains { $0.key.contains("/data-") && $0.value.bytes == scene.version.bytes })
@@ -188,14 +199,15 @@ struct SharedFileTests {
     @Test("Tasks that get different versions of the file do not make one of them")
     func versions() throws {
         var scene = SharedScene(seed: 2, length: 12 << 10)
-        let disk = SimulatedDisk(seed: 2, clock: SimulatedClock())
+        let machine = Machine(seed: 2)
+        let disk = machine.disk
         #expect(scene.count > 1)
-        _ = scene.run([scene.shards[0]], on: disk)
+        _ = scene.run([scene.shards[0]], on: machine)
         var generator = SplitMix64(seed: 9)
         scene.origin = SimulatedOrigin(SimulatedNetwork.version(2, count: 12 << 10, using: &generator))
         scene.origin.identity = .strong
         for shard in scene.shards.dropFirst() {
-            let ending = scene.run([shard], on: disk)
+            let ending = scene.run([shard], on: machine)
             #expect(ending[0].hasPrefix("changed: the tasks would fetch different files"), "\(ending)")
         }
         #expect(disk.names[SharedScene.name] == nil)
@@ -204,15 +216,16 @@ struct SharedFileTests {
     @Test("Damage of the shared file is found if a digest is wrong, and only the damaged range is fetched again")
     func damage() throws {
         var scene = SharedScene(seed: 2, length: 12 << 10)
-        let disk = SimulatedDisk(seed: 2, clock: SimulatedClock())
+        let machine = Machine(seed: 2)
+        let disk = machine.disk
         let digest = RunningDigest.hex(.sha256, scene.version.bytes)
         scene.digests = [try #require(ExpectedDigest(.sha256, hex: digest))]
-        for shard in scene.shards.dropLast() { _ = scene.run([shard], on: disk) }
+        for shard in scene.shards.dropLast() { _ = scene.run([shard], on: machine) }
         let data = try #require(disk.names.first { $0.key.contains("/data-") })
         data.value.bytes[3] ^= 1
-        let first = scene.run([scene.shards[scene.count - 1]], on: disk)
+        let first = scene.run([scene.shards[scene.count - 1]], on: machine)
         #expect(first[0].hasPrefix("integrity: the bytes of 1/\(scene.count) on disk are not"), "\(first)")
-        let endings = scene.run([scene.shards[0]], on: disk)
+        let endings = scene.run([scene.shards[0]], on: machine)
         #expect(endings == ["assembled"])
         #expect(scene.flaw(disk, endings) == nil)
     }

@@ -24,6 +24,18 @@ extension SharedFile {
         return tasks
     }
 
+    /// Whether a task has nothing to fetch.
+    package func isComplete(_ shard: Shard, _ plan: SharedFilePlan) throws(DownloadError) -> Bool {
+        if plan.division.range(of: shard).isEmpty { return true }
+        if try self.record(of: shard) != nil { return true }
+        // Records are removed after the file is in place, so this is looked at last.
+        do throws(StorageError) {
+            return try self.isAssembled(plan)
+        } catch {
+            throw DownloadError(error.failure)
+        }
+    }
+
     /// The bytes that a task's manifest claims; 0 if it has none.
     package func bytesDone(of shard: Shard) -> Int64 {
         let path = self.paths(of: shard).destination
