@@ -42,13 +42,14 @@ struct OneFileTests {
 
     @Test("Killed tasks are run again, and go on where they were")
     func killed() async throws {
+        // 9 MiB each: shorter ranges have no manifest for the first five seconds.
         try await withOptionScene { origin, command in
-            let url = origin.url("/9M/f.bin?rate=1M")
+            let url = origin.url("/27M/f.bin?rate=8M")
             let first = try await command.run(Self.arguments("1/3", url, ["-s", "1"]))
             #expect(first.status == 0 && first.errors.contains("waiting for 2 of 3 tasks (2/3, 3/3)"), "\(first)")
             for number in 2...3 {
                 let killed = try await command.run(Self.arguments("\(number)/3", url, ["-s", "1"])) { process in
-                    await command.waitForBytes(writtenBy: process, 3 << 19)
+                    await command.waitForBytes(writtenBy: process, 4 << 20)
                     kill(process, SIGKILL)
                 }
                 #expect(killed.status == -SIGKILL, "\(killed)")
@@ -56,18 +57,19 @@ struct OneFileTests {
             let status = try await command.run("status", "--json", "f.bin").events
             #expect(status.map { $0["task"] as? Int } == [1, 2, 3])
             let done = status.compactMap { $0["bytes_done"] as? Int }
-            #expect(done.count == 3 && done[0] == 3 << 20 && done[1] >= 1 << 18 && done[2] < 3 << 20, "\(done)")
+            #expect(done.count == 3 && done[0] == 9 << 20 && done[1] >= 1 << 20 && done[2] < 9 << 20, "\(done)")
             #expect(
-                try await command.run("status", "f.bin").output.contains("f.bin, task 1/3: 3.00 of 3.00 MiB (100%)"))
+                try await command.run("status", "f.bin").output.contains("f.bin, task 1/3: 9.00 of 9.00 MiB (100%)"))
             let early = try await command.run("assemble", "f.bin")
             #expect(early.status == 14 && early.errors.contains("waiting for 2 of 3 tasks"), "\(early)")
             let second = try await command.run(Self.arguments("2/3", url, ["--json"]))
             #expect(second.status == 0 && !command.exists("f.bin"), "\(second)")
             let fetched = try #require(second.event("completed")?["bytes_fetched"] as? Int)
-            #expect(fetched <= (3 << 20) - done[1], "\(second)")
+            // Two connections may have fetched the same bytes, for at most a segment.
+            #expect(fetched <= (10 << 20) - done[1], "\(second)")
             let third = try await command.run(Self.arguments("3/3", url))
-            #expect(third.status == 0 && third.errors.contains("f.bin is complete: 9.00 MiB from 3 tasks"), "\(third)")
-            #expect(command.holds("f.bin", Self.length))
+            #expect(third.status == 0 && third.errors.contains("f.bin is complete: 27.0 MiB from 3 tasks"), "\(third)")
+            #expect(command.holds("f.bin", 27 << 20))
             #expect(try Self.others(command).isEmpty)
         }
     }
@@ -81,6 +83,10 @@ struct OneFileTests {
                 kill(process, SIGINT)
             }
             #expect(outcome.status == 130 && outcome.errors.contains("To resume: the same command"), "\(outcome)")
+            for path in ["f.bin", "f.bin.segdl-tasks/2-of-3"] {
+                let resumed = try await command.run("resume", path)
+                #expect(resumed.status == 14 && resumed.errors.contains("of those tasks again"), "\(resumed)")
+            }
             for number in [1, 2, 3] {
                 #expect(try await command.run(Self.arguments("\(number)/3", url)).status == 0)
             }
