@@ -228,17 +228,17 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         self.disk.apply(.resize(Int(length)), to: self.inode)
     }
 
-    func allocate(_ length: Int64) throws(StorageError) -> Bool {
+    func allocate(_ range: Range<Int64>) throws(StorageError) -> Bool {
         try self.beginChange("fallocate")
-        let growth = Int(length) - self.inode.bytes.count
+        let growth = Int(range.upperBound) - self.inode.bytes.count
         guard self.disk.capacity == .max || self.disk.used + growth <= self.disk.capacity else {
             throw self.disk.full("fallocate", self.path)
         }
-        if growth > 0 { self.disk.apply(.resize(Int(length)), to: self.inode) }
+        if growth > 0 { self.disk.apply(.resize(Int(range.upperBound)), to: self.inode) }
         return true
     }
 
-    func firstHole() throws(StorageError) -> Int64 {
+    func firstHole(from offset: Int64) throws(StorageError) -> Int64 {
         try self.begin("lseek")
         return Int64(self.inode.bytes.count)
     }

@@ -79,8 +79,10 @@ final class DownloadJob: Sendable {
         self.followers = followers
         self.stream = stream
         self.output = output
+        let confined = request.rootDirectory.map { storage.confined(to: $0) } ?? storage
         self.storage =
-            self.output != nil ? StreamStorage() : request.rootDirectory.map { storage.confined(to: $0) } ?? storage
+            self.output != nil
+            ? StreamStorage() : request.window.map { WindowStorage($0, in: confined) } ?? confined
         self.naming = DestinationNaming(
             request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
         self.shared = Mutex(

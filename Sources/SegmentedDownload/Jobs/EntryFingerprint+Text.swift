@@ -6,9 +6,9 @@ extension EntryFingerprint {
     /// It is the same on every machine and in every version, because it decides which task fetches the entry.
     package init(urls: [String], options: some Sequence<(key: String, value: String)>) {
         var digest = RunningDigest(.sha256)
-        var text = urls.joined(separator: "\t")
+        var text = urls.count == 1 ? urls[0] : urls.joined(separator: "\t")
         for option in options { text += "\n\(option.key)=\(option.value)" }
         text.withUTF8 { digest.update(UnsafeRawBufferPointer($0)) }
-        self.init(digest.bytes)
+        self = digest.bytes.withUnsafeBytes { EntryFingerprint($0) }
     }
 }

@@ -50,6 +50,8 @@ public struct DownloadRequest: Hashable, Sendable {
     package var foreignSources: Set<SourceURL> = []
     /// How many bytes are fetched ahead of the reader of a descriptor or stream.
     package var windowLength = InOrderReader.windowLength
+    /// The window of a shared file that the destination's part is; nil for a file of its own. It is not stored.
+    package var window: FileWindow?
 
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
         self.source = source

@@ -171,11 +171,13 @@ package final class MemoryFile: StorageFile {
         try self.stored(for: "truncate").truncate(to: length)
     }
 
-    package func allocate(_ length: Int64) throws(StorageError) -> Bool {
-        try self.stored(for: "allocate").allocate(length)
+    package func allocate(_ range: Range<Int64>) throws(StorageError) -> Bool {
+        try self.stored(for: "allocate").allocate(range)
     }
 
-    package func firstHole() throws(StorageError) -> Int64 { try self.stored(for: "seek").firstHole() }
+    package func firstHole(from offset: Int64) throws(StorageError) -> Int64 {
+        try self.stored(for: "seek").firstHole(from: offset)
+    }
 
     package func synchronize(metadata: Bool) async throws(StorageError) {
         try await self.stored(for: "sync").synchronize(metadata: metadata)

@@ -222,6 +222,17 @@ package struct POSIXStorage: Storage {
         }
     }
 
+    package func removeDirectory(_ path: String) throws(StorageError) {
+        do throws(StorageError) {
+            try self.at(path) { (directory, name) throws(StorageError) in
+                // 0x200 is `AT_REMOVEDIR`.
+                _ = try Self.check("rmdir", path) { unlinkat(directory, name, 0x200) }
+            }
+        } catch  where [ENOENT, ENOTEMPTY, EEXIST].contains(error.errno) {
+            // It is gone, or has other files.
+        }
+    }
+
     package func synchronize(directory: String) async throws(StorageError) {
         try await self.directorySyncs.run(directory) { () async throws(StorageError) in
             try await self.synchronizeNow(directory)

@@ -53,6 +53,9 @@ package protocol Storage: Sendable {
     /// Removes a file. A missing file is not an error (`unlink`).
     func remove(_ path: String) throws(StorageError)
 
+    /// Removes a directory if it is empty, and has no effect if it is not (`rmdir`).
+    func removeDirectory(_ path: String) throws(StorageError)
+
     /// Makes renames and removals in a directory durable (`fsync`).
     func synchronize(directory: String) async throws(StorageError)
 
@@ -80,14 +83,15 @@ package protocol StorageFile: Sendable {
     /// Sets the file's length (`ftruncate`).
     func truncate(to length: Int64) throws(StorageError)
 
-    /// Reserves space for `0..<length` (`fallocate`, never its emulation, which writes zeros).
+    /// Reserves space for a range, and lengthens the file to its end if necessary (`fallocate`, never its emulation, which
+    /// writes zeros).
     ///
     /// - Returns: Whether the file system supports it at little cost.
-    func allocate(_ length: Int64) throws(StorageError) -> Bool
+    func allocate(_ range: Range<Int64>) throws(StorageError) -> Bool
 
-    /// The offset of the first hole; the file's length if there is none or the file system does not report holes
-    /// (`lseek`).
-    func firstHole() throws(StorageError) -> Int64
+    /// The offset of the first hole at or after an offset; the file's length if there is none or the file system does not
+    /// report holes (`lseek`).
+    func firstHole(from offset: Int64) throws(StorageError) -> Int64
 
     /// The parts of the file that are not holes, ordered and disjoint; all of it if the file system does not report holes
     /// (`lseek`).
@@ -162,6 +166,8 @@ package struct StorageStatus: Hashable, Sendable {
     /// The modification time in nanoseconds since 1970.
     package var modified: Int64
     package var ownership: Ownership
+    /// The length of writes that the file system prefers, in bytes (`st_blksize`).
+    package var blockLength: Int64 = 4096
 
     package init(
         kind: Kind, length: Int64, device: UInt64, inode: UInt64, linkCount: UInt64, allocated: Int64, modified: Int64,
@@ -251,6 +257,9 @@ package struct StorageError: Error, Hashable, Sendable {
 extension Storage {
     package var keepsFiles: Bool { true }
 
+    /// No effect: a storage may keep empty directories.
+    package func removeDirectory(_ path: String) {}
+
     /// `nil`: a storage need not have files without a name.
     package func openUnnamed(for path: String) -> (any StorageFile)? { nil }
 
@@ -274,6 +283,12 @@ extension Storage {
 }
 
 extension StorageFile {
+    /// Reserves space for `0..<length`.
+    package func allocate(_ length: Int64) throws(StorageError) -> Bool { try self.allocate(0..<length) }
+
+    /// The offset of the first hole.
+    package func firstHole() throws(StorageError) -> Int64 { try self.firstHole(from: 0) }
+
     /// All of the file: a storage need not have holes.
     package func data() throws(StorageError) -> [Range<Int64>] {
         let length = try self.status().length

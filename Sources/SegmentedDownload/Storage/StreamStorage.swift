@@ -40,8 +40,8 @@ private struct StreamFile: StorageFile {
     }
 
     func truncate(to length: Int64) {}
-    func allocate(_ length: Int64) -> Bool { true }
-    func firstHole() -> Int64 { .max }
+    func allocate(_ range: Range<Int64>) -> Bool { true }
+    func firstHole(from offset: Int64) -> Int64 { .max }
     func synchronize(metadata: Bool) async {}
     func status() -> StorageStatus {
         StorageStatus(kind: .other, length: 0, device: 0, inode: 0, linkCount: 1, allocated: 0, modified: 0)

@@ -1,7 +1,7 @@
 #if canImport(Musl)
-    package import Musl
+    import Musl
 #elseif canImport(Glibc)
-    package import Glibc
+    import Glibc
 #endif
 
 /// System calls under other names, because methods named `open`, `close` or `rename` would hide them, and the name of the module
@@ -10,7 +10,7 @@ package enum SystemCalls {
     /// The error of the last call that failed.
     package static var errorNumber: CInt { errno }
 
-    package static func openFile(_ path: String, _ flags: CInt, _ mode: mode_t = 0) -> CInt { open(path, flags, mode) }
+    package static func openFile(_ path: String, _ flags: CInt, _ mode: UInt32 = 0) -> CInt { open(path, flags, mode) }
 
     package static func closeFile(_ descriptor: CInt) { _ = close(descriptor) }
 
@@ -22,7 +22,7 @@ package enum SystemCalls {
         write(descriptor, bytes.baseAddress, bytes.count)
     }
 
-    static func makeDirectory(_ path: String, _ permissions: mode_t) -> CInt { mkdir(path, permissions) }
+    static func makeDirectory(_ path: String, _ permissions: UInt32) -> CInt { mkdir(path, permissions) }
 
     static func checkAccess(_ path: String, _ mode: CInt) -> CInt { access(path, mode) }
 

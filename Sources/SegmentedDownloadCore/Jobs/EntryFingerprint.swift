@@ -9,10 +9,10 @@ package struct EntryFingerprint: Hashable, Sendable {
     package init(high: UInt64, share: UInt32) { (self.high, self.share) = (high, share) }
 
     /// The first 12 bytes, in network byte order.
-    package init(_ digest: some Collection<UInt8>) {
+    package init(_ digest: UnsafeRawBufferPointer) {
         precondition(digest.count >= Self.length, "a fingerprint has 12 bytes")
-        self.high = digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        self.share = digest.dropFirst(8).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+        self.high = UInt64(bigEndian: digest.loadUnaligned(as: UInt64.self))
+        self.share = UInt32(bigEndian: digest.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
     }
 
     package static let length = 12
@@ -41,9 +41,7 @@ package enum FinishedEntryCodec {
         guard UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: 12, as: UInt32.self)) == crc.value else {
             return nil
         }
-        return EntryFingerprint(
-            high: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
-            share: UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)))
+        return EntryFingerprint(bytes)
     }
 
     private static func record(_ bytes: [UInt8]) -> [UInt8] {

@@ -50,7 +50,7 @@ struct GetCommand: ListingCommand {
 
             segdl COMMAND --help describes resume, adopt, verify, status, probe, bench, du and gc, and the commands of the \
             background service: daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority, limits, \
-            attach, wait, history and stop; git-lfs-agent and apt-method are for Git LFS and apt.
+            attach, wait, history and stop; assemble completes a file of --one-file; git-lfs-agent and apt-method are for Git LFS and apt.
             """,
         shouldDisplay: false
     )
@@ -69,7 +69,7 @@ struct GetCommand: ListingCommand {
     @OptionGroup(title: "Network") var network: NetworkOptions
     @OptionGroup(title: "Output") var output: OutputOptions
     @OptionGroup(title: "Hooks") var hooks: HookOptions
-    @OptionGroup(title: "Jobs of several tasks") var job: JobOptions
+    @OptionGroup(title: "Jobs") var jobOptions: JobOptions
 
     mutating func validate() throws {
         try self.validateFiles()
@@ -79,7 +79,8 @@ struct GetCommand: ListingCommand {
     }
 
     func perform(_ fetch: FetchRun) async -> ExitCode {
-        if self.job.isGiven { return await JobRun(command: self, fetch: fetch).run() }
+        if self.jobOptions.oneFile { return await OneFileRun(self, fetch).run() }
+        if self.jobOptions.isGiven { return await JobRun(command: self, fetch: fetch).run() }
         if self.destination.background { return await Submitter(output: self.output).run(self, fetch) }
         return await fetch.run { () async throws(DownloadError) in
             var work = try await self.work(fetch)

@@ -22,7 +22,7 @@ enum HelpPage {
                                    \(Self.topics.dropFirst(6).joined(separator: ", "))
             segdl COMMAND --help   resume, adopt, verify, status, probe, bench, du, gc,
              daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority,
-             limits, attach, wait, history, stop, git-lfs-agent, apt-method
+             limits, attach, wait, history, stop, assemble, git-lfs-agent, apt-method
             """
     }
 

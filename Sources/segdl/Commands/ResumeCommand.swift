@@ -90,6 +90,11 @@ struct ResumeCommand: FetchingCommand {
     private func request(
         at path: String, mirrors: [String], _ fetch: FetchRun
     ) async throws(DownloadError) -> DownloadRequest {
+        guard !SharedFile.containsTask(path), try SharedFile(path).plan() == nil else {
+            throw DownloadError(
+                .state, "several tasks fetch it with --one-file",
+                hint: "Run the commands of those tasks again that were interrupted")
+        }
         let saved = try await SavedDownload(at: FilePath(path))
         let known = self.url == nil ? saved.mirrors : []
         let sources = try fetch.sources(self.url ?? saved.source, mirrors: known + mirrors)

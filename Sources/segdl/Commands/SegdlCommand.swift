@@ -29,7 +29,7 @@ struct SegdlCommand: AsyncParsableCommand {
             CancelCommand.self,
             RemoveCommand.self, MoveCommand.self, PriorityCommand.self, LimitsCommand.self, AttachCommand.self,
             WaitCommand.self, HistoryCommand.self, StopCommand.self, GitLFSCommand.self,
-            AptCommand.self,
+            AptCommand.self, AssembleCommand.self,
         ],
         defaultSubcommand: GetCommand.self
     )

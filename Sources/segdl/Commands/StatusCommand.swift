@@ -26,6 +26,8 @@ struct StatusCommand: SegdlSubcommand {
               segdl status --json file.iso
               segdl status --job list.segdl-job
               segdl status --job list.segdl-job --failed > again.txt
+
+            For a file that several tasks fetch with --one-file, there is a line for each task.
             """
     )
 
@@ -78,6 +80,14 @@ struct StatusCommand: SegdlSubcommand {
         }
         for path in paths {
             do throws(DownloadError) {
+                let shared = SharedFile(path)
+                if let plan = try shared.plan() {
+                    for task in try shared.tasks(plan) {
+                        let record = TaskRecord(task, of: path, plan)
+                        output.send((self.json ? record.jsonLine : record.text) + "\n")
+                    }
+                    continue
+                }
                 let saved = try await SavedDownload(at: FilePath(path))
                 output.send((self.json ? StatusRecord(saved).jsonLine : Self.line(saved)) + "\n")
             } catch {

@@ -20,6 +20,19 @@ struct JobOptions: ParsableArguments {
             """, valueName: "DIR"), completion: .directory)
     var job: String?
 
+    @Flag(
+        help: """
+            Divide one file among the tasks of --shard. On different machines they write to one file, which must be on a file \
+            system that they share, and is complete when all of them are.
+            """)
+    var oneFile = false
+
+    mutating func validate() throws {
+        guard self.oneFile else { return }
+        if self.shard == nil { throw ValidationError("--one-file divides a file among the tasks of --shard I/N") }
+        if self.job != nil { throw ValidationError("--job is for lists, so it excludes --one-file") }
+    }
+
     var isGiven: Bool { self.shard != nil || self.job != nil }
 }
 

@@ -15,7 +15,7 @@ struct JobRun {
     func run() async -> ExitCode {
         let output = self.fetch.output
         do {
-            let shard = try self.command.job.shard?.shard(in: ProcessInfo.processInfo.environment) ?? .only
+            let shard = try self.command.jobOptions.shard?.shard(in: ProcessInfo.processInfo.environment) ?? .only
             try self.check()
             let path = try self.directory()
             let configuration = try self.configuration(for: shard)
@@ -98,7 +98,7 @@ struct JobRun {
 
     /// The directory of the records.
     private func directory() throws(DownloadError) -> String {
-        if let path = self.command.job.job { return path }
+        if let path = self.command.jobOptions.job { return path }
         let input = self.command.input
         guard let list = input.inputFile.first, input.inputFile.count == 1, input.listFrom.isEmpty,
             self.command.urls.isEmpty, !InputFile(path: list).isStandardInput, !InputFile(path: list).isRemote

@@ -129,10 +129,12 @@ struct InputList {
         guard !line.contains(0) else {
             throw ListProblem(place, "the line contains a NUL byte; a list is text in UTF-8")
         }
-        guard String(validating: content, as: UTF8.self) != nil else {
+        guard let text = String(validating: content, as: UTF8.self) else {
             throw ListProblem(place, "the line is not UTF-8")
         }
         guard content.startIndex == line.startIndex else { return .option(try self.option(in: content, place)) }
+        // Most lines have one URL.
+        guard content.contains(UInt8(ascii: "\t")) else { return .urls([text], number: self.number) }
         let urls = content.split(separator: UInt8(ascii: "\t")).map { String(decoding: $0.trimmed, as: UTF8.self) }
         return .urls(urls.filter { !$0.isEmpty }, number: self.number)
     }

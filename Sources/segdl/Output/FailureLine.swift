@@ -22,11 +22,14 @@ struct FailureLine: Hashable {
     /// - Parameter path: The destination; nil if the failure does not concern a file.
     init(_ error: DownloadError, of path: String?) {
         // With `exists`, the part may belong to another process or program.
-        let saved = error.code == .exists ? nil : path.flatMap { try? SavedDownload(reading: $0) }
+        let isTask = path.map { SharedFile.containsTask($0) } ?? false
+        // The part of a task is in the shared file.
+        let saved = error.code == .exists || isTask ? nil : path.flatMap { try? SavedDownload(reading: $0) }
         let kept = saved?.bytesDone ?? 0
         self.init(
             ExitCode(error.code), error.message, of: path, kept: kept,
-            hint: error.commandLineAdvice ?? Self.advice(for: error.code, path: kept > 0 ? path : nil))
+            hint: error.commandLineAdvice ?? (isTask ? "To resume: the same command" : nil)
+                ?? Self.advice(for: error.code, path: kept > 0 ? path : nil))
     }
 
     /// The default hint, for failures that have neither a hint nor a remedy.

@@ -20,9 +20,12 @@ struct PausedLine {
         self.name = path.shown
         self.amounts = (total.map { done.description(of: ByteCount($0)) } ?? "\(done)", "\(done)")
         self.bytesKept = saved == nil ? 0 : done.bytes
-        self.isCommand = saved != nil
+        let isTask = SharedFile.containsTask(path)
+        self.isCommand = saved != nil && !isTask
         self.advice =
-            if saved != nil {
+            if saved != nil, isTask {
+                "To resume: the same command"
+            } else if saved != nil {
                 "To resume: segdl resume \(path.shellWord)"
             } else if total == nil, done.bytes > 0 {
                 "It cannot be resumed because its length is unknown; the same command starts over"

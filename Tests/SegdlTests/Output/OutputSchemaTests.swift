@@ -155,6 +155,23 @@ struct OutputSchemaTests {
         }
     }
 
+    @Test("A file of several tasks follows the schema")
+    func assembled() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                for number in 1...2 {
+                    let arguments = ["--json", "--shard", "\(number)/2", "--one-file", "-o", "f.bin"]
+                    let outcome = try await command.run(arguments + [origin.url("/3M/f.bin")])
+                    #expect(
+                        try Self.check(outcome.output).contains(number == 2 ? "assembled" : "completed"), "\(outcome)")
+                    if number == 1 {
+                        try Self.check(try await command.run("status", "--json", "f.bin").output, as: "status")
+                    }
+                }
+            }
+        }
+    }
+
     @Test("An adopted file follows the schema")
     func adopted() async throws {
         try await withOrigin { origin in

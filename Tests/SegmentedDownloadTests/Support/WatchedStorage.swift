@@ -198,13 +198,15 @@ final class WatchedStorage: Storage {
             try self.file.truncate(to: length)
         }
 
-        func allocate(_ length: Int64) throws(StorageError) -> Bool {
-            try self.storage.check("allocate \(length)", self.path)
+        func allocate(_ range: Range<Int64>) throws(StorageError) -> Bool {
+            try self.storage.check("allocate \(range.count)", self.path)
             guard self.storage.state.withLock({ $0.allocates }) else { return false }
-            return try self.file.allocate(length)
+            return try self.file.allocate(range)
         }
 
-        func firstHole() throws(StorageError) -> Int64 { try self.file.firstHole() }
+        func firstHole(from offset: Int64) throws(StorageError) -> Int64 {
+            try self.file.firstHole(from: offset)
+        }
 
         func synchronize(metadata: Bool) async throws(StorageError) {
             try self.storage.check(metadata ? "sync all of" : "sync", self.path)

@@ -1,0 +1,205 @@
+package import SegmentedDownloadCore
+
+/// How the ranges of all tasks become the file.
+///
+/// Any number of tasks may do this at the same time: all of them read the same records and the same bytes, and only one
+/// rename succeeds. The others find the finished file by its inode number.
+extension SharedFile {
+    package enum Outcome: Hashable, Sendable {
+        /// These tasks have not completed their ranges.
+        case waiting(for: [Shard])
+        /// The file is in place.
+        case assembled(length: Int64, crc: CRC32?)
+    }
+
+    /// Puts the file into place if all tasks have completed their ranges.
+    ///
+    /// - Parameter digests: Digests that the file must have, besides those of the plan.
+    /// - Throws: ``DownloadError`` with code `integrity` if a digest is wrong, `changed` if the ranges are of different
+    ///   versions, `exists` if another file has the name. All bytes are kept.
+    package func assemble(
+        _ plan: SharedFilePlan, digests: [ExpectedDigest] = [], unless interruption: Latch = Latch()
+    ) async throws(DownloadError) -> Outcome {
+        do {
+            if try self.isAssembled(plan) { return try await self.cleaned(plan, crc: nil) }
+            let records = try self.records(plan)
+            let expected = plan.digests + digests.filter { !plan.digests.contains($0) }
+            switch plan.division.verdict(on: records, of: plan.resource, hasDigest: !expected.isEmpty) {
+            case .waiting(let shards):
+                // Another task may have assembled the file since, and removed the records and the plan.
+                let isEnded = try self.isAssembled(plan) || self.plan()?.id != plan.id
+                return isEnded ? try await self.cleaned(plan, crc: nil) : .waiting(for: shards)
+            case .complete(let crc):
+                try await self.place(plan, records, expected, crc, unless: interruption)
+                return try await self.cleaned(plan, crc: crc)
+            case .changed(let shard, let validator): throw self.changed(plan, shard, validator)
+            case .unsuitable(let shard): throw try await self.unsuitable(shard)
+            }
+        } catch {
+            // The file may have been put into place by another task at any moment.
+            if (try? self.isAssembled(plan)) == true, let outcome = try? await self.cleaned(plan, crc: nil) {
+                return outcome
+            }
+            throw DownloadError(wrapping: error)
+        }
+    }
+
+    /// Removes a task's record and throws if it does not count.
+    package func check(
+        _ record: FinishedRecord, of shard: Shard, _ plan: SharedFilePlan, hasDigest: Bool
+    ) async throws(DownloadError) {
+        let hasDigest = hasDigest || !plan.digests.isEmpty
+        switch plan.division.objection(to: record, of: shard, plan.resource, hasDigest: hasDigest) {
+        case .changed(let shard, let validator):
+            try await self.removeRecord(of: shard)
+            throw self.changed(plan, shard, validator)
+        case .unsuitable(let shard): throw try await self.unsuitable(shard)
+        case .waiting, .complete, nil: break
+        }
+    }
+
+    private func changed(_ plan: SharedFilePlan, _ shard: Shard, _ validator: Validator) -> DownloadError {
+        SharedFilePlan.changed(
+            "the first task got \(plan.resource.validator), and task \(shard) \(validator)", directory: self.directory)
+    }
+
+    private func unsuitable(_ shard: Shard) async throws(DownloadError) -> DownloadError {
+        try await self.removeRecord(of: shard)
+        return DownloadError(
+            .state, "the record of task \(shard) does not fit the plan, and was removed",
+            hint: "Run task \(shard) again")
+    }
+
+    /// Whether the destination is the plan's file.
+    package func isAssembled(_ plan: SharedFilePlan) throws(StorageError) -> Bool {
+        guard let found = try self.storage.status(of: self.paths.destination) else { return false }
+        return found.kind == .file && found.inode == plan.inode && found.length == plan.division.length
+    }
+
+    /// The records of the tasks that have one.
+    ///
+    /// A task calls this after it has renamed its own record. An NFS client then reads the directory anew, because its
+    /// change attribute is another one. So the last task to finish finds all records.
+    private func records(_ plan: SharedFilePlan) throws -> [Shard: FinishedRecord] {
+        let names = Set(try self.names())
+        // The status of each record costs a request to the server of the file system, so none is made in vain.
+        guard plan.division.shards.allSatisfy({ names.contains(Self.name(of: $0)) }) else {
+            return try self.records(plan.division.shards.filter { names.contains(Self.name(of: $0)) })
+        }
+        return try self.records(plan.division.shards)
+    }
+
+    private func records(_ shards: [Shard]) throws -> [Shard: FinishedRecord] {
+        var records: [Shard: FinishedRecord] = [:]
+        for shard in shards { records[shard] = try self.record(of: shard) }
+        return records
+    }
+
+    private func names() throws(StorageError) -> [String] {
+        do throws(StorageError) {
+            return try self.storage.names(in: self.directory)
+        } catch  where error.condition == .notFound {
+            return []
+        }
+    }
+
+    // MARK: Placing
+
+    private func place(
+        _ plan: SharedFilePlan, _ records: [Shard: FinishedRecord], _ digests: [ExpectedDigest], _ crc: CRC32,
+        unless interruption: Latch
+    ) async throws {
+        let (path, length) = (self.dataPath(of: plan.id), plan.division.length)
+        // Opened anew: on NFS only then all bytes of other machines are visible (nfs(5), "close-to-open").
+        let file = try self.window(spanning: plan).openData(in: self.storage, .update)
+        defer { file.close() }
+        try self.storage.checkTrust(file.status(), path)
+        if try file.firstHole() < length { try await self.checkRanges(file, plan, records, unless: interruption) }
+        try await self.check(digests, file, plan, records, crc, unless: interruption)
+        if plan.options.keepsRemoteTime, let date = plan.resource.validator.lastModified {
+            try file.setModified(date.secondsSinceEpoch)
+        }
+        let record = FinishedRecord(
+            resource: plan.resource, length: length, crc: crc, modified: try file.status().modified, salt: plan.id)
+        _ = try file.setAttribute(FinishedRecord.attribute, record.encoded)
+        if plan.options.syncPolicy != .none { try await file.synchronize(metadata: true) }
+        try self.rename(path, replacing: plan.options.ifExists == .overwrite || plan.options.ifExists == .update)
+        try await self.storage.synchronize(directory: self.paths.directory)
+    }
+
+    private func rename(_ path: String, replacing: Bool) throws(DownloadError) {
+        do throws(StorageError) {
+            try self.storage.rename(path, to: self.paths.destination, replacing: replacing)
+        } catch {
+            guard error.condition == .exists else { throw DownloadError(error.failure) }
+            throw DownloadError(
+                .exists, "\(self.paths.destination.printable) exists; the complete file is kept as \(path.printable)",
+                hint: "Move it away, then: segdl assemble FILE")
+        }
+    }
+
+    private func check(
+        _ digests: [ExpectedDigest], _ file: any StorageFile, _ plan: SharedFilePlan,
+        _ records: [Shard: FinishedRecord], _ crc: CRC32, unless interruption: Latch
+    ) async throws {
+        let others = digests.map(\.algorithm).filter { $0 != .crc32 }
+        let read = others.isEmpty ? [] : try file.digests(others, length: plan.division.length, unless: interruption)
+        var hexes = Dictionary(zip(others, read)) { first, _ in first }
+        hexes[.crc32] = crc.hex
+        guard let wrong = digests.first(where: { hexes[$0.algorithm] != $0.hex }) else { return }
+        // The disk may be at fault, and not the server.
+        try await self.checkRanges(file, plan, records, unless: interruption)
+        throw DownloadError(
+            .integrity,
+            "the file's \(wrong.algorithm.rawValue) is \(hexes[wrong.algorithm] ?? ""), not \(wrong.hex). It is kept as "
+                + self.dataPath(of: plan.id).printable,
+            hint: "To start over, remove \(self.directory.printable), and run all tasks again")
+    }
+
+    /// Reads the file, and removes the records of ranges whose bytes are not those that the task received.
+    private func checkRanges(
+        _ file: any StorageFile, _ plan: SharedFilePlan, _ records: [Shard: FinishedRecord],
+        unless interruption: Latch
+    ) async throws {
+        var damaged: [Shard] = []
+        for shard in plan.division.shards {
+            let range = plan.division.range(of: shard)
+            let window = WindowFile(self.window(of: shard, plan), own: file, shared: file)
+            let read = try window.digests([.crc32], length: Int64(range.count), unless: interruption)
+            if read != [records[shard]?.crc.hex] { damaged.append(shard) }
+        }
+        guard !damaged.isEmpty else { return }
+        for shard in damaged { try await self.removeRecord(of: shard) }
+        let tasks = damaged.map(\.description).joined(separator: ", ")
+        throw DownloadError(
+            .integrity, "the bytes of \(tasks) on disk are not those that were received",
+            hint: "Run these tasks again", isTransient: true)
+    }
+
+    private func window(spanning plan: SharedFilePlan) -> FileWindow {
+        FileWindow(
+            part: "", data: self.dataPath(of: plan.id), inode: plan.inode, range: 0..<plan.division.length,
+            completeLength: plan.division.length)
+    }
+
+    // MARK: Afterwards
+
+    /// Removes the tasks' records, the plan last: until then it shows that the destination is the plan's file.
+    private func cleaned(_ plan: SharedFilePlan, crc: CRC32?) async throws -> Outcome {
+        let outcome = Outcome.assembled(length: plan.division.length, crc: crc)
+        // The same command may have begun another download to the same name meanwhile.
+        if let now = try self.plan(), now.id != plan.id { return outcome }
+        try await self.storage.synchronize(directory: self.paths.directory)
+        let names = try self.names()
+        for name in names where Self.isRemovable(name) { try self.storage.remove("\(self.directory)/\(name)") }
+        if names.contains("plan") { try self.storage.remove("\(self.directory)/plan") }
+        try self.storage.removeDirectory(self.directory)
+        return outcome
+    }
+
+    /// Whether the file in the directory is a task's, or a draft.
+    private static func isRemovable(_ name: String) -> Bool {
+        if ["data-", "shard-", "job.json"].contains(where: { name.hasPrefix($0) }) { return true }
+        return Shard(String(name.prefix { $0 != "." }).replacing("-of-", with: "/")) != nil
+    }
+}

@@ -1,0 +1,88 @@
+package import SegmentedDownloadCore
+
+extension SharedFile {
+    /// How far a task is, as its manifest or record says.
+    package struct TaskStatus: Hashable, Sendable {
+        package let shard: Shard
+        package let range: Range<Int64>
+        /// Bytes of the range that are on disk.
+        package let bytesDone: Int64
+        package let isComplete: Bool
+    }
+
+    /// The tasks that have bytes to fetch, in the order of their ranges.
+    package func tasks(_ plan: SharedFilePlan) throws(DownloadError) -> [TaskStatus] {
+        var tasks: [TaskStatus] = []
+        for shard in plan.division.shards {
+            let range = plan.division.range(of: shard)
+            let isComplete = try self.record(of: shard) != nil
+            tasks.append(
+                TaskStatus(
+                    shard: shard, range: range,
+                    bytesDone: isComplete ? Int64(range.count) : self.bytesDone(of: shard), isComplete: isComplete))
+        }
+        return tasks
+    }
+
+    /// Whether a task has nothing to fetch.
+    package func isComplete(_ shard: Shard, _ plan: SharedFilePlan) throws(DownloadError) -> Bool {
+        if plan.division.range(of: shard).isEmpty { return true }
+        if try self.record(of: shard) != nil { return true }
+        // Records are removed after the file is in place, so this is looked at last.
+        do throws(StorageError) {
+            return try self.isAssembled(plan)
+        } catch {
+            throw DownloadError(error.failure)
+        }
+    }
+
+    /// The bytes that a task's manifest claims; 0 if it has none.
+    package func bytesDone(of shard: Shard) -> Int64 {
+        let path = self.paths(of: shard).destination
+        return (try? SavedDownload(reading: path, storage: self.storage))?.bytesDone ?? 0
+    }
+}
+
+extension SharedFile {
+    /// Whether the destination is the complete file already; nil if it does not exist.
+    ///
+    /// - Throws: ``DownloadError`` with code `exists` if it is no file, or not to be trusted.
+    package func isComplete(_ resource: RemoteResource, digests: [ExpectedDigest]) throws(DownloadError) -> Bool? {
+        do {
+            guard try self.storage.status(of: self.paths.destination) != nil else { return nil }
+            let finding = try Surveyor(storage: self.storage, digests: digests).survey(self.paths, policy: .verify)
+            guard case .existing(let file) = finding.survey else {
+                finding.part?.close()
+                return nil
+            }
+            if let agrees = file.agreesWithDigests { return agrees }
+            guard let record = file.record, file.length == resource.completeLength else { return false }
+            if case .same = record.verdict(on: resource) { return true }
+            return false
+        } catch {
+            throw DownloadError(wrapping: error)
+        }
+    }
+}
+
+extension RemoteFile {
+    /// What identifies the file's version.
+    ///
+    /// - Throws: ``DownloadError`` with code `protocol` if the file cannot be divided: the server does not support ranges, or
+    ///   without a digest nothing proves that the ranges of several machines are of one version.
+    package func divisible(hasDigest: Bool) throws(DownloadError) -> (resource: RemoteResource, length: Int64) {
+        guard let resource = self.resource, let length = resource.completeLength, self.supportsRanges || length == 0
+        else {
+            throw DownloadError(
+                .protocol, "the server does not support ranges, so the file cannot be divided among tasks",
+                hint: "Fetch it with one task, without --one-file")
+        }
+        guard hasDigest || self.digest != nil || resource.isProvable || length == 0 else {
+            throw DownloadError(
+                .protocol,
+                "the server sends no ETag or Last-Modified that could prove that all tasks fetch the same version",
+                hint: "Give a digest of the file with --checksum, or fetch it with one task, without --one-file")
+        }
+        return (resource, length)
+    }
+}

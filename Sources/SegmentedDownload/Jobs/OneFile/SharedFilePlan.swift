@@ -1,0 +1,98 @@
+package import SegmentedDownloadCore
+
+/// What the tasks of a shared file must agree on. The first task that begins writes it, and it is never changed.
+///
+/// It is stored as a manifest of the complete file without claims.
+package struct SharedFilePlan: Hashable, Sendable {
+    /// Random. It names the shared file, and identifies the finished one.
+    package let id: UInt64
+    package let division: FileDivision
+    package let resource: RemoteResource
+    /// The shared file's inode number.
+    package let inode: UInt64
+    /// What a manifest records of the request: its sources, the file's digests, and the options.
+    let sources: [String]
+    package let digests: [ExpectedDigest]
+    package let options: DownloadOptions
+    private let label: Manifest.Label
+
+    private static let countKey = "segdl-tasks"
+    private static let alignmentKey = "segdl-alignment"
+
+    /// - Parameters:
+    ///   - request: The request for the complete file.
+    ///   - announced: The digest that the server states for it.
+    init(
+        id: UInt64, _ division: FileDivision, of resource: RemoteResource, _ request: DownloadRequest,
+        announced: ExpectedDigest?, inode: UInt64
+    ) {
+        var required = RequiredDigests(request.digests)
+        required.note(announced)
+        required.expectLatest()
+        self.id = id
+        self.division = division
+        self.resource = resource
+        self.inode = inode
+        self.sources = request.recordedSources(reference: .first)
+        self.digests = required.all
+        self.options = request.options
+        var label = request.label(inheriting: nil)
+        label.userInfo = [Self.countKey: "\(division.count)", Self.alignmentKey: "\(division.alignment)"]
+        self.label = label
+    }
+
+    var encoded: [UInt8] {
+        ManifestCodec.encode(
+            Manifest.Header(
+                id: self.id, resource: self.resource, completeLength: self.division.length, device: 0,
+                inode: self.inode, bootID: "", sources: self.sources, digests: self.digests.map(\.description),
+                label: self.label))
+    }
+
+    /// Nil if the bytes are not a plan.
+    init?(decoding bytes: [UInt8]) throws(ManifestCodec.Damage) {
+        let manifest = try ManifestCodec.decode(bytes)
+        let header = manifest.header
+        guard let count = header.label.userInfo[Self.countKey].flatMap({ Int($0) }),
+            let alignment = header.label.userInfo[Self.alignmentKey].flatMap({ Int64($0) }),
+            let division = FileDivision(count: count, length: header.completeLength, alignment: alignment)
+        else { return nil }
+        self.id = header.id
+        self.division = division
+        self.resource = header.resource
+        self.inode = header.inode
+        self.sources = header.sources
+        self.digests = header.digests.compactMap { ExpectedDigest($0) }
+        self.options = DownloadOptions(manifest)
+        self.label = header.label
+    }
+
+    /// The URL of the first source, safe to show.
+    package var sourceDescription: String {
+        let url = self.sources.first.map { RecordedSource(recorded: $0).url } ?? ""
+        return (try? SourceURL(url).description) ?? url.printable
+    }
+
+    /// Throws unless a task may fetch its range of `current`, which the server has now.
+    ///
+    /// - Parameter directory: Where the records of the tasks are.
+    package func check(_ current: RemoteResource, directory: String) throws(DownloadError) {
+        let difference: String
+        switch self.resource.verdict(on: current) {
+        case .same: return
+        case .unproven, .elsewhere(nil):
+            guard self.digests.isEmpty else { return }
+            difference =
+                self.resource.isSameResource(as: current)
+                ? "no validator proves that it is the same version" : "this task gets it from another place"
+        case .changed(let why), .elsewhere(let why?): difference = why
+        }
+        throw Self.changed(difference, directory: directory)
+    }
+
+    static func changed(_ difference: String, directory: String) -> DownloadError {
+        DownloadError(
+            .changed, "the tasks would fetch different files: \(difference)",
+            hint: "To start over, stop all tasks, remove \(directory.printable), and run them again")
+    }
+}

@@ -1,0 +1,109 @@
+import SegmentedDownloadCore
+
+/// A window of a shared file, as if it were a file.
+///
+/// Bytes are in the shared file. Lock, name, link count and identity are those of the task's own file. The finished file's
+/// record is the own file's content, because not every shared file system has extended attributes. No call changes a byte
+/// of the shared file outside the window, nor its length.
+final class WindowFile: StorageFile {
+    private let window: FileWindow
+    private let own: any StorageFile
+    private let shared: any StorageFile
+
+    init(_ window: FileWindow, own: any StorageFile, shared: any StorageFile) {
+        (self.window, self.own, self.shared) = (window, own, shared)
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
+        guard offset >= 0, offset <= self.window.length - Int64(bytes.count) else { throw self.outside("pwrite") }
+        return try self.shared.write(bytes, at: self.window.range.lowerBound + offset)
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
+        let rest = self.window.length - offset
+        guard offset >= 0, rest > 0 else { return 0 }
+        return try self.shared.read(
+            into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: rest))),
+            at: self.window.range.lowerBound + offset)
+    }
+
+    /// Empties the own file for length 0, and otherwise has no effect. Bytes that remain in the window have no claims.
+    func truncate(to length: Int64) throws(StorageError) {
+        guard length <= self.window.length else { throw self.outside("ftruncate") }
+        if length == 0 { try self.own.truncate(to: 0) }
+    }
+
+    func allocate(_ range: Range<Int64>) throws(StorageError) -> Bool {
+        guard range.upperBound <= self.window.length else { throw self.outside("fallocate") }
+        return try self.shared.allocate(self.shifted(range))
+    }
+
+    func firstHole(from offset: Int64) throws(StorageError) -> Int64 {
+        let start = self.window.range.lowerBound
+        return min(try self.shared.firstHole(from: start + offset) - start, self.window.length)
+    }
+
+    func data() throws(StorageError) -> [Range<Int64>] {
+        let start = self.window.range.lowerBound
+        return try self.shared.data().map { $0.clamped(to: self.window.range) }.filter { !$0.isEmpty }.map {
+            $0.lowerBound - start..<$0.upperBound - start
+        }
+    }
+
+    /// Makes the data durable before the record of it.
+    func synchronize(metadata: Bool) async throws(StorageError) {
+        try await self.shared.synchronize(metadata: false)
+        if metadata { try await self.own.synchronize(metadata: true) }
+    }
+
+    func status() throws(StorageError) -> StorageStatus {
+        self.window.status(own: try self.own.status(), data: try self.shared.status())
+    }
+
+    func tryLock() throws(StorageError) -> StorageLock { try self.own.tryLock() }
+
+    /// Nil: no download finds its own record in the part.
+    func attribute(_ name: String) -> [UInt8]? { nil }
+
+    func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool {
+        guard name == FinishedRecord.attribute else { return false }
+        try self.own.truncate(to: 0)
+        try self.own.writeFully(value, at: 0)
+        return true
+    }
+
+    func removeAttribute(_ name: String) throws(StorageError) {
+        if name == FinishedRecord.attribute { try self.own.truncate(to: 0) }
+    }
+
+    func setPermissions(_ permissions: UInt32) throws(StorageError) { try self.own.setPermissions(permissions) }
+
+    /// No effect: the time of the shared file is set when it is complete.
+    func setModified(_ seconds: Int64) {}
+
+    func close() {
+        self.own.close()
+        self.shared.close()
+    }
+
+    private func shifted(_ range: Range<Int64>) -> Range<Int64> {
+        self.window.range.lowerBound + range.lowerBound..<self.window.range.lowerBound + range.upperBound
+    }
+
+    private func outside(_ call: String) -> StorageError {
+        StorageError(
+            call: call, path: self.window.data, errno: 0, condition: .other, text: "the bytes are another task's")
+    }
+}
+
+extension FileWindow {
+    /// The status of the window. The modification time is the shared file's, so that a part is trusted without reading
+    /// it only if no task has written since.
+    func status(own: StorageStatus, data: StorageStatus) -> StorageStatus {
+        StorageStatus(
+            kind: own.kind,
+            length: min(max(data.length - self.range.lowerBound, 0), self.length),
+            device: own.device, inode: own.inode, linkCount: min(own.linkCount, data.linkCount),
+            allocated: min(data.allocated, self.length), modified: data.modified, ownership: own.ownership)
+    }
+}

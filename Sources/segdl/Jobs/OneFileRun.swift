@@ -1,0 +1,212 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+#if canImport(Musl)
+    import Musl
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
+/// Fetches a task's range of one file, and puts the file into place if it is the last.
+struct OneFileRun {
+    private let command: GetCommand
+    private let fetch: FetchRun
+    private let report: OneFileReport
+
+    init(_ command: GetCommand, _ fetch: FetchRun) {
+        self.command = command
+        self.fetch = fetch
+        self.report = OneFileReport(command.output)
+    }
+
+    func run() async -> ExitCode {
+        do {
+            return try await self.runTask()
+        } catch {
+            return self.report.fail(error)
+        }
+    }
+
+    private func runTask() async throws -> ExitCode {
+        guard let argument = self.command.jobOptions.shard else { throw Self.usage("--one-file requires --shard I/N") }
+        let shard = try argument.shard(in: ProcessInfo.processInfo.environment)
+        let (request, path, configuration) = try await self.prepared(shard)
+        let file = SharedFile(path)
+        if let plan = try file.plan(), try file.isAssembled(plan) {
+            return try await self.assemble(file, plan, request)
+        }
+        if request.ifExists == .skip, FileFacts(path) != nil { return self.report.say("\(path.shown) exists") }
+        let (resource, length, digest) = try await self.probe(request, configuration)
+        // There is nothing to divide.
+        guard length > 0 else {
+            guard shard.number == 1 else { return .ok }
+            return await Transfer(configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+                .run(RunFiles([request]))
+        }
+        if let code = try self.settled(file, resource, request) { return code }
+        let plan = try await file.begin(
+            id: .random(in: .min ... .max), request, of: resource, count: shard.count, length: length,
+            announced: digest)
+        if plan.division.count == shard.count {
+            try plan.check(resource, directory: file.directory)
+            let code = try await self.fetchRange(of: shard, file, plan, request, configuration)
+            guard code == .ok else { return code }
+        } else if try file.tasks(plan).contains(where: { !$0.isComplete }) {
+            throw DownloadError(
+                .exists,
+                "\(path.shown) is being fetched by \(plan.division.count) tasks, and this is task \(shard)",
+                hint:
+                    "Use --shard I/\(plan.division.count). To start over, stop all tasks and remove \(file.directory.shown)"
+            )
+        }
+        return try await self.assemble(file, plan, request, after: shard)
+    }
+
+    // MARK: Before the download
+
+    private static func usage(_ message: String, hint: String? = nil) -> DownloadError {
+        DownloadError(.usage, message, hint: hint)
+    }
+
+    /// The request for the complete file, its path, and a configuration with this task's share of the limits.
+    private func prepared(
+        _ shard: Shard
+    ) async throws -> (request: DownloadRequest, path: String, configuration: DownloadConfiguration) {
+        let output = self.command.output
+        guard !output.dryRun, !self.command.destination.background else {
+            throw Self.usage("--one-file excludes --dry-run and --background")
+        }
+        var (work, configuration) = try await self.fetch.prepared { () async throws(DownloadError) in
+            try await self.command.work(self.fetch)
+        }
+        guard work.requests.count == 1, let request = work.requests.first else {
+            throw Self.usage("--one-file divides one file, and there are \(work.requests.count)")
+        }
+        guard case .file(let path) = request.destination else {
+            throw Self.usage(
+                "--one-file needs -o FILE, so that all tasks write to the same file", hint: "Write -o FILE")
+        }
+        guard request.part == nil else {
+            throw Self.usage("--one-file excludes --range: each task has a range already")
+        }
+        guard request.ifExists != .rename else {
+            throw Self.usage("--one-file excludes --if-exists rename: the tasks would choose different names")
+        }
+        configuration.limits.bytesPerSecond = configuration.limits.bytesPerSecond.map {
+            max(shard.portion(of: $0), 1)
+        }
+        if self.command.limits.maxConnectionPerServer != nil {
+            configuration.limits.connectionsPerHost = max(
+                Int(shard.portion(of: Int64(configuration.limits.connectionsPerHost))), 1)
+        }
+        return (request, path.string, configuration)
+    }
+
+    /// What the server says about the file. Many tasks start at the same time, so a server that is busy is asked again.
+    private func probe(
+        _ request: DownloadRequest, _ configuration: DownloadConfiguration
+    ) async throws -> (resource: RemoteResource, length: Int64, digest: ExpectedDigest?) {
+        try await withDownloadClient(configuration) { client in
+            var attempts = 0
+            while true {
+                do throws(DownloadError) {
+                    let found = try await client.probe(request)
+                    let (resource, length) = try found.divisible(hasDigest: !request.digests.isEmpty)
+                    try Self.check(length, request)
+                    return (resource, length, found.digest)
+                } catch {
+                    attempts += 1
+                    guard error.isTransient, attempts <= request.retries ?? Self.attemptsMax else { throw error }
+                    // Random, so that the tasks do not ask again at the same time.
+                    let delay = error.retryAfter ?? .seconds(Double.random(in: 0.1...1) * Double(min(attempts, 10)))
+                    try await Task.sleep(for: request.retryDelay ?? delay)
+                }
+            }
+        }
+    }
+
+    /// 10: as often as a download tries without progress.
+    private static let attemptsMax = 10
+
+    private static func check(_ length: Int64, _ request: DownloadRequest) throws(DownloadError) {
+        if let expected = request.lengthExpected, expected != length {
+            throw DownloadError(.integrity, "the file has \(length) bytes, not \(expected)")
+        }
+        guard length <= request.lengthMaximum else {
+            throw DownloadError(.space, "the file has \(length) bytes, more than --max-filesize allows")
+        }
+    }
+
+    /// The exit code if there is nothing to do, because the destination exists; nil otherwise.
+    private func settled(
+        _ file: SharedFile, _ resource: RemoteResource, _ request: DownloadRequest
+    ) throws(DownloadError) -> ExitCode? {
+        guard request.ifExists != .overwrite,
+            let isComplete = try file.isComplete(resource, digests: request.digests)
+        else { return nil }
+        let path = file.paths.destination.shown
+        if isComplete, request.ifExists != .fail { return self.report.say("\(path) is already complete") }
+        guard request.ifExists == .update else {
+            throw DownloadError(
+                .exists, "\(path) exists, and is not the server's file",
+                hint: "Replace it with --if-exists overwrite, or choose another name with -o")
+        }
+        return nil
+    }
+
+    // MARK: The download
+
+    private func fetchRange(
+        of shard: Shard, _ file: SharedFile, _ plan: SharedFilePlan, _ request: DownloadRequest,
+        _ configuration: DownloadConfiguration
+    ) async throws -> ExitCode {
+        let range = plan.division.range(of: shard)
+        guard !range.isEmpty else {
+            _ = self.report.say("the file is too short for \(shard.count) tasks: \(shard) has nothing to fetch")
+            return .ok
+        }
+        if try file.isComplete(shard, plan) { return .ok }
+        // One that cannot be read is of no use.
+        try await file.removeRecord(of: shard)
+        let clock = SystemClock()
+        let run = try await ShardRun(
+            of: shard, in: file.job, JobSettings(directory: file.paths.name),
+            machine: (MachineName.current, getpid(), .random(in: .min ... .max)), clock: clock
+        ) { _ = self.report.say($0) }
+        run.update { ($0.bytesTotal, $0.bytesDone) = (Int64(range.count), 0) }
+        let task = file.request(for: shard, plan, of: request)
+        let transfer = Transfer(
+            configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+        let code = await withTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                while (try? await Task.sleep(for: run.reportInterval)) != nil {
+                    run.update { $0.bytesDone = file.bytesDone(of: shard) }
+                    // What tasks report is for people. The download does not depend on it.
+                    try? await run.report(now: Double(clock.secondsSinceEpoch))
+                }
+            }
+            defer { tasks.cancelAll() }
+            return await transfer.run(RunFiles([task]))
+        }
+        let record = try file.record(of: shard)
+        if code == .ok, let record {
+            try await file.check(record, of: shard, plan, hasDigest: !request.digests.isEmpty)
+        }
+        run.update { $0.bytesDone = record?.length ?? file.bytesDone(of: shard) }
+        try? await run.end(
+            code == .ok ? .finished : .stopped, isComplete: true, now: Double(clock.secondsSinceEpoch))
+        return code
+    }
+
+    private func assemble(
+        _ file: SharedFile, _ plan: SharedFilePlan, _ request: DownloadRequest, after shard: Shard? = nil
+    ) async throws -> ExitCode {
+        let outcome = try await file.assemble(plan, digests: request.digests)
+        return self.report.end(outcome, file, plan, after: shard)
+    }
+}

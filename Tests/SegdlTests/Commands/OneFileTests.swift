@@ -1,0 +1,235 @@
+import Foundation
+import Origin
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// `--one-file` and `segdl assemble`: one file that several tasks fetch.
+@Suite("One file on many machines")
+struct OneFileTests {
+    private static let length: Int64 = 9 << 20
+
+    private static func arguments(_ task: String, _ url: String, _ options: [String] = []) -> [String] {
+        ["--progress", "none", "--shard", task, "--one-file", "-o", "f.bin"] + options + [url]
+    }
+
+    /// The names besides the file's.
+    private static func others(_ command: Segdl) throws -> [String] { try command.names.filter { $0 != "f.bin" } }
+
+    @Test("Tasks that run at the same time make the file together, and each byte is fetched once")
+    func together() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            let outcomes = try await withThrowingTaskGroup(of: Segdl.Outcome.self) { tasks in
+                for number in 1...4 {
+                    tasks.addTask { try await command.run(Self.arguments("\(number)/4", url, ["--json"])) }
+                }
+                return try await tasks.reduce(into: []) { $0.append($1) }
+            }
+            #expect(outcomes.allSatisfy { $0.status == 0 }, "\(outcomes)")
+            let assembled = outcomes.compactMap { $0.event("assembled") }
+            #expect(!assembled.isEmpty && assembled.allSatisfy { $0["tasks"] as? Int == 4 }, "\(outcomes)")
+            #expect(command.holds("f.bin", Self.length))
+            #expect(try Self.others(command).isEmpty)
+            // Besides, each task asks for the first byte.
+            #expect(origin.log.snapshot().bytesSent <= Self.length + 4)
+            let again = try await command.run(Self.arguments("2/4", url))
+            #expect(again.status == 0 && again.errors.contains("already complete"), "\(again)")
+        }
+    }
+
+    @Test("Killed tasks are run again, and go on where they were")
+    func killed() async throws {
+        // 9 MiB each: shorter ranges have no manifest for the first five seconds.
+        try await withOptionScene { origin, command in
+            let url = origin.url("/27M/f.bin?rate=8M")
+            let first = try await command.run(Self.arguments("1/3", url, ["-s", "1"]))
+            #expect(first.status == 0 && first.errors.contains("waiting for 2 of 3 tasks (2/3, 3/3)"), "\(first)")
+            for number in 2...3 {
+                let killed = try await command.run(Self.arguments("\(number)/3", url, ["-s", "1"])) { process in
+                    await command.waitForBytes(writtenBy: process, 4 << 20)
+                    kill(process, SIGKILL)
+                }
+                #expect(killed.status == -SIGKILL, "\(killed)")
+            }
+            let status = try await command.run("status", "--json", "f.bin").events
+            #expect(status.map { $0["task"] as? Int } == [1, 2, 3])
+            let done = status.compactMap { $0["bytes_done"] as? Int }
+            #expect(done.count == 3 && done[0] == 9 << 20 && done[1] >= 1 << 20 && done[2] < 9 << 20, "\(done)")
+            #expect(
+                try await command.run("status", "f.bin").output.contains("f.bin, task 1/3: 9.00 of 9.00 MiB (100%)"))
+            let early = try await command.run("assemble", "f.bin")
+            #expect(early.status == 14 && early.errors.contains("waiting for 2 of 3 tasks"), "\(early)")
+            let second = try await command.run(Self.arguments("2/3", url, ["--json"]))
+            #expect(second.status == 0 && !command.exists("f.bin"), "\(second)")
+            let fetched = try #require(second.event("completed")?["bytes_fetched"] as? Int)
+            // Two connections may have fetched the same bytes, for at most a segment.
+            #expect(fetched <= (10 << 20) - done[1], "\(second)")
+            let third = try await command.run(Self.arguments("3/3", url))
+            #expect(third.status == 0 && third.errors.contains("f.bin is complete: 27.0 MiB from 3 tasks"), "\(third)")
+            #expect(command.holds("f.bin", 27 << 20))
+            #expect(try Self.others(command).isEmpty)
+        }
+    }
+
+    @Test("A task that is interrupted says that the same command resumes it")
+    func interrupted() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin?rate=1M")
+            let outcome = try await command.run(Self.arguments("2/3", url, ["-s", "1"])) { process in
+                await command.waitForBytes(writtenBy: process, 3 << 19)
+                kill(process, SIGINT)
+            }
+            #expect(outcome.status == 130 && outcome.errors.contains("To resume: the same command"), "\(outcome)")
+            for path in ["f.bin", "f.bin.segdl-tasks/2-of-3"] {
+                let resumed = try await command.run("resume", path)
+                #expect(resumed.status == 14 && resumed.errors.contains("of those tasks again"), "\(resumed)")
+            }
+            for number in [1, 2, 3] {
+                #expect(try await command.run(Self.arguments("\(number)/3", url)).status == 0)
+            }
+            #expect(command.holds("f.bin", Self.length))
+        }
+    }
+
+    @Test("A file that changes on the server is not made of two versions")
+    func changed() async throws {
+        try await withOptionScene { origin, command in
+            // The first task sends two requests.
+            let url = origin.url("/9M/f.bin?change-after=2:7")
+            #expect(try await command.run(Self.arguments("1/2", url, ["-s", "1"])).status == 0)
+            let outcome = try await command.run(Self.arguments("2/2", url, ["-s", "1"]))
+            #expect(outcome.status == 10 && outcome.errors.contains("its validator was ETag"), "\(outcome)")
+            #expect(outcome.errors.contains("and is now ETag") && !command.exists("f.bin"), "\(outcome)")
+        }
+    }
+
+    @Test("With a wrong digest the file never appears, and its bytes are kept")
+    func digest() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            let wrong = ["--checksum", "md5=d41d8cd98f00b204e9800998ecf8427e"]
+            #expect(try await command.run(Self.arguments("1/2", url, wrong)).status == 0)
+            let outcome = try await command.run(Self.arguments("2/2", url, wrong))
+            #expect(outcome.status == 9 && outcome.errors.contains("f.bin.segdl-tasks/data-"), "\(outcome)")
+            #expect(!command.exists("f.bin"))
+            try FileManager.default.removeItem(atPath: command.path("f.bin.segdl-tasks"))
+            for number in 1...2 {
+                let right = try await command.run(["-q"] + Self.arguments("\(number)/2", url))
+                #expect(right.status == 0 && right.errors.isEmpty, "\(right)")
+            }
+            #expect(command.holds("f.bin", Self.length))
+        }
+    }
+
+    @Test("assemble completes a file that could not get its name, and verifies a digest")
+    func assemble() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin?rate=2M")
+            #expect(try await command.run(Self.arguments("1/2", url)).status == 0)
+            // Another file gets the name while the last task runs.
+            let last = try await command.run(Self.arguments("2/2", url, ["-s", "1"])) { process in
+                await command.waitForBytes(writtenBy: process, 1 << 20)
+                try? command.write("mine", to: "f.bin")
+            }
+            #expect(last.status == 12 && last.errors.contains("then: segdl assemble"), "\(last)")
+            try FileManager.default.removeItem(atPath: command.path("f.bin"))
+            let wrong = try await command.run("assemble", "--checksum", "crc32=00000000", "f.bin")
+            #expect(wrong.status == 9 && !command.exists("f.bin"), "\(wrong)")
+            let outcome = try await command.run("assemble", "--json", "f.bin")
+            #expect(outcome.status == 0 && outcome.event("assembled")?["bytes"] as? Int == 9 << 20, "\(outcome)")
+            #expect(command.holds("f.bin", Self.length))
+            #expect(try Self.others(command).isEmpty)
+            #expect(try await command.run("assemble", "f.bin").status == 14)
+            #expect(try await command.run("assemble", "--checksum", "md5=1", "f.bin").status == 2)
+        }
+    }
+
+    @Test("Another number of tasks is refused while ranges are missing")
+    func otherCount() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            #expect(try await command.run(Self.arguments("1/3", url)).status == 0)
+            let outcome = try await command.run(Self.arguments("2/4", url))
+            #expect(outcome.status == 12 && outcome.errors.contains("being fetched by 3 tasks"), "\(outcome)")
+        }
+    }
+
+    @Test("Without ranges, or without a validator and a digest, the file is not divided")
+    func refused() async throws {
+        try await withOptionScene { origin, command in
+            for (behaviour, words) in [
+                ("ranges=no", "does not support ranges"), ("etag=none&last-modified=none", "could prove"),
+                ("etag=weak&last-modified=none", "could prove"),
+            ] {
+                let outcome = try await command.run(Self.arguments("1/2", origin.url("/9M/f.bin?\(behaviour)")))
+                #expect(outcome.status == 7 && outcome.errors.contains(words), "\(outcome)")
+            }
+            #expect(try command.names.isEmpty)
+            // A digest decides instead of a validator.
+            let whole = try await command.run("--json", "-o", "whole", origin.url("/9M/f.bin"))
+            let crc = try #require(whole.event("completed")?["crc32"] as? String)
+            let url = origin.url("/9M/f.bin?etag=none&last-modified=none")
+            for number in 1...2 {
+                let arguments = Self.arguments("\(number)/2", url, ["--checksum", "crc32=\(crc)"])
+                #expect(try await command.run(arguments).status == 0)
+            }
+            #expect(command.holds("f.bin", Self.length))
+        }
+    }
+
+    @Test("Slurm's variables number the tasks; empty and short files need only the first")
+    func automatic() async throws {
+        try await withOptionScene { origin, command in
+            for (length, url) in [(100, origin.url("/100/f.bin")), (0, origin.url("/0/f.bin"))] as [(Int64, String)] {
+                for task in 0...2 {
+                    let environment = [
+                        "SLURM_ARRAY_TASK_ID": "\(task)", "SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_COUNT": "3",
+                    ]
+                    let outcome = try await command.run(Self.arguments("auto", url), environment: environment)
+                    #expect(outcome.status == 0, "\(outcome)")
+                    #expect(command.holds("f.bin", length))
+                }
+                #expect(try Self.others(command).isEmpty)
+                try FileManager.default.removeItem(atPath: command.path("f.bin"))
+            }
+        }
+    }
+
+    @Test("A file that exists is compared, kept, or replaced once the new one is complete")
+    func existing() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            try command.write("mine", to: "f.bin")
+            #expect(try await command.run(Self.arguments("1/2", url)).status == 12)
+            #expect(try await command.run(Self.arguments("1/2", url, ["--if-exists", "skip"])).status == 0)
+            for number in 1...2 {
+                #expect(FileManager.default.contents(atPath: command.path("f.bin")) == Data("mine".utf8))
+                let options = ["--if-exists", "update"]
+                #expect(try await command.run(Self.arguments("\(number)/2", url, options)).status == 0)
+            }
+            #expect(command.holds("f.bin", Self.length))
+            let update = try await command.run(Self.arguments("1/2", url, ["--if-exists", "update"]))
+            #expect(update.status == 0 && update.errors.contains("already complete"), "\(update)")
+        }
+    }
+
+    @Test(
+        "What does not divide one file is refused",
+        arguments: [
+            ["--one-file", "-o", "f"], ["--one-file", "--shard", "1/2"], ["--one-file", "--shard", "3/2", "-o", "f"],
+            ["--one-file", "--shard", "1/2", "-o", "f", "--range", "1-2"],
+            ["--one-file", "--shard", "1/2", "-o", "f", "--if-exists", "rename"],
+            ["--one-file", "--shard", "1/2", "-o", "-"], ["--one-file", "--shard", "1/2", "-o", "f", "--dry-run"],
+            ["--one-file", "--shard", "1/2", "-o", "f", "--job", "d"],
+        ])
+    func usage(arguments: [String]) async throws {
+        try await withCommand { command in
+            let outcome = try await command.run(arguments + ["http://localhost:1/"])
+            #expect(outcome.status == 2, "\(outcome)")
+            #expect(try command.names.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Dividing a file among tasks")
+struct FileDivisionTests {
+    private static let block: Int64 = 1 << 20
+
+    @Test("Alignments are multiples of 1 MiB of at most 64 MiB, and not shorter than the file system's blocks")
+    func alignment() {
+        for (block, alignment) in [
+            (0, 1), (512, 1), (1 << 20, 1), (1 << 20 | 1, 2), (4 << 20, 4), (Int64.max, 64),
+        ] as [(Int64, Int64)] {
+            #expect(FileDivision.alignment(blockLength: block) == alignment * Self.block)
+        }
+    }
+
+    @Test("The ranges of the tasks cover the file once, and only the first tasks have some")
+    func ranges() throws {
+        for count in [1, 2, 3, 8, 100] {
+            for length in [1, Self.block, Self.block + 1, 10 * Self.block - 1, 1000 * Self.block + 17] {
+                let division = try #require(FileDivision(count: count, length: length, alignment: Self.block))
+                var end: Int64 = 0
+                for shard in division.shards {
+                    let range = division.range(of: shard)
+                    #expect(range.lowerBound == end && !range.isEmpty && range.lowerBound % Self.block == 0)
+                    end = range.upperBound
+                }
+                #expect(end == length)
+                let others = (1...count).compactMap { Shard(number: $0, of: count) }.dropFirst(division.shards.count)
+                #expect(others.allSatisfy { division.range(of: $0).isEmpty })
+            }
+        }
+    }
+
+    @Test("There is no division of nothing, among no tasks, or with no alignment")
+    func impossible() {
+        #expect(FileDivision(count: 0, length: 1, alignment: 1) == nil)
+        #expect(FileDivision(count: 1, length: 0, alignment: 1) == nil)
+        #expect(FileDivision(count: 1, length: 1, alignment: 0) == nil)
+        #expect(FileDivision(count: 1, length: 1, alignment: .max) == nil)
+    }
+
+    // MARK: Verdicts
+
+    private static let bytes = (0..<100).map { UInt8($0 * 7 % 251) }
+
+    private static func resource(_ tag: String?, date: Int64? = nil) -> RemoteResource {
+        RemoteResource(
+            completeLength: Int64(Self.bytes.count),
+            validator: Validator(
+                entityTag: tag.flatMap { EntityTag(fieldValue: $0) },
+                lastModified: date.flatMap { HTTPDate(secondsSinceEpoch: $0) }))
+    }
+
+    private static func records(
+        _ division: FileDivision, _ resource: RemoteResource
+    ) -> [Shard: FinishedRecord] {
+        division.shards.reduce(into: [:]) { records, shard in
+            let range = division.range(of: shard)
+            records[shard] = FinishedRecord(
+                resource: resource, length: Int64(range.count),
+                crc: CRC32(of: Self.bytes[Int(range.lowerBound)..<Int(range.upperBound)]), modified: 0)
+        }
+    }
+
+    @Test("The CRC-32 of the file is combined from the records of all tasks, and a missing record is waited for")
+    func complete() throws {
+        let division = try #require(FileDivision(count: 7, length: 100, alignment: 8))
+        let resource = Self.resource("\"a\"")
+        var records = Self.records(division, resource)
+        #expect(division.verdict(on: records, of: resource, hasDigest: false) == .complete(CRC32(of: Self.bytes)))
+        for shard in division.shards {
+            var others = records
+            others[shard] = nil
+            #expect(division.verdict(on: others, of: resource, hasDigest: true) == .waiting(for: [shard]))
+        }
+        let last = division.shards[division.shards.count - 1]
+        records[last]?.length -= 1
+        #expect(division.verdict(on: records, of: resource, hasDigest: false) == .unsuitable(last))
+    }
+
+    @Test("Ranges of another version do not count, even with a digest")
+    func changed() throws {
+        let division = try #require(FileDivision(count: 3, length: 100, alignment: 8))
+        var records = Self.records(division, Self.resource("\"a\""))
+        let shard = division.shards[1]
+        records[shard]?.resource = Self.resource("\"b\"")
+        for hasDigest in [false, true] {
+            #expect(
+                division.verdict(on: records, of: Self.resource("\"a\""), hasDigest: hasDigest)
+                    == .changed(shard, Self.resource("\"b\"").validator))
+        }
+    }
+
+    @Test("Without a validator that proves the version only a digest decides")
+    func unproven() throws {
+        let division = try #require(FileDivision(count: 3, length: 100, alignment: 8))
+        for (resource, isProven) in [
+            (Self.resource(nil), false), (Self.resource("W/\"a\""), false), (Self.resource("W/\"a\"", date: 1), true),
+            (Self.resource(nil, date: 1), true),
+        ] {
+            let records = Self.records(division, resource)
+            let complete = AssemblyVerdict.complete(CRC32(of: Self.bytes))
+            #expect(division.verdict(on: records, of: resource, hasDigest: true) == complete)
+            #expect((division.verdict(on: records, of: resource, hasDigest: false) == complete) == isProven)
+        }
+    }
+}
