@@ -30,29 +30,33 @@ struct RunLiveness {
         let names = try self.job.names().filter {
             $0.kind == .json && ($0.shard == shard || $0.shard.count != shard.count)
         }
+        var uncertain: [(shard: Shard, status: ShardStatus, modified: Int64)] = []
         for name in names {
-            var finding = self.finding(name.shard)
-            if case .uncertain(let status, let modified) = finding {
-                waiting(
-                    "\(self.describe(name.shard)) may still run on \(status.host.printable); waiting until it has not reported for some time"
-                )
-                try await self.wait(for: name.shard)
-                finding = self.finding(name.shard)
-                // No report has come since.
-                if case .uncertain(_, modified) = finding { finding = .ended }
-            }
-            switch finding {
+            switch self.finding(name.shard) {
             case .ended: break
-            case .uncertain(let status, _), .alive(let status):
-                throw self.failure(status, of: name.shard, for: shard)
+            case .alive(let status): throw self.failure(status, of: name.shard, for: shard)
+            case .uncertain(let status, let modified): uncertain.append((name.shard, status, modified))
+            }
+        }
+        guard let first = uncertain.first else { return }
+        let others = uncertain.count > 1 ? ", and \(uncertain.count - 1) other tasks elsewhere" : ""
+        waiting(
+            "\(self.describe(first.shard)) may still run on \(first.status.host.printable)\(others); waiting for a report")
+        // Once for all of them: a thousand tasks may have been killed.
+        try await self.wait(for: uncertain.map(\.shard))
+        for before in uncertain {
+            switch self.finding(before.shard) {
+            case .ended, .uncertain(_, before.modified): break
+            case .alive(let status), .uncertain(let status, _):
+                throw self.failure(status, of: before.shard, for: shard)
             }
         }
     }
 
-    private func wait(for shard: Shard) async throws(DownloadError) {
+    private func wait(for shards: [Shard]) async throws(DownloadError) {
+        let interval = shards.map { Self.reportInterval(of: $0) }.max() ?? .zero
         do {
-            try await self.clock.sleep(
-                until: self.clock.now + Self.reportInterval(of: shard) * Self.reportsMissedMax)
+            try await self.clock.sleep(until: self.clock.now + interval * Self.reportsMissedMax)
         } catch {
             throw DownloadError(wrapping: error)
         }

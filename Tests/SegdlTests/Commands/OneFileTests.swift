@@ -44,7 +44,7 @@ struct OneFileTests {
     func killed() async throws {
         // 9 MiB each: shorter ranges have no manifest for the first five seconds.
         try await withOptionScene { origin, command in
-            let url = origin.url("/27M/f.bin?rate=8M")
+            let url = origin.url("/27M/f.bin?rate=2M")
             let first = try await command.run(Self.arguments("1/3", url, ["-s", "1"]))
             #expect(first.status == 0 && first.errors.contains("waiting for 2 of 3 tasks (2/3, 3/3)"), "\(first)")
             for number in 2...3 {

@@ -69,7 +69,9 @@ struct ManualScene {
     /// Prepares an example: interrupted downloads, or a finished or damaged file.
     private func fetch(for example: ManualExample) async throws {
         let subcommand = example.words.dropFirst().first ?? ""
-        if ["resume", "status", "du", "gc"].contains(subcommand) {
+        if subcommand == "status", example.words.contains("--job") {
+            _ = try await self.command.run("-q", "--job", "list.txt.segdl-job", "-i", "list.txt")
+        } else if ["resume", "status", "du", "gc"].contains(subcommand) {
             for name in ["file.iso", "isos/a.iso"] {
                 let url = self.plain.url("/\(Self.size)/\(name)?stall-after=1M")
                 _ = try await self.command.interrupted(["-s", "1", "-o", name, url])

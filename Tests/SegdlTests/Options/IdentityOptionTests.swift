@@ -54,7 +54,7 @@ struct IdentityOptionTests {
 
     @Test(
         "Names and passwords are read from ~/.netrc or another file",
-        arguments: [["--netrc"], ["--netrc-file", "n"]])
+        arguments: [["--netrc"], ["--netrc-optional"], ["--netrc-file", "n"]])
     func netrc(option: [String]) async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/64k/f.bin?auth=user:word")

@@ -1,0 +1,151 @@
+import Foundation
+import SegmentedDownloadCore
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+
+/// Runs of a job's tasks on a real file system.
+@Suite("Runs of tasks")
+struct ShardRunTests {
+    /// A clock that performs an action instead of sleeping.
+    private final class ActingClock: EngineClock {
+        let sleeps = Mutex<[Duration]>([])
+        private let action: @Sendable () async throws -> Void
+
+        init(_ action: @escaping @Sendable () async throws -> Void = {}) { self.action = action }
+
+        var now: Duration { .zero }
+        var secondsSinceEpoch: Int64 { 1_000_000 }
+
+        func sleep(until time: Duration) async throws {
+            self.sleeps.withLock { $0.append(time) }
+            try await self.action()
+        }
+    }
+
+    private static func shard(_ text: String) throws -> Shard { try #require(Shard(text)) }
+
+    private static func run(
+        _ shard: String, in directory: String, host: String = "a", clock: ActingClock = ActingClock()
+    ) async throws -> ShardRun {
+        try await ShardRun(
+            of: try Self.shard(shard), in: JobDirectory(directory + "/job"), JobSettings(directory: "/out"),
+            machine: (host, 1, .random(in: 0 ... .max)), clock: clock, waiting: { _ in })
+    }
+
+    private static func entry(_ number: UInt32) -> EntryFingerprint {
+        EntryFingerprint(high: UInt64(number) << 40, share: number)
+    }
+
+    @Test("A run that died on the same machine is continued at once, and one that is alive is refused")
+    func sameMachine() async throws {
+        try await withTemporaryDirectory { directory in
+            let clock = ActingClock()
+            do {
+                let first = try await Self.run("1/2", in: directory, clock: clock)
+                try first.finish(Self.entry(0))
+                await #expect { _ = try await Self.run("1/2", in: directory, clock: clock) } throws: {
+                    ($0 as? DownloadError)?.code == .exists
+                }
+                await #expect { _ = try await Self.run("1/3", in: directory, clock: clock) } throws: {
+                    ($0 as? DownloadError)?.code == .exists
+                }
+                _ = try await Self.run("2/2", in: directory, clock: clock)
+            }
+            let second = try await Self.run("1/3", in: directory, clock: clock)
+            #expect(second.finished.contains(Self.entry(0)))
+            #expect(clock.sleeps.withLock { $0.isEmpty })
+        }
+    }
+
+    @Test("Tasks that died on another machine are waited for once, however many they are")
+    func otherMachine() async throws {
+        try await withTemporaryDirectory { directory in
+            for number in 1...4 { _ = try await Self.run("\(number)/4", in: directory, host: "b") }
+            let clock = ActingClock()
+            _ = try await Self.run("1/2", in: directory, clock: clock)
+            #expect(clock.sleeps.withLock { $0 } == [.seconds(30)])
+        }
+    }
+
+    @Test("A task that reports while its successor waits is alive")
+    func reporting() async throws {
+        try await withTemporaryDirectory { directory in
+            _ = try await Self.run("1/4", in: directory, host: "b")
+            let path = directory + "/job/shard-1-of-4.json"
+            let clock = ActingClock {
+                // Another machine replaces the file.
+                let text = try Data(contentsOf: URL(fileURLWithPath: path))
+                try text.write(to: URL(fileURLWithPath: path + ".new"))
+                var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 5, tv_nsec: 0)]
+                utimensat(AT_FDCWD, path + ".new", &times, 0)
+                rename(path + ".new", path)
+            }
+            await #expect { _ = try await Self.run("1/4", in: directory, clock: clock) } throws: {
+                ($0 as? DownloadError)?.code == .exists
+            }
+        }
+    }
+
+    @Test(
+        "The records of many runs are joined, without those of a run that still writes, and damaged ones are left out")
+    func joining() async throws {
+        try await withTemporaryDirectory { directory in
+            for number: UInt32 in 0..<6 {
+                let run = try await Self.run("1/1", in: directory)
+                for entry in 0..<number { #expect(run.finished.contains(Self.entry(entry))) }
+                try run.finish(Self.entry(number))
+                try await run.end(.stopped, isComplete: false, now: 0)
+            }
+            let records = { () throws in
+                try FileManager.default.contentsOfDirectory(atPath: directory + "/job").filter {
+                    $0.hasSuffix(".finished")
+                }
+            }
+            #expect(try records().count < 6)
+            for name in try records() {
+                let path = URL(fileURLWithPath: directory + "/job/" + name)
+                var bytes = try Data(contentsOf: path)
+                // A torn record, and one whose first byte is damaged.
+                bytes[16] ^= 1
+                try (bytes + [1, 2, 3]).write(to: path)
+            }
+            let run = try await Self.run("1/1", in: directory)
+            let found = (0..<UInt32(6)).count { run.finished.contains(Self.entry($0)) }
+            #expect(found < 6 && run.finished.count == found)
+        }
+    }
+
+    @Test("A directory of another job, and one that others may write, are refused")
+    func directories() async throws {
+        try await withTemporaryDirectory { directory in
+            _ = try await Self.run("1/1", in: directory)
+            let job = JobDirectory(directory + "/job")
+            await #expect { try await job.open(JobSettings(directory: "/other"), draft: 1) } throws: {
+                ($0 as? DownloadError)?.code == .usage
+            }
+            chmod(directory + "/job/job.json", 0o666)
+            await #expect { try await job.open(JobSettings(directory: "/out"), draft: 1) } throws: {
+                ($0 as? DownloadError)?.code != nil
+            }
+        }
+    }
+
+    @Test("Names of a job's files are read as they are written, and others are ignored")
+    func names() throws {
+        let shard = try Self.shard("3/8")
+        for name in [
+            JobDirectory.Name(shard, run: "ab", .finished), .init(shard, run: "ab-joined", .finished),
+            .init(shard, run: "0", .failed), .init(shard, .json),
+        ] {
+            #expect(JobDirectory.Name(name.text) == name)
+        }
+        for text in [
+            "job.json", "shard-0-of-8.json", "shard-3-of-8.json.ab-1", "shard-3-of-8.a.b.finished", "shard-3-of-8", "x",
+        ] {
+            #expect(JobDirectory.Name(text) == nil, "\(text)")
+        }
+    }
+}
