@@ -78,7 +78,14 @@ extension Transfer {
                 unfinished[download.id] = entry
                 guard let outcome = TransferSummary.Outcome(event) else { continue }
                 unfinished[download.id] = nil
-                if case .failed = outcome { failed[download.id] = outcome }
+                if case .failed = outcome {
+                    // Of a list without end, millions may fail. A failed download takes 8 KiB.
+                    if feed.files.count == nil {
+                        await group.remove(download)
+                    } else {
+                        failed[download.id] = outcome
+                    }
+                }
                 for number in entry.numbers {
                     summed.note(outcome, of: entry.file, number: number)
                     await feed.files.note(outcome, number: number)
