@@ -37,14 +37,14 @@ package struct JobDirectory: Sendable {
             let parts = text.split(separator: ".", omittingEmptySubsequences: false)
             guard let first = parts.first, first.hasPrefix("shard-"), let last = parts.last,
                 let kind = Kind(rawValue: String(last)),
-                let shard = Shard(first.dropFirst("shard-".count).replacing("-of-", with: "/"))
+                let shard = Shard(fileName: first.dropFirst("shard-".count))
             else { return nil }
             self.init(shard, run: parts.count == 3 ? String(parts[1]) : "", kind)
             guard self.text == text else { return nil }
         }
 
         package var text: String {
-            let stem = "shard-\(self.shard.number)-of-\(self.shard.count)"
+            let stem = "shard-\(self.shard.fileName)"
             return (self.run.isEmpty ? [stem, self.kind.rawValue] : [stem, self.run, self.kind.rawValue])
                 .joined(separator: ".")
         }
@@ -84,13 +84,13 @@ package struct JobDirectory: Sendable {
             guard let other = JobSettings(found) else {
                 throw DownloadError(
                     .state, "\(path.printable) is damaged, or written by a later version of segdl",
-                    hint: "Give another directory with --job")
+                    hint: "Give another directory for the records")
             }
             guard other.directory == settings.directory else {
                 throw DownloadError(
                     .usage,
                     "the job \(self.path.printable) saves files in \(other.directory.printable), not in \(settings.directory.printable)",
-                    hint: "Give another directory with --job, or the same with -d")
+                    hint: "Give another directory for the records, or the same for the files")
             }
         } catch {
             throw DownloadError(wrapping: error)

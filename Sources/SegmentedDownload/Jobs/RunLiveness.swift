@@ -41,7 +41,8 @@ struct RunLiveness {
         guard let first = uncertain.first else { return }
         let others = uncertain.count > 1 ? ", and \(uncertain.count - 1) other tasks elsewhere" : ""
         waiting(
-            "\(self.describe(first.shard)) may still run on \(first.status.host.printable)\(others); waiting for a report")
+            "\(self.describe(first.shard)) may still run on \(first.status.host.printable)\(others); waiting for a report"
+        )
         // Once for all of them: a thousand tasks may have been killed.
         try await self.wait(for: uncertain.map(\.shard))
         for before in uncertain {

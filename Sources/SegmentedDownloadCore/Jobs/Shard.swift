@@ -29,6 +29,16 @@ package struct Shard: Hashable, Sendable, CustomStringConvertible {
         self.init(number: Int(number), of: Int(count))
     }
 
+    /// The form in names of files, such as `3-of-8`.
+    package init?(fileName: some StringProtocol) {
+        let parts = fileName.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[1] == "of" else { return nil }
+        self.init("\(parts[0])/\(parts[2])")
+    }
+
+    /// The form in names of files, such as `3-of-8`.
+    package var fileName: String { "\(self.number)-of-\(self.count)" }
+
     package var description: String { "\(self.number)/\(self.count)" }
 
     /// Whether the task fetches an entry.

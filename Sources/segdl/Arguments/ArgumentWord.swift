@@ -46,7 +46,7 @@ struct ArgumentWord {
     private static let runOptions = [
         "accept", "all-proxy", "base-url", "ca-certificate", "ca-directory", "cacert", "capath", "cert", "certificate",
         "checksum-from", "connect-timeout", "counts", "idle-exit", "input-file", "input-metalink", "interface",
-        "json-path",
+        "job", "json-path",
         "keep-history", "key", "limit", "limit-rate", "list-from", "load-cookies", "max-concurrent-downloads",
         "max-connection-per-server",
         "max-connections", "max-overall-download-limit", "max-redirs", "metalink-file", "metered", "mirror", "name-key",
@@ -54,7 +54,7 @@ struct ArgumentWord {
         "proto", "proxy", "proxy-user", "reject", "resolve", "rounds", "rpc-allow-host", "rpc-allow-origin",
         "rpc-listen",
         "rpc-root", "rpc-secret",
-        "seconds", "state", "stats", "url", "url-key",
+        "seconds", "shard", "state", "stats", "url", "url-key",
     ]
 }
 

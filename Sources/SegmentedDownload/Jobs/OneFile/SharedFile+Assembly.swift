@@ -200,6 +200,6 @@ extension SharedFile {
     /// Whether the file in the directory is a task's, or a draft.
     private static func isRemovable(_ name: String) -> Bool {
         if ["data-", "shard-", "job.json"].contains(where: { name.hasPrefix($0) }) { return true }
-        return Shard(String(name.prefix { $0 != "." }).replacing("-of-", with: "/")) != nil
+        return Shard(fileName: name.prefix { $0 != "." }) != nil
     }
 }

@@ -75,13 +75,13 @@ extension RemoteFile {
         else {
             throw DownloadError(
                 .protocol, "the server does not support ranges, so the file cannot be divided among tasks",
-                hint: "Fetch it with one task, without --one-file")
+                hint: "Fetch it as a whole with one task")
         }
         guard hasDigest || self.digest != nil || resource.isProvable || length == 0 else {
             throw DownloadError(
                 .protocol,
                 "the server sends no ETag or Last-Modified that could prove that all tasks fetch the same version",
-                hint: "Give a digest of the file with --checksum, or fetch it with one task, without --one-file")
+                hint: "Give a digest of the file, or fetch it as a whole with one task")
         }
         return (resource, length)
     }

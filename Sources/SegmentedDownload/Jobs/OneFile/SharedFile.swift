@@ -137,7 +137,7 @@ package struct SharedFile: Sendable {
     // MARK: Tasks
 
     /// Such as `3-of-8`.
-    static func name(of shard: Shard) -> String { "\(shard.number)-of-\(shard.count)" }
+    static func name(of shard: Shard) -> String { shard.fileName }
 
     /// The paths of a task. Its destination is its record.
     package func paths(of shard: Shard) -> DestinationPaths {
