@@ -14,7 +14,7 @@ import tempfile
 
 import slurm
 import static_server
-from slurm_test import Checks, expect_same_files, fetches, make_small_files
+from support import Checks, expect_same_files, fetches, make_small_files
 
 EXAMPLES = os.path.abspath(f"{os.path.dirname(__file__)}/../../Examples/Cluster")
 FILES = 500

@@ -189,10 +189,10 @@ class Cluster:
 
     # Commands
 
-    def run(self, *command, check=True):
+    def run(self, *command, check=True, variables=None):
         """Runs a command of Slurm, and returns its output."""
         result = subprocess.run(
-            [program(command[0]), *command[1:]], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [program(command[0]), *command[1:]], env={**self.environment, **(variables or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, check=False, timeout=PATIENCE)
         if check and result.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: status {result.returncode}: {result.stdout.strip()}")
@@ -211,7 +211,15 @@ class Cluster:
         path = f"{self.directory}/{len(os.listdir(self.directory))}.sbatch"
         with open(path, "w", encoding="utf-8") as file:
             file.write("#!/bin/bash\n" + script)
-        return self.run("sbatch", "--parsable", *options, path).split(";")[0].strip()
+        return self.submit_file(path, *options)
+
+    def submit_file(self, path, *options, variables=None):
+        """Submits a batch script, and returns the job's number.
+
+        - variables: Added to the environment.
+        """
+        command = ["sbatch", "--parsable", *options, path]
+        return self.run(*command, variables=variables).split(";")[0].strip()
 
     def tasks(self, job):
         """The fields of each task of an array, by index; of a job that is no array, of the job, under None."""

@@ -20,6 +20,7 @@ import time
 
 import slurm
 import static_server
+from support import Checks, expect_same_files, fetches, make_large_file, make_small_files, repeated_length_max
 
 # What the tasks run. {out} is a directory for a list, and a file for one URL.
 LIST_COMMAND = "{segdl} --shard auto --job {job} -i {list} -d {out} --quiet"
@@ -27,8 +28,6 @@ ONE_FILE_COMMAND = "{segdl} --shard auto --one-file -o {out} --quiet {url}"
 STATUS_COMMAND = "{segdl} status --job {job}"
 # -j: the files that a task fetches at once, and so may lose in a kill.
 FILES_AT_ONCE = 5
-# 32 MiB: what a task of one file may fetch again after a kill. Buffers of sockets have up to 6 MiB for each connection.
-IN_FLIGHT_MAX = 32 << 20
 # Seconds for a test's download as a whole, in which a task may wait several times for 30 s until another machine's run
 # counts as ended.
 PATIENCE = 900
@@ -36,20 +35,9 @@ TASKS = 8
 ONE_FILE_TASKS = 4
 # Two more than tasks, for those of a crashed node.
 NODES = TASKS + 2
+END_STATES = {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"}
 # SIGTERM, then SIGKILL; SIGKILL by Slurm to all processes; SIGKILL to the program.
 REQUEUE, CANCEL, KILL = "requeue", "cancel", "kill"
-
-
-class Checks:
-    """The checks that have failed."""
-
-    def __init__(self):
-        self.failed = 0
-
-    def expect(self, what, is_met, facts=""):
-        """Prints the result of a check."""
-        print(("ok      " if is_met else "FAILED  ") + what + (f": {facts}" if facts and not is_met else ""), flush=True)
-        self.failed += not is_met
 
 
 class Disruption:
@@ -137,46 +125,6 @@ def output(path):
     """The end of the tasks' output."""
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()[-2000:]
-
-
-def make_small_files(directory, count, dice):
-    """Creates files of 1 to 4 KiB whose contents differ."""
-    os.makedirs(directory)
-    for number in range(count):
-        with open(f"{directory}/{number:06}.bin", "wb") as file:
-            file.write(f"{number}\n".encode() + dice.randbytes(dice.randrange(1024, 4096)))
-
-
-def make_large_file(path, length, dice):
-    """Creates a file without equal blocks, so that a block in a wrong place is noticed."""
-    # Not a multiple of a page.
-    pattern = dice.randbytes((4 << 20) + 4093)
-    with open(path, "wb") as file:
-        number = 0
-        while file.tell() < length:
-            number += 1
-            block = number.to_bytes(8, "big") + pattern
-            file.write(block[:length - file.tell()])
-
-
-def differences(source, out):
-    """The names of files that differ, are missing, or should not be there."""
-    wanted, found = set(os.listdir(source)), set(os.listdir(out))
-    _, differing, unreadable = filecmp.cmpfiles(source, out, sorted(wanted & found), shallow=False)
-    return differing + unreadable, sorted(wanted - found), sorted(found - wanted)
-
-
-def expect_same_files(checks, name, source, out):
-    differing, absent, surplus = differences(source, out)
-    checks.expect(f"{name}: every file has its source's bytes", not differing, f"{len(differing)}: {differing[:3]}")
-    checks.expect(f"{name}: no file is missing", not absent, f"{len(absent)}: {absent[:3]}")
-    checks.expect(f"{name}: no other file is left", not surplus, f"{len(surplus)}: {surplus[:3]}")
-
-
-def fetches(server):
-    """How often each path was sent, wholly or in part."""
-    return collections.Counter(
-        request.path for request in server.requests() if request.method == "GET" and request.status in (200, 206))
 
 
 class Place:
@@ -320,9 +268,10 @@ def one_file(checks, cluster, arguments, dice, by):
         f"        {length >> 20} MiB, {ONE_FILE_TASKS} tasks, {disrupted}: {(sent - length) / (1 << 20):.1f} MiB fetched again, "
         f"{seconds:.0f} s", flush=True)
     checks.expect(f"{name}: tasks were disrupted", disruption.counts.total() == len(points), disruption.counts)
+    bound = ended * repeated_length_max(length / seconds / ONE_FILE_TASKS)
     checks.expect(
-        f"{name}: at most {IN_FLIGHT_MAX >> 20} MiB are fetched again for each task that was ended",
-        sent <= length + ended * IN_FLIGHT_MAX, sent - length)
+        f"{name}: at most {bound >> 20} MiB are fetched again after the end of {ended} tasks", sent <= length + bound,
+        sent - length)
     checks.expect(
         f"{name}: the file has its source's bytes",
         os.path.exists(out) and filecmp.cmp(f"{place.source}/large", out, shallow=False))
@@ -354,8 +303,38 @@ def environments(checks, cluster, arguments, _):
     place.remove()
 
 
+def examples(checks, cluster, arguments, dice):
+    """The batch scripts of Examples/Cluster, unchanged."""
+    directory = os.path.abspath(f"{os.path.dirname(__file__)}/../../Examples/Cluster")
+    place = Place(arguments, "examples")
+    # A program named segdl in PATH.
+    os.makedirs(f"{place.local}/bin")
+    os.symlink(arguments.segdl, f"{place.local}/bin/segdl")
+    make_small_files(place.source, 500, dice)
+    make_large_file(f"{place.local}/large", 64 << 20, dice)
+    os.makedirs(f"{place.shared}/logs")
+    with static_server.StaticServer(f"{place.local}/nginx", place.local) as server:
+        with open(f"{place.shared}/list.txt", "w", encoding="utf-8") as file:
+            file.writelines(f"{server.url}/source/{name}\n" for name in sorted(os.listdir(place.source)))
+        for name, variables in [("array.sbatch", {}), ("one-file.sbatch", {"URL": f"{server.url}/large"})]:
+            variables["PATH"] = f"{place.local}/bin:{os.environ['PATH']}"
+            number = cluster.submit_file(f"{directory}/{name}", f"--chdir={place.shared}", variables=variables)
+            ended = slurm.until(
+                f"{name} ends", lambda job=number: END_STATES.issuperset(states := set(cluster.states(job).values())) and states)
+            checks.expect(f"examples: {name} is complete", ended == {"COMPLETED"}, ended)
+        counts = fetches(server)
+    repeated = sum(counts[f"/source/{name}"] != 1 for name in os.listdir(place.source))
+    checks.expect("examples: every file of array.sbatch is fetched once", repeated == 0, repeated)
+    expect_same_files(checks, "examples: array.sbatch", place.source, f"{place.shared}/files")
+    checks.expect(
+        "examples: the file of one-file.sbatch has its source's bytes",
+        filecmp.cmp(f"{place.local}/large", f"{place.shared}/large", shallow=False))
+    place.remove()
+
+
 TESTS = {
     "environments": environments,
+    "examples": examples,
     "list": list_job,
     "crash": crashed_node,
     "one-file-array": lambda *arguments: one_file(*arguments, by="array"),

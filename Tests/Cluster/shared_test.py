@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Runs tasks of segdl that share a directory through several mounts, such as NFS, as on several machines; kills some.
+
+Each task has a UTS and a mount namespace of its own, in which its host name differs and one of the given directories is
+mounted at a common path. All of them must be the same directory. With NFS, mounts with the option nosharecache have caches of
+their own, as on different machines:
+
+  mount -t nfs -o nosharecache server:/export /mnt/1; mount -t nfs -o nosharecache server:/export /mnt/2
+  shared_test.py --segdl segdl /mnt/1 /mnt/2
+
+Needs root and nginx; without them it prints "skipped: " and a reason. Prints one line for each check, and exits with status
+1 if one fails.
+"""
+
+import argparse
+import filecmp
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import slurm
+import static_server
+from support import Checks, expect_same_files, fetches, make_large_file, make_small_files, repeated_length_max
+
+LIST_COMMAND = ["--job", "{shared}/job", "-i", "{shared}/list", "-d", "{shared}/out", "--quiet"]
+ONE_FILE_COMMAND = ["--one-file", "-o", "{shared}/large", "--quiet", "{url}"]
+# -j: the files that a task fetches at once, and so may lose in a kill.
+FILES_AT_ONCE = 5
+# Seconds, in which tasks may wait several times for 30 s until another machine's run counts as ended.
+PATIENCE = 900
+
+
+class Task:
+    """A task that is run, on one machine after another, until it ends by itself."""
+
+    def __init__(self, number, count, machines, command, common, log):
+        self.number = number
+        self.count = count
+        self.machines = machines
+        self.command = command
+        self.common = common
+        self.log = log
+        self.runs = 0
+        self.process = None
+        self.start()
+
+    def start(self):
+        """Starts the task on the next machine."""
+        machine = (self.number + self.runs) % len(self.machines)
+        self.runs += 1
+        script = f'hostname machine{machine}; mount --bind "$1" "$2"; shift 2; exec "$@"'
+        segdl, *rest = self.command
+        command = [segdl, "--shard", f"{self.number}/{self.count}", *rest]
+        with open(self.log, "ab") as log:
+            # pylint: disable=consider-using-with
+            self.process = subprocess.Popen(
+                ["unshare", "--uts", "--mount", "--propagation", "private", "sh", "-c", script, "sh",
+                 self.machines[machine], self.common, *command],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def kill(self):
+        """Kills the task, and starts it on the next machine."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.start()
+
+
+class Scene:
+    """Directories, and the tasks in them."""
+
+    def __init__(self, arguments, name, dice):
+        self.arguments = arguments
+        self.dice = dice
+        self.local = f"{arguments.work}/{name}"
+        self.source = f"{self.local}/source"
+        self.common = f"{self.local}/shared"
+        self.log = f"{self.local}/tasks.log"
+        self.name = os.path.basename(tempfile.mkdtemp(prefix="segdl-", dir=arguments.directories[0]))
+        self.machines = [f"{directory}/{self.name}" for directory in arguments.directories]
+        os.makedirs(self.common)
+        # Until the other mounts have noticed.
+        slurm.until("all directories are the same", lambda: all(os.path.isdir(machine) for machine in self.machines))
+        self.tasks = []
+
+    def run(self, command, is_due, kills, url=""):
+        """Runs the tasks, and kills some when `is_due`, which takes the number of kills, says so. Returns the statuses."""
+        command = [self.arguments.segdl, *(part.format(shared=self.common, url=url) for part in command)]
+        count = self.arguments.tasks
+        self.tasks = [
+            Task(number, count, self.machines, command, self.common, self.log) for number in range(1, count + 1)]
+        killed = 0
+
+        def is_finished():
+            nonlocal killed
+            running = [task for task in self.tasks if task.is_running()]
+            if running and killed < kills and is_due(killed):
+                self.dice.choice(running).kill()
+                killed += 1
+            return not running
+
+        try:
+            slurm.until("all tasks have ended", is_finished, PATIENCE)
+        finally:
+            for task in self.tasks:
+                task.process.kill()
+                task.process.wait()
+        return [task.process.returncode for task in self.tasks], killed
+
+    def output(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()[-2000:]
+
+    def remove(self):
+        shutil.rmtree(self.machines[0])
+        shutil.rmtree(self.local)
+
+
+def list_job(checks, arguments, dice):
+    """Tasks of a list of small files."""
+    scene = Scene(arguments, "list", dice)
+    make_small_files(scene.source, arguments.files, dice)
+    with static_server.StaticServer(f"{scene.local}/nginx", scene.source, rate=arguments.rate) as server:
+        with open(f"{scene.machines[0]}/list", "w", encoding="utf-8") as file:
+            file.writelines(f"{server.url}/{name}\n" for name in sorted(os.listdir(scene.source)))
+        slurm.until(
+            "all machines see the list", lambda: all(os.path.exists(f"{machine}/list") for machine in scene.machines))
+        points = sorted(dice.uniform(0.05, 0.7) * arguments.files for _ in range(arguments.kills))
+        begin = time.monotonic()
+        statuses, killed = scene.run(LIST_COMMAND, lambda count: server.request_count() >= points[count], len(points))
+        seconds = time.monotonic() - begin
+        checks.expect("list: every task ends with status 0", not any(statuses), f"{statuses}\n{scene.output()}")
+        before = server.request_count()
+        statuses, _ = scene.run(LIST_COMMAND, lambda _: False, 0)
+        checks.expect(
+            "list: the same job again requests nothing", not any(statuses) and server.request_count() == before,
+            f"{statuses}, {server.request_count() - before} requests\n{scene.output()}")
+    repeated = sum(count - 1 for count in fetches(server).values())
+    print(f"        {arguments.files} files, {killed} kills: {repeated} fetched again, {seconds:.0f} s", flush=True)
+    checks.expect("list: tasks were killed", killed == len(points), killed)
+    checks.expect(f"list: at most {killed * FILES_AT_ONCE} files are fetched again", repeated <= killed * FILES_AT_ONCE)
+    for number, machine in enumerate(scene.machines):
+        expect_same_files(checks, f"list, seen by machine {number}", scene.source, f"{machine}/out")
+    scene.remove()
+
+
+def one_file(checks, arguments, dice):
+    """Tasks that fill one file."""
+    scene = Scene(arguments, "one-file", dice)
+    length = arguments.length
+    os.makedirs(scene.source)
+    make_large_file(f"{scene.source}/large", length, dice)
+    rate = max(length // (arguments.tasks * 4 * 20), 1 << 20)
+    with static_server.StaticServer(f"{scene.local}/nginx", scene.source, connection_rate=rate) as server:
+        points = sorted(dice.uniform(0.1, 0.8) * length for _ in range(arguments.kills))
+        begin = time.monotonic()
+        statuses, killed = scene.run(
+            ONE_FILE_COMMAND, lambda count: server.bytes_sent() >= points[count], len(points), f"{server.url}/large")
+        seconds = time.monotonic() - begin
+    checks.expect("one file: every task ends with status 0", not any(statuses), f"{statuses}\n{scene.output()}")
+    sent = sum(request.body_length for request in server.requests())
+    print(
+        f"        {length >> 20} MiB, {killed} kills: {(sent - length) / (1 << 20):.1f} MiB fetched again, {seconds:.0f} s",
+        flush=True)
+    checks.expect("one file: tasks were killed", killed == len(points), killed)
+    bound = killed * repeated_length_max(length / seconds / arguments.tasks)
+    checks.expect(
+        f"one file: at most {bound >> 20} MiB are fetched again after {killed} kills", sent <= length + bound, sent - length)
+    for number, machine in enumerate(scene.machines):
+        checks.expect(
+            f"one file, seen by machine {number}: it has its source's bytes",
+            os.path.exists(f"{machine}/large") and filecmp.cmp(f"{scene.source}/large", f"{machine}/large", shallow=False))
+        checks.expect(
+            f"one file, seen by machine {number}: no other file is left", os.listdir(machine) == ["large"],
+            os.listdir(machine))
+    scene.remove()
+
+
+TESTS = {"list": list_job, "one-file": one_file}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--segdl", required=True, help="the program")
+    parser.add_argument("--tasks", type=int, default=4)
+    parser.add_argument("--files", type=int, default=4000, help="the number of small files (default: %(default)s)")
+    parser.add_argument("--rate", type=int, default=200, help="requests per second for small files (default: %(default)s)")
+    parser.add_argument("--kills", type=int, default=6, help="in each test (default: %(default)s)")
+    parser.add_argument("--length", type=int, default=512 << 20, help="of the large file, in bytes (default: 512 MiB)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--test", action="append", choices=list(TESTS), help="only this (default: all)")
+    parser.add_argument("directories", nargs="+", help="mounts of one directory")
+    arguments = parser.parse_args()
+    reason = static_server.StaticServer.missing() or (None if os.geteuid() == 0 else "mount namespaces need root")
+    if reason:
+        print(f"skipped: {reason}")
+        return 0
+    arguments.segdl = os.path.abspath(arguments.segdl)
+    print(f"seed {arguments.seed}", flush=True)
+    # So that the tasks and the server are ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    checks = Checks()
+    with tempfile.TemporaryDirectory(prefix="segdl-shared-") as arguments.work:
+        for name in arguments.test or TESTS:
+            TESTS[name](checks, arguments, random.Random(f"{arguments.seed} {name}"))
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
