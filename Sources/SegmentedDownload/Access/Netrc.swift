@@ -28,7 +28,7 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Reads what can be read of a file, as curl and wget do: whoever owns it or may read it, and up to the first malformed word.
+    /// Reads a file up to the first malformed word, as curl and wget do. Its owner and permissions do not matter.
     /// Of a file that cannot be read, there are no entries.
     public init(optional path: FilePath) {
         guard let path = try? path.text, let file = try? GuardedFile(contentsOf: path) else { return }

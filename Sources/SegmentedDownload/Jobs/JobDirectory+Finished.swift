@@ -15,12 +15,9 @@ extension JobDirectory {
 
     /// The entries of a task that any run has finished, under any number of tasks.
     package func finished(of shard: Shard) throws(DownloadError) -> FinishedEntries {
-        try self.finished(of: shard, in: try self.names())
-    }
-
-    private func finished(of shard: Shard, in names: [Name]) throws(DownloadError) -> FinishedEntries {
         do {
-            let files = try self.open(names.filter { $0.kind == .finished && $0.shard.mayShareEntries(with: shard) })
+            let files = try self.open(
+                try self.names().filter { $0.kind == .finished && $0.shard.mayShareEntries(with: shard) })
             defer { for record in files { record.file.close() } }
             let length = files.reduce(0) { $0 + $1.length }
             return try FinishedEntries(capacity: Int(length) / FinishedEntryCodec.recordLength) { take in
@@ -61,7 +58,7 @@ extension JobDirectory {
 
     /// Calls `take` with every undamaged record, except headers.
     private static func read(
-        _ file: any StorageFile, _ length: Int64, _ take: (EntryFingerprint) -> Void
+        _ file: any StorageFile, _ length: Int64, _ take: (EntryFingerprint) throws(StorageError) -> Void
     ) throws(StorageError) {
         let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceLength, alignment: 16)
         defer { piece.deallocate() }
@@ -77,7 +74,7 @@ extension JobDirectory {
                 let record = UnsafeRawBufferPointer(
                     rebasing: piece[start..<start + FinishedEntryCodec.recordLength])
                 if record.elementsEqual(header) { continue }
-                if let entry = FinishedEntryCodec.decode(record) { take(entry) }
+                if let entry = FinishedEntryCodec.decode(record) { try take(entry) }
             }
             offset += Int64(count)
         }
@@ -106,13 +103,10 @@ extension JobDirectory {
                 buffer.removeAll(keepingCapacity: true)
             }
             for record in ended {
-                var failure: StorageError?
-                try Self.read(record.file, record.length) { entry in
+                try Self.read(record.file, record.length) { entry throws(StorageError) in
                     buffer += FinishedEntryCodec.encode(entry)
-                    guard buffer.count >= Self.pieceLength, failure == nil else { return }
-                    do throws(StorageError) { try flush() } catch { failure = error }
+                    if buffer.count >= Self.pieceLength { try flush() }
                 }
-                if let failure { throw failure }
             }
             try flush()
             try await joined.synchronize(metadata: true)

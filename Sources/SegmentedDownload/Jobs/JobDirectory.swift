@@ -127,7 +127,7 @@ package struct JobDirectory: Sendable {
         try self.names().compactMap { $0.kind == .json ? self.status(of: $0.shard)?.status : nil }
     }
 
-    /// What a task's last run reported, and how long ago by the file system's clock, in seconds.
+    /// What a task's last run reported, and when: the file's modification time in nanoseconds since 1970.
     func status(of shard: Shard) -> (status: ShardStatus, modified: Int64)? {
         let path = self.path(of: Name(shard, .json))
         guard let bytes = try? self.contents(of: path, JobSettings.lengthMax),

@@ -8,7 +8,7 @@ final class JobFiles: FileSource {
         var entries: JobEntries
         var nextNumber = 0
         /// The entries whose downloads have not ended, by number.
-        var unfinished: [Int: JobEntries.Candidate] = [:]
+        var unfinished: [Int: (candidate: JobEntries.Candidate, fingerprint: EntryFingerprint)] = [:]
         /// Why the list could not be read to its end, or an end not be recorded.
         var failure: DownloadError?
         /// Whether the list was read to its end.
@@ -60,7 +60,7 @@ final class JobFiles: FileSource {
                         skipped += 1
                         continue
                     }
-                    state.unfinished[state.nextNumber] = candidate
+                    state.unfinished[state.nextNumber] = (candidate, fingerprint)
                     state.nextNumber += 1
                     return self.item(candidate)
                 }
@@ -81,17 +81,17 @@ final class JobFiles: FileSource {
     }
 
     func note(_ outcome: TransferSummary.Outcome, number: Int) {
-        guard let candidate = self.state.withLock({ $0.unfinished.removeValue(forKey: number) }) else { return }
+        guard let entry = self.state.withLock({ $0.unfinished.removeValue(forKey: number) }) else { return }
         do throws(DownloadError) {
             switch outcome {
             case .completed(let result):
-                try self.run.finish(candidate.fingerprint)
+                try self.run.finish(entry.fingerprint)
                 self.run.update { status in
                     status.completed += 1
                     status.bytesFetched += result.bytesFetched
                 }
             case .failed(let error):
-                try self.run.fail("# \(error.code.rawValue): \(error.message)\n\(candidate.text)")
+                try self.run.fail("# \(error.code.rawValue): \(error.message)\n\(entry.candidate.text)")
                 self.run.update { $0.failed += 1 }
             case .paused: break
             }

@@ -83,8 +83,8 @@ extension SharedFile {
     private func records(_ plan: SharedFilePlan) throws -> [Shard: FinishedRecord] {
         let names = Set(try self.names())
         // The status of each record costs a request to the server of the file system, so none is made in vain.
-        guard plan.division.shards.allSatisfy({ names.contains(Self.name(of: $0)) }) else {
-            return try self.records(plan.division.shards.filter { names.contains(Self.name(of: $0)) })
+        guard plan.division.shards.allSatisfy({ names.contains($0.fileName) }) else {
+            return try self.records(plan.division.shards.filter { names.contains($0.fileName) })
         }
         return try self.records(plan.division.shards)
     }

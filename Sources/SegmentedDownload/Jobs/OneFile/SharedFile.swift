@@ -136,12 +136,9 @@ package struct SharedFile: Sendable {
 
     // MARK: Tasks
 
-    /// Such as `3-of-8`.
-    static func name(of shard: Shard) -> String { shard.fileName }
-
     /// The paths of a task. Its destination is its record.
     package func paths(of shard: Shard) -> DestinationPaths {
-        DestinationPaths(directory: self.directory, name: Self.name(of: shard))
+        DestinationPaths(directory: self.directory, name: shard.fileName)
     }
 
     /// The window that a task writes.

@@ -5,7 +5,7 @@ extension Program {
     static let wget: Program = Program("wget", hasAttachedValues: true, Self.wgetOptions) {
         program, line throws(CompatibilityOptions.Refusal) in
         var arguments = ["get", "--no-config", "--no-glob", "--remote-time"]
-        // wget reads the file whoever else can, and ignores what it does not understand.
+        // wget reads the file also if others can read it, and ignores what it does not understand.
         if !line.marks.contains(.ignoresNetrc) { arguments.append("--netrc-optional") }
         var urls: [String] = []
         for url in line.operands + (try program.urls(in: line.lists)) { urls.append(try program.url(url)) }
