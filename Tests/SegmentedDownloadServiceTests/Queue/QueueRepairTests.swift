@@ -53,7 +53,8 @@ import Testing
                         try SourceURL(origin.plainURL("/64M/b.bin?stall-after=4M:all")),
                         to: .file(FilePath(directory + "/elsewhere/b.bin")))
                     elsewhere.segments = .exactly(2)
-                    let here = DownloadRequest(try SourceURL(origin.plainURL("/64M/a.bin?stall-after=4M:all")))
+                    var here = DownloadRequest(try SourceURL(origin.plainURL("/64M/a.bin?stall-after=4M:all")))
+                    here.segments = .exactly(2)
                     ids = try await queue.add([here, elsewhere])
                     for id in ids {
                         while try await queue.entry(id)?.progress?.bytesDone ?? 0 < 1 << 20 { await Task.yield() }
