@@ -241,4 +241,71 @@ struct JobTests {
             }
         }
     }
+
+    /// Runs `body` with a directory in memory, as `XDG_RUNTIME_DIR` is.
+    private static func withRuntimeDirectory(_ body: (String) async throws -> Void) async throws {
+        let path = "/dev/shm/segdl-test-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try await body(path)
+    }
+
+    @Test("A task sends no request to a host that has told another task of the machine to wait")
+    func sharedRefusal() async throws {
+        try await Self.withRuntimeDirectory { runtime in
+            try await withOrigin { origin in
+                try await withCommand { command in
+                    let variables = ["XDG_RUNTIME_DIR": runtime]
+                    let first = ["--json", "--job", "a", "-d", "one", origin.url("/1K/a?fail=429:1&retry-after=600")]
+                    let second = ["--json", "--job", "b", "-d", "two", origin.url("/1K/b")]
+                    let outcome = try await command.run(first, environment: variables) { process in
+                        await origin.log.waitForRequests(1)
+                        await command.waitForReport { $0.contains { $0["event"] as? String == "retrying" } }
+                        let other = try? await command.run(second, environment: variables) { other in
+                            await command.waitForReport { $0.contains { $0["event"] as? String == "note" } }
+                            kill(other, SIGTERM)
+                        }
+                        let note = other?.event("note")?["message"] as? String
+                        #expect(
+                            other?.status == 143 && note?.contains("refused a request of another process") == true,
+                            "\(String(describing: other))")
+                        #expect(origin.log.snapshot().requests.map(\.status) == [429])
+                        // What the first task was told does not concern other hosts and users, nor runs without a job.
+                        for other in [second, [origin.url("/1K/c")]] {
+                            let runtime = other == second ? "\(runtime)/none" : runtime
+                            let outcome = try? await command.run(other, environment: ["XDG_RUNTIME_DIR": runtime])
+                            #expect(outcome?.status == 0, "\(String(describing: outcome))")
+                        }
+                        kill(process, SIGTERM)
+                    }
+                    #expect(outcome.status == 143, "\(outcome)")
+                }
+            }
+        }
+    }
+
+    @Test("A task that waits because another one was refused continues when the time is over")
+    func sharedRefusalEnds() async throws {
+        try await Self.withRuntimeDirectory { runtime in
+            try await withOrigin { origin in
+                try await withCommand { command in
+                    let variables = ["XDG_RUNTIME_DIR": runtime]
+                    let first = ["--json", "--job", "a", "-d", "one", origin.url("/1K/a?fail=429:1&retry-after=3")]
+                    let second = ["--job", "b", "-d", "two", origin.url("/1K/b")]
+                    let outcome = try await command.run(first, environment: variables) { _ in
+                        await command.waitForReport { $0.contains { $0["event"] as? String == "retrying" } }
+                        let other = try? await command.run(second, environment: variables)
+                        #expect(other?.status == 0, "\(String(describing: other))")
+                    }
+                    #expect(outcome.status == 0, "\(outcome)")
+                    let requests = origin.log.snapshot().requests
+                    #expect(requests.map(\.status).sorted() == [200, 200, 429], "\(requests)")
+                    let refusedAt = try #require(requests.first { $0.status == 429 }).time
+                    // What the origin recorded, not how long anything took: none came before the time was over.
+                    #expect(requests.dropFirst().allSatisfy { $0.time - refusedAt >= .seconds(3) }, "\(requests)")
+                }
+            }
+        }
+    }
 }
