@@ -74,6 +74,25 @@ struct OneFileTests {
         }
     }
 
+    @Test("A kill costs each connection at most the bytes after its last claim, no matter when the part was last synced")
+    func killedBeforeCheckpoint() async throws {
+        try await withOptionScene { origin, command in
+            // 100 KiB after the tenth claim of 512 KiB the response stops, so that there is nothing in flight.
+            let claimed = 5 << 20
+            let stop = claimed + (100 << 10)
+            let url = origin.url("/18M/f.bin?stall-after=\(stop):all")
+            let killed = try await command.run(Self.arguments("1/2", url, ["-s", "1"])) { process in
+                await command.waitForBytes(writtenBy: process, stop)
+                kill(process, SIGKILL)
+            }
+            #expect(killed.status == -SIGKILL, "\(killed)")
+            let again = try await command.run(Self.arguments("1/2", url, ["-s", "1", "--json"]))
+            #expect(again.status == 0, "\(again)")
+            #expect(again.event("started")?["resumed_from"] as? Int == claimed, "\(again)")
+            #expect(again.event("completed")?["bytes_fetched"] as? Int == (9 << 20) - claimed, "\(again)")
+        }
+    }
+
     @Test("A task that is interrupted says that the same command resumes it")
     func interrupted() async throws {
         try await withOptionScene { origin, command in
