@@ -115,7 +115,9 @@ final class DownloadEngine: Sendable {
         // Limits that were changed before this point are in the inbox too.
         var state = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         // Before the first request.
-        _ = state.take(.refusedElsewhere(self.refusals?.news(now: self.clock.now) ?? []), now: self.clock.now)
+        if let news = self.refusals?.news(now: self.clock.now) {
+            _ = state.take(.refusedElsewhere(news), now: self.clock.now)
+        }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
             group.addTask { await self.gate.run() }
