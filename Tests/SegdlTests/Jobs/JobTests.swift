@@ -181,8 +181,16 @@ struct JobTests {
             let arguments = { (shard: String) in ["--shard", shard, "-i", "list", "-d", "out"] }
             let pod = try await command.run(arguments("auto/8"), environment: ["JOB_COMPLETION_INDEX": "2"])
             #expect(pod.status == 0 && pod.errors.contains("task 3/8 of"), "\(pod)")
+            // The second task of a step of two, in the second task of an array: of 0 to 5 it is 3.
+            let step = [
+                "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2",
+                "SLURM_ARRAY_TASK_ID": "1",
+            ]
+            let task = try await command.run(arguments("auto/6"), environment: step)
+            #expect(task.status == 0 && task.errors.contains("task 4/6 of"), "\(task)")
             let refused: [(String, [String: String])] = [
-                ("auto", [:]), ("auto", ["JOB_COMPLETION_INDEX": "2"]), ("auto/2", ["JOB_COMPLETION_INDEX": "2"]),
+                ("auto/3", step), ("auto", [:]), ("auto", ["JOB_COMPLETION_INDEX": "2"]),
+                ("auto/2", ["JOB_COMPLETION_INDEX": "2"]),
                 // A batch script without srun: three of four tasks would never run.
                 ("auto", ["SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "4"]),
                 // --array=3,5
