@@ -269,7 +269,7 @@ struct JobTests {
                     let second = ["--json", "--job", "b", "-d", "two", origin.url("/1K/b")]
                     let outcome = try await command.run(first, environment: variables) { process in
                         await origin.log.waitForRequests(1)
-                        await command.waitForReport { $0.contains { $0["event"] as? String == "retrying" } }
+                        await command.waitForReport { $0.contains { $0["event"] as? String == "retry" } }
                         let other = try? await command.run(second, environment: variables) { other in
                             await command.waitForReport { $0.contains { $0["event"] as? String == "note" } }
                             kill(other, SIGTERM)
@@ -302,7 +302,7 @@ struct JobTests {
                     let first = ["--json", "--job", "a", "-d", "one", origin.url("/1K/a?fail=429:1&retry-after=3")]
                     let second = ["--job", "b", "-d", "two", origin.url("/1K/b")]
                     let outcome = try await command.run(first, environment: variables) { _ in
-                        await command.waitForReport { $0.contains { $0["event"] as? String == "retrying" } }
+                        await command.waitForReport { $0.contains { $0["event"] as? String == "retry" } }
                         let other = try? await command.run(second, environment: variables)
                         #expect(other?.status == 0, "\(String(describing: other))")
                     }
