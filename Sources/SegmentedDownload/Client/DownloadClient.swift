@@ -42,9 +42,18 @@ public struct DownloadConfiguration: Sendable {
     /// over, at most 10 min; connections that the host serves continue. The processes share a file in memory, below `XDG_RUNTIME_DIR` or
     /// in `/dev/shm`. Without such a place nothing is shared.
     public var sharesRefusals = false
-    /// The event loops of which one makes the connections: a `MultiThreadedEventLoopGroup` or one of its loops, which must outlive
-    /// the client. Nil, the default, for a thread of the client's own.
+    /// The event loops that make the connections: a `MultiThreadedEventLoopGroup` or one of its loops, which must outlive
+    /// the client. One of them is used, or as many as ``receivingThreads`` says. Nil, the default, for threads of the
+    /// client's own.
     public var eventLoopGroup: (any EventLoopGroup)?
+    /// The maximum number of threads that receive and decrypt, and of those that write files; nil, the default, to
+    /// choose it by the number of processors.
+    ///
+    /// The default is half of the processors that the process may use, at most 8, and 1 if there are fewer than 4 or an
+    /// ``eventLoopGroup`` is given. Then only connections of the same time that fetch 4 MiB or more over TLS are spread
+    /// over several threads. With a number, all connections are. Threads are started when they are needed. All fetches of
+    /// one file are written by the same thread.
+    public var receivingThreads: Int?
     /// The logger for what happens to downloads, in messages with metadata; nil, the default, for none.
     public var logger: Logger?
     /// The metrics system for ended downloads, failed attempts and the bytes of completed files; nil, the default, for none.
@@ -52,8 +61,8 @@ public struct DownloadConfiguration: Sendable {
     /// The transport that sends the requests; nil, the default, for the built-in HTTP client.
     ///
     /// Everything that concerns sockets belongs to the built-in one, and has no effect on another: ``connectTimeout``, ``trust``,
-    /// ``proxies``, ``addresses``, ``network`` and ``eventLoopGroup``. ``DownloadLimits/memory`` then limits the number of
-    /// connections, but not the length of the pieces that the transport delivers.
+    /// ``proxies``, ``addresses``, ``network``, ``eventLoopGroup`` and ``receivingThreads``. ``DownloadLimits/memory`` then limits
+    /// the number of connections, but not the length of the pieces that the transport delivers.
     public var transport: (any DownloadTransport)?
 
     public init() {}
@@ -68,9 +77,15 @@ public func withDownloadClient<Answer: Sendable>(
     _ body: (DownloadClient) async throws -> Answer
 ) async throws -> Answer {
     for path in [configuration.history.path, configuration.memory?.path] { _ = try path?.text }
+    guard configuration.receivingThreads.map({ $0 > 0 }) ?? true else {
+        throw DownloadError(.usage, "the number of receiving threads must be 1 or more")
+    }
+    let loops = configuration.loopPlan
     do {
-        return try await EngineThreads.withThreads { threads in
-            try await withTransport(configuration) { transport in
+        return try await EngineThreads.withThreads(
+            fetchingCount: configuration.transport == nil ? loops.countMax : 1
+        ) { threads in
+            try await withTransport(configuration, loops) { transport in
                 let storage = POSIXStorage()
                 return try await body(
                     DownloadClient(
@@ -87,7 +102,8 @@ public func withDownloadClient<Answer: Sendable>(
 
 /// Runs `body` with the configuration's transport, or with the built-in one.
 private func withTransport<Answer: Sendable>(
-    _ configuration: DownloadConfiguration, _ body: (any HTTPTransport) async throws -> Answer
+    _ configuration: DownloadConfiguration, _ loops: ReceivingLoops.Plan,
+    _ body: (any HTTPTransport) async throws -> Answer
 ) async throws -> Answer {
     if let own = configuration.transport {
         try DescriptorLimit.check()
@@ -99,7 +115,8 @@ private func withTransport<Answer: Sendable>(
     transport.proxies = configuration.proxies
     transport.addresses = configuration.addresses
     transport.network = configuration.network
-    transport.loops = configuration.eventLoopGroup
+    transport.group = configuration.eventLoopGroup
+    transport.loops = loops
     return try await AsyncHTTPClientTransport.withTransport(transport) { try await body($0) }
 }
 

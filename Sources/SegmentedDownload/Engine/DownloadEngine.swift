@@ -189,7 +189,7 @@ final class DownloadEngine: Sendable {
             guard let job = state.job(id) else { return [] }
             let lease = state.open(order, of: id)
             let fetcher = self.fetcher(lease, job)
-            self.threads.run(state.isProbing(id) ? .asking : .fetching, in: &group) {
+            self.threads.run(state.isProbing(id) ? .asking : .fetching(id), in: &group) {
                 self.post(.event(id, .ended(order.lease, await fetcher.run())))
             }
         case .download(let id, let action):
