@@ -36,6 +36,12 @@ public struct DownloadConfiguration: Sendable {
     public var history = HistoryPolicy()
     /// The file that remembers the best number of connections for each server; `nil`, the default, for none.
     public var memory: ServerMemory?
+    /// Whether processes of this user on this machine share how long hosts ask them to wait. Default `false`.
+    ///
+    /// If a host refuses a request with 429 or 503 and `Retry-After`, the others send it no request before that time is
+    /// over, at most 10 min; connections that the host serves continue. The processes share a file in memory, below `XDG_RUNTIME_DIR` or
+    /// in `/dev/shm`. Without such a place nothing is shared.
+    public var sharesRefusals = false
     /// The event loops that make the connections: a `MultiThreadedEventLoopGroup` or one of its loops, which must outlive
     /// the client. One of them is used, or as many as ``receivingThreads`` says. Nil, the default, for threads of the
     /// client's own.
@@ -80,11 +86,13 @@ public func withDownloadClient<Answer: Sendable>(
             fetchingCount: configuration.transport == nil ? loops.countMax : 1
         ) { threads in
             try await withTransport(configuration, loops) { transport in
-                try await body(
+                let storage = POSIXStorage()
+                return try await body(
                     DownloadClient(
-                        configuration: configuration, transport: transport, storage: POSIXStorage(),
+                        configuration: configuration, transport: transport, storage: storage,
                         clock: SystemClock(), seed: UInt64.random(in: .min ... .max), threads: threads,
-                        memory: PartMemory()))
+                        memory: PartMemory(),
+                        refusals: configuration.sharesRefusals ? RefusalFile.standard(bootID: storage.bootID) : nil))
             }
         }
     } catch let failure as Failure {
@@ -130,6 +138,8 @@ public struct DownloadClient: Sendable {
     private let servers: ServerRecords?
     /// The memory for the parts of short files; `nil` if all parts are on disk.
     private let memory: PartMemory?
+    /// The refusals that processes share; `nil` if none are shared.
+    let refusals: RefusalFile?
 
     /// Creates a client with a given transport, storage, clock and seed. Tests use it to inject faults and to replay
     /// runs.
@@ -137,6 +147,16 @@ public struct DownloadClient: Sendable {
         configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
         clock: any EngineClock, seed: UInt64, threads: EngineThreads = .inherited, memory: PartMemory? = nil
     ) {
+        self.init(
+            configuration: configuration, transport: transport, storage: storage, clock: clock, seed: seed,
+            threads: threads, memory: memory, refusals: nil)
+    }
+
+    init(
+        configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
+        clock: any EngineClock, seed: UInt64, threads: EngineThreads, memory: PartMemory?, refusals: RefusalFile?
+    ) {
+        self.refusals = refusals
         self.memory = memory
         self.configuration = configuration
         self.transport = transport
@@ -199,7 +219,7 @@ public struct DownloadClient: Sendable {
         let engine = DownloadEngine(
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
-            threads: self.threads, hub: hub)
+            threads: self.threads, hub: hub, refusals: self.refusals.map { RefusalBoard($0) })
         // Read before downloads are added, because adding one does not block.
         if let servers = self.servers { await self.threads.run(.stepping) { servers.load() } }
         let log = history.log(in: self.storage, clock: self.clock)

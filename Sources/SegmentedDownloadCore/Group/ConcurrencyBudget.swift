@@ -35,6 +35,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     private var active = 0
     /// Accessed only by key, never iterated, so that runs can be replayed.
     private var hosts: [String: Host] = [:]
+    /// The hosts that have had a connection.
+    private var names: [HostKey: String] = [:]
+    /// The times before which other processes were told not to ask a host.
+    private var closedElsewhere: [HostKey: Duration] = [:]
 
     package init(connectionsMax: Int, connectionsPerHostMax: Int) {
         precondition(connectionsMax > 0 && connectionsPerHostMax > 0)
@@ -73,7 +77,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// The reason why no connection to the host may be opened now; nil if one may.
     package func shortage(_ name: String, now: Duration) -> Shortage? {
         guard !self.allows(name, now: now) else { return nil }
-        guard let host = self.hosts[name] else { return .total }
+        guard let host = self.hosts[name] else { return now < self.closedUntil(name) ? .closed : .total }
         if now < host.closedUntil { return .closed }
         return host.active >= self.allowance(host) ? .host : .total
     }
@@ -92,9 +96,15 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// Whether a connection to the host may be opened now.
     package func allows(_ name: String, now: Duration) -> Bool {
         guard self.active < self.connectionsMax else { return false }
+        guard now >= self.closedUntil(name) else { return false }
         guard let host = self.hosts[name] else { return true }
-        guard now >= host.closedUntil else { return false }
         return host.active < self.allowance(host) || self.mayTryOneMore(host, now: now)
+    }
+
+    /// No request is made to the host before this time.
+    private func closedUntil(_ name: String) -> Duration {
+        if let host = self.hosts[name] { return host.closedUntil }
+        return self.closedElsewhere.isEmpty ? .zero : self.closedElsewhere[HostKey(name)] ?? .zero
     }
 
     private func mayTryOneMore(_ host: Host, now: Duration) -> Bool {
@@ -106,6 +116,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
 
     /// Reserves a connection that ``allows(_:now:)`` granted.
     package mutating func reserve(_ name: String) {
+        if self.hosts[name] == nil { self.names[HostKey(name)] = name }
         var host = self.hosts[name] ?? Host()
         if host.active >= self.allowance(host) {
             // One trial at a time: the next one waits for the answer to this one.
@@ -154,6 +165,35 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         }
         self.hosts[name] = host
         return servesOthers
+    }
+
+    /// Applies refusals that other processes of this machine received.
+    ///
+    /// A host that serves no connection of this process is not asked before the stated time. One that does gets no
+    /// additional connection before it: the other process was refused because of all of them together.
+    package mutating func refusedElsewhere(_ refusals: [HostRefusal], now: Duration) {
+        self.closedElsewhere = self.closedElsewhere.filter { $0.value > now }
+        for refusal in refusals {
+            let until = min(refusal.until, now + Self.retryAfterMax)
+            self.closedElsewhere[refusal.host] = until
+            guard let name = self.names[refusal.host], var host = self.hosts[name] else { continue }
+            if host.accepted > 0 {
+                host.ceiling = host.accepted
+                host.probeAt = max(host.probeAt ?? .zero, until)
+            } else {
+                host.closedUntil = max(host.closedUntil, until)
+            }
+            self.hosts[name] = host
+        }
+    }
+
+    /// The time before which the host is not asked because it refused another process; nil if it may be asked, or if it
+    /// serves a connection of this process.
+    package func closedElsewhere(_ name: String, now: Duration) -> Duration? {
+        guard let until = self.closedElsewhere[HostKey(name)], now < until, self.hosts[name]?.accepted ?? 0 == 0 else {
+            return nil
+        }
+        return until
     }
 
     /// Releases a connection reserved by ``reserve(_:)``.

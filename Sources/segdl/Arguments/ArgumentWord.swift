@@ -54,7 +54,7 @@ struct ArgumentWord {
         "proto", "proxy", "proxy-user", "receiving-threads", "reject", "resolve", "rounds", "rpc-allow-host",
         "rpc-allow-origin", "rpc-listen",
         "rpc-root", "rpc-secret",
-        "seconds", "shard", "state", "stats", "url", "url-key",
+        "seconds", "shard", "state", "stats", "steal-after", "url", "url-key",
     ]
 }
 
