@@ -97,6 +97,7 @@ struct OneFileRun {
         guard request.ifExists != .rename else {
             throw Self.usage("--one-file excludes --if-exists rename: the tasks would choose different names")
         }
+        configuration.limits.tasks = shard.count
         configuration.limits.bytesPerSecond = configuration.limits.bytesPerSecond.map {
             max(shard.portion(of: $0), 1)
         }
