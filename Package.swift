@@ -10,6 +10,12 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// What scripts/build-record states.
+let buildRecord: [CSetting] = ["SEGDL_BUILD_COMMIT", "SEGDL_BUILD_COMPILER", "SEGDL_BUILD_PACKAGES"].compactMap {
+    name in
+    Context.environment[name].map { .define(name, to: "\"\($0)\"") }
+}
+
 let package = Package(
     name: "segdl",
     platforms: [.macOS(.v15)],
@@ -81,9 +87,18 @@ let package = Package(
         .target(name: "ChildProcess", dependencies: ["CLinux"], swiftSettings: strict),
         // Empty except in the portable program of scripts/package.
         .target(name: "CPortable"),
+        // What `segdl --version -v` prints. Another commit compiles this one file again.
+        .target(
+            name: "CBuildRecord",
+            dependencies: [
+                "CDeflate", "CExpat", "CNettle", "CZlib", .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
+            cSettings: buildRecord
+        ),
         .executableTarget(
             name: "segdl",
             dependencies: [
+                "CBuildRecord",
                 "CLinux",
                 "CPortable",
                 "ChildProcess",

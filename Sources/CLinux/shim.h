@@ -4,6 +4,7 @@
 #include <linux/magic.h>
 #include <spawn.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -51,8 +52,17 @@ static inline long long segdl_free_memory(int descriptor) {
     return (long long)status.f_bavail * status.f_bsize;
 }
 
-// openat2(2) below a directory, without symbolic links. glibc has no function for it.
+// sched_getaffinity(2) as a number; 1 if the mask is longer than 8192 bits.
 extern long syscall(long number, ...);
+static inline int segdl_processor_count(void) {
+    unsigned long mask[128];
+    long length = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    int count = 0;
+    for (long word = 0; word * (long)sizeof *mask < length; word++) count += __builtin_popcountl(mask[word]);
+    return count > 0 ? count : 1;
+}
+
+// openat2(2) below a directory, without symbolic links. glibc has no function for it.
 static inline int segdl_open_beneath(int directory, const char *path, int flags) {
     struct { unsigned long long flags, mode, resolve; } how = {
         (unsigned)flags, 0,

@@ -54,7 +54,12 @@ def missing():
     if os.geteuid() != 0:
         return "a Slurm cluster needs root"
     absent = [name for name in PROGRAMS if not program(name)]
-    return f"Slurm is not installed: no {', '.join(absent)} (apt-get install slurm-wlm munge)" if absent else None
+    if absent:
+        return f"Slurm is not installed: no {', '.join(absent)} (apt-get install slurm-wlm munge)"
+    # Each node has a host name of its own.
+    own_name = subprocess.run(
+        ["unshare", "--uts", "hostname", "node1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    return None if own_name.returncode == 0 else "this machine does not permit host names of processes (unshare --uts)"
 
 
 class Cluster:

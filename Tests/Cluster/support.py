@@ -2,23 +2,47 @@
 
 import collections
 import filecmp
+import json
 import os
 
 
-# 64 MiB, 5 s: a task checkpoints its progress at the earlier of the two. A kill loses what came since.
-CHECKPOINT_LENGTH, CHECKPOINT_INTERVAL = 64 << 20, 5
-# 5: seconds that syncing a checkpoint to a busy disk may take, in which bytes arrive.
-SYNC_TIME = 5
-# 16 MiB: what the server has written into the sockets of a task and the task has not received.
-SOCKET_BUFFERS = 16 << 20
+# 512 KiB: a connection records its bytes in the manifest whenever so many are written. A kill loses those since its last
+# record, whether or not they were synced, and what the server has written into its socket.
+CLAIM_LENGTH = 512 << 10
 
 
-def repeated_length_max(speed):
-    """The bytes that a task may fetch again after a kill.
+def losses(path):
+    """What each run of a task in a log of events had written and the next did not find.
 
-    - speed: Of the task, in bytes per second.
+    Yields pairs: the bytes, at least, and the most connections that the run had. The killed run's last progress is up to
+    200 ms old.
     """
-    return int(min(CHECKPOINT_LENGTH, CHECKPOINT_INTERVAL * speed) + SYNC_TIME * speed + SOCKET_BUFFERS)
+    done = connections = 0
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            # A kill cuts a line.
+            continue
+        if event["event"] == "started":
+            if connections:
+                yield done - event["resumed_from"], connections
+            done, connections = event["resumed_from"], 0
+        elif event["event"] == "progress":
+            done, connections = event["bytes_done"], max(connections, event["connections"])
+
+
+def expect_small_losses(checks, name, paths):
+    """Expects that every run of the tasks with these logs of events resumes what the run before it had written."""
+    found = [loss for path in paths for loss in losses(path)]
+    facts = ", ".join(f"{lost / (1 << 20):.2f} of {count}" for lost, count in found)
+    print(f"        lost in a kill, in MiB, of so many connections: {facts}", flush=True)
+    checks.expect(f"{name}: tasks were resumed", found)
+    checks.expect(
+        f"{name}: a kill loses at most {CLAIM_LENGTH >> 10} KiB of each connection",
+        all(lost <= count * CLAIM_LENGTH for lost, count in found), facts)
 
 
 class Checks:

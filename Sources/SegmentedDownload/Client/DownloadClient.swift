@@ -36,9 +36,24 @@ public struct DownloadConfiguration: Sendable {
     public var history = HistoryPolicy()
     /// The file that remembers the best number of connections for each server; `nil`, the default, for none.
     public var memory: ServerMemory?
-    /// The event loops of which one makes the connections: a `MultiThreadedEventLoopGroup` or one of its loops, which must outlive
-    /// the client. Nil, the default, for a thread of the client's own.
+    /// Whether processes of this user on this machine share how long hosts ask them to wait. Default `false`.
+    ///
+    /// If a host refuses a request with 429 or 503 and `Retry-After`, the others send it no request before that time is
+    /// over, at most 10 min; connections that the host serves continue. The processes share a file in memory, below `XDG_RUNTIME_DIR` or
+    /// in `/dev/shm`. Without such a place nothing is shared.
+    public var sharesRefusals = false
+    /// The event loops that make the connections: a `MultiThreadedEventLoopGroup` or one of its loops, which must outlive
+    /// the client. One of them is used, or as many as ``receivingThreads`` says. Nil, the default, for threads of the
+    /// client's own.
     public var eventLoopGroup: (any EventLoopGroup)?
+    /// The maximum number of threads that receive and decrypt, and of those that write files; nil, the default, to
+    /// choose it by the number of processors.
+    ///
+    /// The default is half of the processors that the process may use, at most 8, and 1 if there are fewer than 4 or an
+    /// ``eventLoopGroup`` is given. Then only connections of the same time that fetch 4 MiB or more over TLS are spread
+    /// over several threads. With a number, all connections are. Threads are started when they are needed. All fetches of
+    /// one file are written by the same thread.
+    public var receivingThreads: Int?
     /// The logger for what happens to downloads, in messages with metadata; nil, the default, for none.
     public var logger: Logger?
     /// The metrics system for ended downloads, failed attempts and the bytes of completed files; nil, the default, for none.
@@ -46,8 +61,8 @@ public struct DownloadConfiguration: Sendable {
     /// The transport that sends the requests; nil, the default, for the built-in HTTP client.
     ///
     /// Everything that concerns sockets belongs to the built-in one, and has no effect on another: ``connectTimeout``, ``trust``,
-    /// ``proxies``, ``addresses``, ``network`` and ``eventLoopGroup``. ``DownloadLimits/memory`` then limits the number of
-    /// connections, but not the length of the pieces that the transport delivers.
+    /// ``proxies``, ``addresses``, ``network``, ``eventLoopGroup`` and ``receivingThreads``. ``DownloadLimits/memory`` then limits
+    /// the number of connections, but not the length of the pieces that the transport delivers.
     public var transport: (any DownloadTransport)?
 
     public init() {}
@@ -62,14 +77,22 @@ public func withDownloadClient<Answer: Sendable>(
     _ body: (DownloadClient) async throws -> Answer
 ) async throws -> Answer {
     for path in [configuration.history.path, configuration.memory?.path] { _ = try path?.text }
+    guard configuration.receivingThreads.map({ $0 > 0 }) ?? true else {
+        throw DownloadError(.usage, "the number of receiving threads must be 1 or more")
+    }
+    let loops = configuration.loopPlan
     do {
-        return try await EngineThreads.withThreads { threads in
-            try await withTransport(configuration) { transport in
-                try await body(
+        return try await EngineThreads.withThreads(
+            fetchingCount: configuration.transport == nil ? loops.countMax : 1
+        ) { threads in
+            try await withTransport(configuration, loops) { transport in
+                let storage = POSIXStorage()
+                return try await body(
                     DownloadClient(
-                        configuration: configuration, transport: transport, storage: POSIXStorage(),
+                        configuration: configuration, transport: transport, storage: storage,
                         clock: SystemClock(), seed: UInt64.random(in: .min ... .max), threads: threads,
-                        memory: PartMemory()))
+                        memory: PartMemory(),
+                        refusals: configuration.sharesRefusals ? RefusalFile.standard(bootID: storage.bootID) : nil))
             }
         }
     } catch let failure as Failure {
@@ -79,7 +102,8 @@ public func withDownloadClient<Answer: Sendable>(
 
 /// Runs `body` with the configuration's transport, or with the built-in one.
 private func withTransport<Answer: Sendable>(
-    _ configuration: DownloadConfiguration, _ body: (any HTTPTransport) async throws -> Answer
+    _ configuration: DownloadConfiguration, _ loops: ReceivingLoops.Plan,
+    _ body: (any HTTPTransport) async throws -> Answer
 ) async throws -> Answer {
     if let own = configuration.transport {
         try DescriptorLimit.check()
@@ -91,7 +115,8 @@ private func withTransport<Answer: Sendable>(
     transport.proxies = configuration.proxies
     transport.addresses = configuration.addresses
     transport.network = configuration.network
-    transport.loops = configuration.eventLoopGroup
+    transport.group = configuration.eventLoopGroup
+    transport.loops = loops
     return try await AsyncHTTPClientTransport.withTransport(transport) { try await body($0) }
 }
 
@@ -113,6 +138,8 @@ public struct DownloadClient: Sendable {
     private let servers: ServerRecords?
     /// The memory for the parts of short files; `nil` if all parts are on disk.
     private let memory: PartMemory?
+    /// The refusals that processes share; `nil` if none are shared.
+    let refusals: RefusalFile?
 
     /// Creates a client with a given transport, storage, clock and seed. Tests use it to inject faults and to replay
     /// runs.
@@ -120,6 +147,16 @@ public struct DownloadClient: Sendable {
         configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
         clock: any EngineClock, seed: UInt64, threads: EngineThreads = .inherited, memory: PartMemory? = nil
     ) {
+        self.init(
+            configuration: configuration, transport: transport, storage: storage, clock: clock, seed: seed,
+            threads: threads, memory: memory, refusals: nil)
+    }
+
+    init(
+        configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
+        clock: any EngineClock, seed: UInt64, threads: EngineThreads, memory: PartMemory?, refusals: RefusalFile?
+    ) {
+        self.refusals = refusals
         self.memory = memory
         self.configuration = configuration
         self.transport = transport
@@ -182,7 +219,7 @@ public struct DownloadClient: Sendable {
         let engine = DownloadEngine(
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
-            threads: self.threads, hub: hub)
+            threads: self.threads, hub: hub, refusals: self.refusals.map { RefusalBoard($0) })
         // Read before downloads are added, because adding one does not block.
         if let servers = self.servers { await self.threads.run(.stepping) { servers.load() } }
         let log = history.log(in: self.storage, clock: self.clock)

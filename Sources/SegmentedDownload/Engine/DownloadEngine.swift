@@ -20,6 +20,8 @@ final class DownloadEngine: Sendable {
         case tick
         /// Apply new limits for the group.
         case limits(DownloadLimits)
+        /// Apply refusals of requests of other processes. The times are the engine's.
+        case refusedElsewhere([HostRefusal])
         /// Apply a new priority or number of segments for a download.
         case adjust(GroupEvent)
         /// Apply a new rate limit for a download; `nil` removes it.
@@ -52,6 +54,8 @@ final class DownloadEngine: Sendable {
     private let looks = SegmentSnapshot()
     private let seed: UInt64
     private let threads: EngineThreads
+    /// The refusals that processes of this machine share; nil if they share none.
+    private let refusals: RefusalBoard?
     /// Unbounded. Its length is limited by its writers: a child posts a few messages and ends, and ticks come at a
     /// fixed rate.
     private let inbox = Mailbox<Message>()
@@ -60,8 +64,9 @@ final class DownloadEngine: Sendable {
 
     init(
         transport: any HTTPTransport, storage: any Storage, clock: any EngineClock, limits: DownloadLimits,
-        seed: UInt64, threads: EngineThreads, hub: GroupHub
+        seed: UInt64, threads: EngineThreads, hub: GroupHub, refusals: RefusalBoard? = nil
     ) {
+        self.refusals = refusals
         self.hub = hub
         self.transport = transport
         self.storage = storage
@@ -109,6 +114,10 @@ final class DownloadEngine: Sendable {
         defer { self.enforceLimits(false) }
         // Limits that were changed before this point are in the inbox too.
         var state = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
+        // Before the first request.
+        if let news = self.refusals?.news(now: self.clock.now) {
+            _ = state.take(.refusedElsewhere(news), now: self.clock.now)
+        }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
             group.addTask { await self.gate.run() }
@@ -153,7 +162,8 @@ final class DownloadEngine: Sendable {
         case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
         case .adjust(.priority(let id, let priority)):
             self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
-        case .event, .closed, .move, .remove, .ask, .tick, .adjust, .look, .stopResuming, .close: break
+        case .event, .closed, .move, .remove, .ask, .tick, .refusedElsewhere, .adjust, .look, .stopResuming, .close:
+            break
         }
     }
 
@@ -163,6 +173,7 @@ final class DownloadEngine: Sendable {
             // Ticks missed while the machine was suspended are skipped.
             next = max(next + Self.tick, self.clock.now)
             guard (try? await self.clock.sleep(until: next)) != nil else { return }
+            if let news = self.refusals?.news(now: self.clock.now), !news.isEmpty { self.post(.refusedElsewhere(news)) }
             self.post(.tick)
         }
     }
@@ -178,12 +189,14 @@ final class DownloadEngine: Sendable {
             guard let job = state.job(id) else { return [] }
             let lease = state.open(order, of: id)
             let fetcher = self.fetcher(lease, job)
-            self.threads.run(state.isProbing(id) ? .asking : .fetching, in: &group) {
+            self.threads.run(state.isProbing(id) ? .asking : .fetching(id), in: &group) {
                 self.post(.event(id, .ended(order.lease, await fetcher.run())))
             }
         case .download(let id, let action):
             guard let job = state.job(id) else { return [] }
             return self.perform(action, job, state: &state, in: &group)
+        case .share(let refusal):
+            self.refusals?.share(refusal, now: self.clock.now)
         }
         return []
     }
@@ -338,7 +351,8 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
-        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .adjust, .limit, .look, .stopResuming, .close:
+        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .refusedElsewhere, .adjust, .limit, .look,
+            .stopResuming, .close:
             break
         }
     }

@@ -87,6 +87,10 @@ struct EngineState {
         case .limits(let limits):
             for index in self.active { self.observe(index, now: now) }
             return self.machine.handle(.limits(limits.group), now: now) + self.machine.handle(.rateChanged, now: now)
+        case .refusedElsewhere(let refusals):
+            let actions = self.machine.handle(.refusedElsewhere(refusals), now: now)
+            for index in self.active { self.noteWaiting(self.entries[index].job, now: now) }
+            return actions
         case .adjust(let event):
             for index in self.active { self.observe(index, now: now) }
             return self.machine.handle(event, now: now)
@@ -205,6 +209,17 @@ struct EngineState {
             self.active.sort()
         }
         job.update(state: .probing)
+        self.noteWaiting(job, now: now)
+    }
+
+    /// Reports that a download waits because its host refused another process.
+    private func noteWaiting(_ job: DownloadJob, now: Duration) {
+        guard let until = self.machine.waitsElsewhere(job.id, now: now) else { return }
+        let seconds = Int((until - now).inSeconds.rounded(.up))
+        job.broadcaster.send(
+            .note(
+                "\(job.request.source.host) refused a request of another process of this machine; waiting \(seconds) s")
+        )
     }
 
     /// Sets the state to `retrying` if an attempt has failed and no connection is left.

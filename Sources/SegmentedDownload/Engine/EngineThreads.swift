@@ -1,4 +1,5 @@
 import NIOPosix
+import SegmentedDownloadCore
 
 /// The threads of an engine: that of its connections, and pools for blocking work, so that disk calls block neither it
 /// nor the threads of the global executor.
@@ -9,8 +10,8 @@ package struct EngineThreads: Sendable {
         /// The first request of each download, until a body has to be written to a file. On the same thread; if the
         /// connections have none, on that of the fetches.
         case asking
-        /// Fetches. One thread, because two threads that write to one file wait for its inode lock.
-        case fetching
+        /// Fetches of one download. One thread, because two threads that write to one file wait for its inode lock.
+        case fetching(DownloadID)
         /// Syncs, surveys and digests, each of which may take seconds.
         case stepping
         /// In-order readers: digests, and output to a descriptor whose reader may be slow.
@@ -18,7 +19,7 @@ package struct EngineThreads: Sendable {
     }
 
     private var deciding: (any TaskExecutor)?
-    private var fetching: (any TaskExecutor)?
+    private var fetching: [any TaskExecutor] = []
     private var stepping: (any TaskExecutor)?
     private var reading: (any TaskExecutor)?
 
@@ -35,8 +36,8 @@ package struct EngineThreads: Sendable {
     private func executor(for work: Work) -> (any TaskExecutor)? {
         switch work {
         case .deciding: self.deciding
-        case .asking: self.deciding ?? self.fetching
-        case .fetching: self.fetching
+        case .asking: self.deciding ?? self.fetching.first
+        case .fetching(let id): self.fetching.isEmpty ? nil : self.fetching[id.rawValue % self.fetching.count]
         case .stepping: self.stepping
         case .reading: self.reading
         }
@@ -127,10 +128,12 @@ package struct EngineThreads: Sendable {
     private static let readingCount = 4
 
     /// Runs `body` with threads, and ends them when it returns.
+    ///
+    /// - Parameter fetchingCount: The number of threads that the fetches of different downloads share.
     static func withThreads<Answer: Sendable>(
-        _ body: (EngineThreads) async throws -> Answer
+        fetchingCount: Int = 1, _ body: (EngineThreads) async throws -> Answer
     ) async throws -> Answer {
-        let fetching = PoolExecutor(threads: 1)
+        let fetching = (0..<fetchingCount).map { _ in PoolExecutor(threads: 1) }
         let stepping = PoolExecutor(threads: Self.steppingCount)
         let reading = PoolExecutor(threads: Self.readingCount)
         let result: Result<Answer, any Error>
@@ -139,7 +142,7 @@ package struct EngineThreads: Sendable {
         } catch {
             result = .failure(error)
         }
-        await fetching.end()
+        for executor in fetching { await executor.end() }
         await stepping.end()
         await reading.end()
         return try result.get()

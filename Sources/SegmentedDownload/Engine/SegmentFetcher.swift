@@ -99,7 +99,7 @@ package struct SegmentFetcher: Sendable {
             writer, announced.map { ContentCheck($0, of: response) }, from: response.bodyStart)
         if part.memory != nil { await self.copy(body, of: response, to: part, progress) { part.memory != nil } }
         if part.memory != nil, let result = progress.result { return try self.finish(result, progress) }
-        return try await self.threads.run(.fetching) {
+        return try await self.threads.run(.fetching(self.pass.download)) {
             if progress.result == nil { await self.copy(body, of: response, to: part, progress) { true } }
             guard let result = progress.result else { preconditionFailure("copying ends with a result") }
             return try self.finish(result, progress)

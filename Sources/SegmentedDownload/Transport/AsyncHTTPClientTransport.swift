@@ -14,7 +14,8 @@ package import SegmentedDownloadCore
 
 /// The transport over real sockets: AsyncHTTPClient with HTTP/1.1, tuned for large bodies.
 ///
-/// One event loop with a large receive buffer is as fast as a plain `recv` loop; `Design.md` has the measurements.
+/// One event loop with a large receive buffer is as fast as a plain `recv` loop; `Design.md` has the measurements. Where
+/// decryption keeps one busy, ``ReceivingLoops`` adds others.
 package struct AsyncHTTPClientTransport: HTTPTransport {
     package struct Configuration: Sendable {
         package var connectTimeout: Duration = .seconds(15)
@@ -28,15 +29,17 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         package var connectionsPerHost = 1 << 16
         /// The network interfaces that connections may use.
         package var network = NetworkPolicy()
-        /// The event loops to use one of; nil for a thread of the transport's own.
-        package var loops: (any EventLoopGroup)?
+        /// The event loops to use; nil for threads of the transport's own.
+        package var group: (any EventLoopGroup)?
+        /// How many of them are used.
+        var loops = ReceivingLoops.Plan.single
 
         package init() {}
     }
 
     private let configuration: Configuration
     private let clients: HTTPClients
-    private let loop: any EventLoop
+    let loops: ReceivingLoops
     package let executor: (any TaskExecutor)?
     private let buffers: ReceiveBuffers
     private let connections: ConnectionRegister
@@ -52,16 +55,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let buffers = ReceiveBuffers()
         let connections = ConnectionRegister()
         connections.apply(configuration.network)
-        let threads: MultiThreadedEventLoopGroup?
-        let loop: any EventLoop
-        if let given = configuration.loops {
-            (threads, loop) = (nil, given.next())
-        } else {
-            let own = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-            (threads, loop) = (own, own.next())
-        }
-        let relay = TLSRelay(on: loop, configuration, connections)
-        let clients = HTTPClients(on: loop) { route in
+        let loops = ReceivingLoops(configuration.loops, of: configuration.group)
+        let relay = TLSRelay(on: loops.first, configuration, connections)
+        let clients = HTTPClients(on: loops) { route in
             var own = tls
             // The client certificate is presented to origins, not to proxies.
             if !route.allowsClientCertificate || route.way.isForwarding {
@@ -88,13 +84,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             result = .success(
                 try await body(
                     AsyncHTTPClientTransport(
-                        configuration: configuration, clients: clients, loop: loop, buffers: buffers,
+                        configuration: configuration, clients: clients, loops: loops, buffers: buffers,
                         connections: connections, relay: relay)))
         } catch {
             result = .failure(error)
         }
         relay.close()
-        await Self.shutDown(clients, loop, threads)
+        await Self.shutDown(clients, loops)
         return try result.get()
     }
 
@@ -134,13 +130,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     }
 
     private init(
-        configuration: Configuration, clients: HTTPClients, loop: any EventLoop,
+        configuration: Configuration, clients: HTTPClients, loops: ReceivingLoops,
         buffers: ReceiveBuffers, connections: ConnectionRegister, relay: TLSRelay
     ) {
         self.configuration = configuration
         self.clients = clients
-        self.loop = loop
-        self.executor = LoopExecutor(loop)
+        self.loops = loops
+        self.executor = LoopExecutor(loops.first)
         self.buffers = buffers
         self.connections = connections
         self.relay = relay
@@ -165,17 +161,21 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let host = proxy.map { "\(request.url.host) through the proxy \($0)" } ?? request.url.host
         let (buffers, isTLS) = (self.buffers, request.url.origin.scheme == "https")
         let reception = Reception { buffers.lengthAllowed(isTLS: isTLS) }
-        defer { reception.finish() }
+        let place = self.loops.place(isTLS: isTLS, length: request.length)
+        defer {
+            reception.finish()
+            self.loops.end(place)
+        }
         let head: HTTPResponseHead
         let start = NIODeadline.now()
         do {
             let (client, message) = try await self.message(request, through: proxy)
-            head = try await reception.head(of: message, from: client)
+            head = try await reception.head(of: message, from: client, on: place.preference)
         } catch {
             if let proxy, !(error is CancellationError), let failure = self.relay.failure(of: proxy, since: start) {
                 throw Self.failure(failure, host: "the proxy \(proxy)")
             }
-            if proxy == nil, await Self.isStalledHandshake(error, request.url, on: self.loop) {
+            if proxy == nil, await Self.isStalledHandshake(error, request.url, on: self.loops.first) {
                 throw Failure(
                     .tls, "\(request.url.host): no TLS handshake within the connect timeout", isTransient: true)
             }

@@ -42,6 +42,8 @@ public struct TransportRequest: Hashable, Sendable {
     public var allowsClientCertificate: Bool
     /// Whether the connection may lead to a special address: see ``DownloadOptions/allowsPrivateAddresses``.
     public var allowsPrivateAddresses: Bool
+    /// The number of requested bytes; `nil` if the response decides.
+    package var length: Int64?
 
     public init(
         url: SourceURL, fields: HTTPFields, allowsClientCertificate: Bool = true, allowsPrivateAddresses: Bool = true

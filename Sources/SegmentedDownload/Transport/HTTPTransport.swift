@@ -22,7 +22,7 @@ package protocol HTTPTransport: Sendable {
     /// Sets the network policy for all connections, open ones included.
     func apply(_ policy: NetworkPolicy)
 
-    /// The thread of the connections; `nil` if they have none of their own. Work on it must not block.
+    /// The first thread of the connections; `nil` if they have none of their own. Work on it must not block.
     var executor: (any TaskExecutor)? { get }
 }
 

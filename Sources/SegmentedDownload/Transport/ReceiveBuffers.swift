@@ -34,7 +34,7 @@ final class ReceiveBuffers: Sendable {
     }
 
     private let state = Mutex(State())
-    // Read for every buffer, by the event loop's thread.
+    // Read for every buffer, by the event loops' threads.
     private let lengthPlain = Atomic(ReceiveBuffers.lengthMax)
     private let lengthTLS = Atomic(ReceiveBuffers.lengthMax)
 

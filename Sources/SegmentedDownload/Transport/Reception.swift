@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// The response to one request: received on the event loop, and read by one task.
+/// The response to one request: received on an event loop, and read by one task.
 ///
 /// While the task writes a chunk, more is received: until 64 KiB wait, or one longer chunk; less if the memory is limited.
 ///
@@ -65,12 +65,15 @@ final class Reception: HTTPClientResponseDelegate {
 
     /// Sends the request and waits for the head of the response.
     ///
+    /// - Parameter loop: The event loop for a new connection.
     /// - Throws: The client's error, or `HTTPClientError.cancelled` if the task is cancelled.
-    func head(of request: HTTPClient.Request, from client: HTTPClient) async throws -> HTTPResponseHead {
+    func head(
+        of request: HTTPClient.Request, from client: HTTPClient, on loop: HTTPClient.EventLoopPreference
+    ) async throws -> HTTPResponseHead {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { reader in
                 self.state.withLock { $0.headReader = reader }
-                let task = client.execute(request: request, delegate: self)
+                let task = client.execute(request: request, delegate: self, eventLoop: loop)
                 let isCancelled = self.state.withLock { state in
                     // A request that has ended already needs no cancellation.
                     if state.end == nil { state.task = task }

@@ -93,10 +93,11 @@ package final class RedirectFollower: Sendable {
             let isPinned = url != self.source && redirects == 0
             // A new target may already have expired when it is requested, but only if the source has ever led to bytes.
             let mayExpire = isPinned || redirects > 0 && renewals < Self.renewalsMax && self.hasWorked
-            let request = TransportRequest(
+            var request = TransportRequest(
                 url: url, fields: self.fields(for: url, range),
                 allowsClientCertificate: self.sendsIdentity(to: url),
                 allowsPrivateAddresses: self.allowsPrivateAddresses)
+            request.length = range.upperBound.map { $0 - range.lowerBound }
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in

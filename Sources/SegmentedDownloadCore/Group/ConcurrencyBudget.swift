@@ -43,6 +43,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     private var active = 0
     /// Accessed only by key, never iterated, so that runs can be replayed.
     private var hosts: [String: Host] = [:]
+    /// The hosts that have had a connection.
+    private var names: [HostKey: String] = [:]
+    /// The times before which other processes were told not to ask a host.
+    private var closedElsewhere: [HostKey: Duration] = [:]
 
     /// - Parameter tasks: The tasks of the job that this process is one of. All of them use the same hosts.
     package init(connectionsMax: Int, connectionsPerHostMax: Int, tasks: Int = 1) {
@@ -59,9 +63,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         if self.hosts.isEmpty { self.generator = SplitMix64(seed: ~seed) }
         let pace = RequestPace(tasks: self.tasks)
         var host = Host()
-        host.closedUntil = now + pace.delayAtStart(using: &self.generator)
+        host.closedUntil = max(now, self.closedUntil(name)) + pace.delayAtStart(using: &self.generator)
         host.pace = pace
         self.hosts[name] = host
+        self.names[HostKey(name)] = name
     }
 
     /// Whether a host has answered any request, so that its name and address are right.
@@ -98,7 +103,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// The reason why no connection to the host may be opened now; nil if one may.
     package func shortage(_ name: String, now: Duration) -> Shortage? {
         guard !self.allows(name, now: now) else { return nil }
-        guard let host = self.hosts[name] else { return .total }
+        guard let host = self.hosts[name] else { return now < self.closedUntil(name) ? .closed : .total }
         if now < host.closedUntil { return .closed }
         return host.active >= self.allowance(host) ? .host : .total
     }
@@ -117,11 +122,17 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// Whether a connection to the host may be opened now.
     package func allows(_ name: String, now: Duration) -> Bool {
         guard self.active < self.connectionsMax else { return false }
+        guard now >= self.closedUntil(name) else { return false }
         guard let host = self.hosts[name] else { return true }
-        guard now >= host.closedUntil else { return false }
         // A host that refused the last request is asked by one connection at a time.
         if let pace = host.pace, pace.isRefused, host.active > 0 { return false }
         return host.active < self.allowance(host) || self.mayTryOneMore(host, now: now)
+    }
+
+    /// No request is made to the host before this time.
+    private func closedUntil(_ name: String) -> Duration {
+        if let host = self.hosts[name] { return host.closedUntil }
+        return self.closedElsewhere.isEmpty ? .zero : self.closedElsewhere[HostKey(name)] ?? .zero
     }
 
     private func mayTryOneMore(_ host: Host, now: Duration) -> Bool {
@@ -133,6 +144,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
 
     /// Reserves a connection that ``allows(_:now:)`` granted.
     package mutating func reserve(_ name: String, now: Duration) {
+        if self.hosts[name] == nil { self.names[HostKey(name)] = name }
         var host = self.hosts[name] ?? Host()
         if let pause = host.pace?.requested(now: now, using: &self.generator) { host.closedUntil = now + pause }
         if host.active >= self.allowance(host) {
@@ -197,6 +209,38 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         guard var host = self.hosts[name], let delay = host.pace?.unreachable(using: &self.generator) else { return }
         host.closedUntil = max(host.closedUntil, now + delay)
         self.hosts[name] = host
+    }
+
+    /// Applies refusals that other processes of this machine received.
+    ///
+    /// A host that serves no connection of this process is not asked before the stated time. One that does gets no
+    /// additional connection before it: the other process was refused because of all of them together.
+    package mutating func refusedElsewhere(_ refusals: [HostRefusal], now: Duration) {
+        self.closedElsewhere = self.closedElsewhere.filter { $0.value > now }
+        for refusal in refusals {
+            let until = min(refusal.until, now + Self.retryAfterMax)
+            let isKnown = self.closedElsewhere[refusal.host] == until
+            self.closedElsewhere[refusal.host] = until
+            guard let name = self.names[refusal.host], var host = self.hosts[name] else { continue }
+            if host.accepted > 0 {
+                host.ceiling = host.accepted
+                host.probeAt = max(host.probeAt ?? .zero, until)
+            } else {
+                // The tasks of a job have the same record, but do not ask at the same moment.
+                let delay = isKnown ? nil : host.pace?.delayBehindRetryAfter(using: &self.generator)
+                host.closedUntil = max(host.closedUntil, until + (delay ?? .zero))
+            }
+            self.hosts[name] = host
+        }
+    }
+
+    /// The time before which the host is not asked because it refused another process; nil if it may be asked, or if it
+    /// serves a connection of this process.
+    package func closedElsewhere(_ name: String, now: Duration) -> Duration? {
+        guard let until = self.closedElsewhere[HostKey(name)], now < until, self.hosts[name]?.accepted ?? 0 == 0 else {
+            return nil
+        }
+        return until
     }
 
     /// Releases a connection reserved by ``reserve(_:now:)``.

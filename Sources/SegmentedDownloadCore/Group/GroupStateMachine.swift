@@ -147,6 +147,7 @@ package struct GroupStateMachine: Hashable, Sendable {
             self.shed(now: now)
         case .rateChanged:
             for index in self.active { self.update(index, now: now) { $0.reconsiderConnections() } }
+        case .refusedElsewhere(let refusals): self.budget.refusedElsewhere(refusals, now: now)
         }
         self.schedule(now: now)
         defer { self.outbox = [] }
@@ -251,7 +252,9 @@ package struct GroupStateMachine: Hashable, Sendable {
             if case .refused(let status, let retryAfter) = response {
                 guard TransientStatus.refusals.contains(status) else { return }
                 let asked = retryAfter.map { Duration.seconds($0.seconds) }
-                _ = self.budget.refused(self.holdings[index].host, retryAfter: asked, now: now)
+                let host = self.holdings[index].host
+                _ = self.budget.refused(host, retryAfter: asked, now: now)
+                if let refusal = response.refusal(of: HostKey(host), now: now) { self.outbox.append(.share(refusal)) }
             } else if !self.holdings[index].wasAccepted {
                 self.holdings[index].wasAccepted = true
                 self.budget.accepted(self.holdings[index].host, now: now)
@@ -281,6 +284,12 @@ package struct GroupStateMachine: Hashable, Sendable {
             .narrowed, .limitReached, .pause, .resume, .cancel:
             break
         }
+    }
+
+    /// The time before which a download waits because its host refused another process; nil if it does not.
+    package func waitsElsewhere(_ id: DownloadID, now: Duration) -> Duration? {
+        guard let index = self.index(id), self.entries[index].held == 0 else { return nil }
+        return self.budget.closedElsewhere(self.entries[index].machine.settings.host, now: now)
     }
 
     func holding(_ id: DownloadID, _ lease: LeaseID) -> Int? {

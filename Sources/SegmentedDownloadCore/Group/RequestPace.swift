@@ -60,6 +60,11 @@ struct RequestPace: Hashable, Sendable {
         .seconds(Double.random(in: 0..<1, using: &generator) * self.spread)
     }
 
+    /// The delay after the end of a `Retry-After`. Most tasks were told about the same moment, so they spread behind it.
+    func delayBehindRetryAfter(using generator: inout SplitMix64) -> Duration {
+        self.upTo(self.turn, using: &generator)
+    }
+
     /// Handles a request. Returns the delay before the next one.
     mutating func requested(now: Duration, using generator: inout SplitMix64) -> Duration {
         self.advance(to: now)
@@ -76,7 +81,7 @@ struct RequestPace: Hashable, Sendable {
 
     /// Handles a refusal. Returns the delay before the next request.
     ///
-    /// - Parameter asked: The host's `Retry-After`. Most tasks were told about the same moment, so they spread behind it.
+    /// - Parameter asked: The host's `Retry-After`.
     mutating func refused(asked: Duration?, now: Duration, using generator: inout SplitMix64) -> Duration {
         self.advance(to: now)
         self.refusals += 1
@@ -88,7 +93,7 @@ struct RequestPace: Hashable, Sendable {
         }
         self.wasRefusedInTurn = true
         self.calmTurns = 0
-        if let asked { return asked + .seconds(Double.random(in: 0..<1, using: &generator) * self.turn) }
+        if let asked { return asked + self.delayBehindRetryAfter(using: &generator) }
         guard self.refusals > 1 else { return self.upTo(2 / (self.rate ?? 1), using: &generator) }
         return self.delay(Double(self.refusals) / 2, using: &generator)
     }

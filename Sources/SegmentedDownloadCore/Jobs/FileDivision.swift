@@ -81,13 +81,19 @@ extension FileDivision {
         to record: FinishedRecord, of shard: Shard, _ resource: RemoteResource, hasDigest: Bool
     ) -> AssemblyVerdict? {
         guard record.length == Int64(self.range(of: shard).count) else { return .unsuitable(shard) }
+        return self.isSameVersion(record, resource, hasDigest: hasDigest)
+            ? nil : .changed(shard, record.resource.validator)
+    }
+
+    /// Whether a record is of the version of `resource`.
+    func isSameVersion(_ record: FinishedRecord, _ resource: RemoteResource, hasDigest: Bool) -> Bool {
         // Records have no malformed fields.
         let validator = Validator(
             entityTag: resource.validator.entityTag, lastModified: resource.validator.lastModified)
         return switch validator.compare(with: record.resource.validator) {
-        case .same: nil
-        case .unproven where hasDigest: nil
-        case .changed, .unproven: .changed(shard, record.resource.validator)
+        case .same: true
+        case .unproven: hasDigest
+        case .changed: false
         }
     }
 }

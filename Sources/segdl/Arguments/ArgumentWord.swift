@@ -51,10 +51,10 @@ struct ArgumentWord {
         "max-connection-per-server",
         "max-connections", "max-overall-download-limit", "max-redirs", "metalink-file", "metered", "mirror", "name-key",
         "netrc-file", "noproxy", "older-than", "on-complete", "on-error", "parallel-max", "private-key", "progress",
-        "proto", "proxy", "proxy-user", "reject", "resolve", "rounds", "rpc-allow-host", "rpc-allow-origin",
-        "rpc-listen",
+        "proto", "proxy", "proxy-user", "receiving-threads", "reject", "resolve", "rounds", "rpc-allow-host",
+        "rpc-allow-origin", "rpc-listen",
         "rpc-root", "rpc-secret",
-        "seconds", "shard", "state", "stats", "url", "url-key",
+        "seconds", "shard", "state", "stats", "steal-after", "url", "url-key",
     ]
 }
 

@@ -123,7 +123,7 @@ struct Aria2Options {
         // The last of these takes precedence. `false` is the default of all three here.
         if try Self.flag("auto-file-renaming", texts) == true { self.values["if-exists"] = .one("rename") }
         if try Self.flag("allow-overwrite", texts) == true { self.values["if-exists"] = .one("overwrite") }
-        if try Self.flag("conditional-get", texts) == true { self.values["if-exists"] = .one("verify") }
+        if try Self.flag("conditional-get", texts) == true { self.values["if-exists"] = .one("newer") }
         if let text = texts["file-allocation"] {
             self.values["file-allocation"] = .one(text == "prealloc" ? "falloc" : text)
         }

@@ -31,7 +31,7 @@ extension Aria2RPC {
             "continue": "\(request.continuation != .no)",
             "allow-overwrite": "\(request.ifExists == .overwrite)",
             "auto-file-renaming": "\(request.ifExists == .rename)",
-            "conditional-get": "\(request.ifExists == .verify)",
+            "conditional-get": "\(request.ifExists == .newer)",
             "remote-time": "\(request.keepsRemoteTime)",
             "file-allocation": request.allocates ? "falloc" : "none",
         ]

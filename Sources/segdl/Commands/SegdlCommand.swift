@@ -19,7 +19,7 @@ struct SegdlCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl",
         abstract: "Fetches files over HTTP in parallel segments, and resumes interrupted downloads.",
-        version: "segdl \(SegmentedDownloadVersion.string)",
+        version: VersionPage.line,
         subcommands: [
             GetCommand.self, ResumeCommand.self, AdoptCommand.self, StatusCommand.self, UsageCommand.self,
             CleanCommand.self,
@@ -62,6 +62,7 @@ struct SegdlCommand: AsyncParsableCommand {
         if let program, arguments == ["--version"] {
             return Self.print("\(self.configuration.version) in place of \(program.name)")
         }
+        if let text = VersionPage.text(for: arguments) { return Self.print(text) }
         if let word = arguments.first, ["-h", "--help", "help"].contains(word) {
             guard let topic = arguments.dropFirst().first else { return Self.print(HelpPage.short) }
             if let page = HelpPage.page(topic) { return Self.print(page) }

@@ -27,8 +27,19 @@ struct JobOptions: ParsableArguments {
             """)
     var oneFile = false
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            With --one-file: when the task's range is complete, wait for the others, and fetch the ranges of those that record \
+            no progress for a time.
+            """, valueName: "TIME"))
+    var stealAfter: Seconds?
+
     mutating func validate() throws {
-        guard self.oneFile else { return }
+        guard self.oneFile else {
+            guard self.stealAfter == nil else { throw ValidationError("--steal-after requires --one-file") }
+            return
+        }
         if self.shard == nil { throw ValidationError("--one-file divides a file among the tasks of --shard I/N") }
         if self.job != nil { throw ValidationError("--job is for lists, so it excludes --one-file") }
     }

@@ -130,6 +130,7 @@ struct JobRun {
         try request.validate()
         // Two: for one alone, more connections are allowed.
         var configuration = try self.fetch.configuration(for: [request, request])
+        configuration.sharesRefusals = true
         configuration.limits.tasks = shard.count
         let perHost = Int64(configuration.limits.connectionsPerHost)
         configuration.limits.connectionsPerHost = max(Int(shard.portion(of: perHost)), 1)

@@ -54,8 +54,17 @@ struct OneFileRun {
             announced: digest)
         if plan.division.count == shard.count {
             try plan.check(resource, directory: file.directory)
+            let patience = self.command.jobOptions.stealAfter
+            let takeOver = try patience.map {
+                try TakeOver(
+                    of: file, plan, request, resource, by: shard, id: .random(in: .min ... .max), after: $0.duration)
+            }
             let code = try await self.fetchRange(of: shard, file, plan, request, configuration)
-            guard code == .ok else { return code }
+            // Others may have fetched the range and completed the file meanwhile.
+            guard try code == .ok || file.isAssembled(plan) else { return code }
+            if let takeOver, let patience {
+                return try await self.finish(takeOver, after: patience, file, plan, configuration, as: shard)
+            }
         } else if try file.tasks(plan).contains(where: { !$0.isComplete }) {
             throw DownloadError(
                 .exists,
@@ -97,6 +106,7 @@ struct OneFileRun {
         guard request.ifExists != .rename else {
             throw Self.usage("--one-file excludes --if-exists rename: the tasks would choose different names")
         }
+        configuration.sharesRefusals = true
         configuration.limits.tasks = shard.count
         configuration.limits.bytesPerSecond = configuration.limits.bytesPerSecond.map {
             max(shard.portion(of: $0), 1)
@@ -202,6 +212,27 @@ struct OneFileRun {
         try? await run.end(
             code == .ok ? .finished : .stopped, isComplete: true, now: Double(clock.secondsSinceEpoch))
         return code
+    }
+
+    /// Waits for the other tasks, and fetches the ranges of those that make no progress.
+    private func finish(
+        _ takeOver: TakeOver, after patience: Seconds, _ file: SharedFile, _ plan: SharedFilePlan,
+        _ configuration: DownloadConfiguration, as shard: Shard
+    ) async throws -> ExitCode {
+        var code = ExitCode.ok
+        let outcome = try await takeOver.run { piece in
+            let count = plan.division.pieces(of: piece.shard).count
+            _ = self.report.say(
+                "task \(piece.shard) has recorded no progress for \(patience): fetching piece \(piece.index + 1) of \(count) of its range"
+            )
+        } fetch: { task in
+            let transfer = Transfer(
+                configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+            code = await transfer.run(RunFiles([task]))
+            return code == .ok
+        }
+        guard let outcome else { return code }
+        return self.report.end(outcome, file, plan, after: shard)
     }
 
     private func assemble(

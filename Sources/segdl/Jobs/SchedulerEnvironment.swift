@@ -40,13 +40,16 @@ struct SchedulerEnvironment {
         if let index = self.number("JOB_COMPLETION_INDEX") { return try Self.shard(Place(index: index, count: count)) }
         if let id = self.number("SLURM_ARRAY_TASK_ID") {
             // SLURM_ARRAY_TASK_MIN is not that of the whole array if only some of its tasks were submitted again.
-            guard id < count else {
+            let step = try self.stepPlace() ?? Place(index: 0, count: 1)
+            guard id < count, id * step.count + step.index < count else {
+                let perStep = step.count > 1 ? ", and its step has \(step.count) tasks" : ""
                 throw DownloadError(
                     .usage,
-                    "SLURM_ARRAY_TASK_ID is \(id), and --shard auto/\(count) is for tasks from 0 to \(count - 1)",
-                    hint: "Submit with --array=0-\(count - 1)")
+                    "SLURM_ARRAY_TASK_ID is \(id)\(perStep), and --shard auto/\(count) is for tasks from 0 to \(count - 1)",
+                    hint: step.count > 1
+                        ? "Give the tasks of all steps together as N" : "Submit with --array=0-\(count - 1)")
             }
-            return try Self.shard(Place(index: id, count: count))
+            return try Self.shard(Place(index: id * step.count + step.index, count: count))
         }
         if let step = try self.stepPlace() { return try Self.shard(Place(index: step.index, count: count)) }
         throw Self.missing

@@ -78,12 +78,21 @@ struct NetworkOptions: ParsableArguments {
             valueName: "pause|allow"))
     var metered = Metered.allow
 
+    @Option(
+        help: ArgumentHelp(
+            "Receive, decrypt and write on at most N threads each. (default: half of the processors, at most 8; 1 if there are fewer than 4)",
+            valueName: "N"))
+    var receivingThreads: Int?
+
     @Option(help: ArgumentHelp("Follow at most N redirects.", valueName: "N"))
     var maxRedirs = 20
 
     mutating func validate() throws {
         if self.interface.contains("") { throw ValidationError("--interface is empty") }
         if self.maxRedirs < 0 { throw ValidationError("--max-redirs must be 0 or more") }
+        if let count = self.receivingThreads, count < 1 {
+            throw ValidationError("--receiving-threads must be 1 or more")
+        }
         if self.usesIPv4, self.usesIPv6 { throw ValidationError("-4 and -6 exclude each other") }
         if self.proxyUser?.contains(":") == false { throw ValidationError("--proxy-user must be NAME:PASSWORD") }
     }
@@ -96,6 +105,7 @@ struct NetworkOptions: ParsableArguments {
         configuration.trust.verifiesCertificates = !self.insecure
         configuration.allowsDowngrade = self.allowDowngrade
         configuration.redirectsMax = self.maxRedirs
+        configuration.receivingThreads = self.receivingThreads
         configuration.schemes = self.proto.schemes
         configuration.proxies = try self.proxies(environment)
         for text in self.resolve { configuration.addresses.append(try HostAddress(text)) }

@@ -74,6 +74,88 @@ struct OneFileTests {
         }
     }
 
+    @Test("A kill costs each connection at most the bytes after its last claim, whenever the part was last synced")
+    func killedBeforeCheckpoint() async throws {
+        try await withOptionScene { origin, command in
+            // 100 KiB after the tenth claim of 512 KiB the response stops, so that there is nothing in flight.
+            let claimed = 5 << 20
+            let stop = claimed + (100 << 10)
+            let url = origin.url("/18M/f.bin?stall-after=\(stop):all")
+            let killed = try await command.run(Self.arguments("1/2", url, ["-s", "1"])) { process in
+                await command.waitForBytes(writtenBy: process, stop)
+                kill(process, SIGKILL)
+            }
+            #expect(killed.status == -SIGKILL, "\(killed)")
+            let again = try await command.run(Self.arguments("1/2", url, ["-s", "1", "--json"]))
+            #expect(again.status == 0, "\(again)")
+            #expect(again.event("started")?["resumed_from"] as? Int == claimed, "\(again)")
+            #expect(again.event("completed")?["bytes_fetched"] as? Int == (9 << 20) - claimed, "\(again)")
+        }
+    }
+
+    @Test("Tasks that are done fetch what a killed one has not claimed, and the file is complete without it")
+    func takenOver() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/27M/f.bin?rate=2M")
+            let killed = try await command.run(Self.arguments("2/3", url, ["-s", "1"])) { process in
+                await command.waitForBytes(writtenBy: process, 4 << 20)
+                kill(process, SIGKILL)
+            }
+            #expect(killed.status == -SIGKILL, "\(killed)")
+            let done = try await command.run("status", "--json", "f.bin").events.compactMap { $0["bytes_done"] as? Int }
+            #expect(done.count == 3 && done[1] >= 3 << 20, "\(done)")
+            let outcomes = try await withThrowingTaskGroup(of: Segdl.Outcome.self) { tasks in
+                for task in ["1/3", "3/3"] {
+                    tasks.addTask {
+                        try await command.run(Self.arguments(task, url, ["--json", "--steal-after", "2s"]))
+                    }
+                }
+                return try await tasks.reduce(into: []) { $0.append($1) }
+            }
+            #expect(outcomes.allSatisfy { $0.status == 0 }, "\(outcomes)")
+            #expect(command.holds("f.bin", 27 << 20))
+            #expect(try Self.others(command).isEmpty)
+            let pieces = outcomes.flatMap(\.events).filter {
+                $0["event"] as? String == "completed" && ($0["path"] as? String)?.contains("2-of-3.piece-") == true
+            }
+            let fetched = pieces.reduce(0) { $0 + ($1["bytes_fetched"] as? Int ?? 0) }
+            // Several connections may have fetched the same bytes, for at most a segment of each of the two tasks.
+            #expect(pieces.count >= 9 && fetched <= (11 << 20) - done[1], "\(fetched) of \(pieces)")
+            let late = try await command.run(Self.arguments("2/3", url, ["--steal-after", "2s"]))
+            #expect(late.status == 0 && late.errors.contains("already complete"), "\(late)")
+        }
+    }
+
+    @Test("A task that was never started is not waited for longer than stated")
+    func takenOverFromTheAbsent() async throws {
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                Self.arguments("1/2", origin.url("/9M/f.bin"), ["--steal-after", "1s"]))
+            #expect(outcome.status == 0, "\(outcome)")
+            let message = "segdl: task 2/2 has recorded no progress for 1.0 s: fetching piece 1 of 4 of its range\n"
+            #expect(outcome.errors.contains(message), "\(outcome)")
+            #expect(outcome.errors.contains("f.bin is complete: 9.00 MiB from 2 tasks"), "\(outcome)")
+            #expect(command.holds("f.bin", Self.length))
+            #expect(try Self.others(command).isEmpty)
+        }
+    }
+
+    @Test("A range is taken over only if both tasks must write the same bytes")
+    func takenOverUnsafely() async throws {
+        try await withOptionScene { origin, command in
+            let options = ["--steal-after", "1m"]
+            let mirrored = try await command.run(
+                Self.arguments("1/2", origin.url("/9M/f.bin"), options + ["--mirror", origin.url("/9M/g.bin")]))
+            #expect(mirrored.status == 2 && mirrored.errors.contains("only if the file has one source"), "\(mirrored)")
+            try FileManager.default.removeItem(atPath: command.path("f.bin.segdl-tasks"))
+            let url = origin.url("/9M/f.bin?etag=none&last-modified=none")
+            let digest = ["--checksum", "md5=00112233445566778899aabbccddeeff"]
+            let unproven = try await command.run(Self.arguments("1/2", url, options + digest))
+            #expect(unproven.status == 7 && unproven.errors.contains("none can take over"), "\(unproven)")
+            #expect(origin.log.snapshot().bytesSent <= 2, "nothing but the probes")
+        }
+    }
+
     @Test("A task that is interrupted says that the same command resumes it")
     func interrupted() async throws {
         try await withOptionScene { origin, command in
@@ -224,6 +306,7 @@ struct OneFileTests {
             ["--one-file", "--shard", "1/2", "-o", "f", "--if-exists", "rename"],
             ["--one-file", "--shard", "1/2", "-o", "-"], ["--one-file", "--shard", "1/2", "-o", "f", "--dry-run"],
             ["--one-file", "--shard", "1/2", "-o", "f", "--job", "d"],
+            ["--shard", "1/2", "-o", "f", "--steal-after", "9"],
         ])
     func usage(arguments: [String]) async throws {
         try await withCommand { command in

@@ -181,8 +181,16 @@ struct JobTests {
             let arguments = { (shard: String) in ["--shard", shard, "-i", "list", "-d", "out"] }
             let pod = try await command.run(arguments("auto/8"), environment: ["JOB_COMPLETION_INDEX": "2"])
             #expect(pod.status == 0 && pod.errors.contains("task 3/8 of"), "\(pod)")
+            // The second task of a step of two, in the second task of an array: of 0 to 5 it is 3.
+            let step = [
+                "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2",
+                "SLURM_ARRAY_TASK_ID": "1",
+            ]
+            let task = try await command.run(arguments("auto/6"), environment: step)
+            #expect(task.status == 0 && task.errors.contains("task 4/6 of"), "\(task)")
             let refused: [(String, [String: String])] = [
-                ("auto", [:]), ("auto", ["JOB_COMPLETION_INDEX": "2"]), ("auto/2", ["JOB_COMPLETION_INDEX": "2"]),
+                ("auto/3", step), ("auto", [:]), ("auto", ["JOB_COMPLETION_INDEX": "2"]),
+                ("auto/2", ["JOB_COMPLETION_INDEX": "2"]),
                 // A batch script without srun: three of four tasks would never run.
                 ("auto", ["SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "4"]),
                 // --array=3,5
@@ -238,6 +246,73 @@ struct JobTests {
                 let outcome = try await command.run(
                     ["--job", "b", "-i", "-", "-d", "in"], shell: "echo '\(origin.url("/s.bin"))' | \"$0\" \"$@\"")
                 #expect(outcome.status == 0 && Self.names(command, "in") == ["s.bin"], "\(outcome)")
+            }
+        }
+    }
+
+    /// Runs `body` with a directory in memory, as `XDG_RUNTIME_DIR` is.
+    private static func withRuntimeDirectory(_ body: (String) async throws -> Void) async throws {
+        let path = "/dev/shm/segdl-test-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try await body(path)
+    }
+
+    @Test("A task sends no request to a host that has told another task of the machine to wait")
+    func sharedRefusal() async throws {
+        try await Self.withRuntimeDirectory { runtime in
+            try await withOrigin { origin in
+                try await withCommand { command in
+                    let variables = ["XDG_RUNTIME_DIR": runtime]
+                    let first = ["--json", "--job", "a", "-d", "one", origin.url("/1K/a?fail=429:1&retry-after=600")]
+                    let second = ["--json", "--job", "b", "-d", "two", origin.url("/1K/b")]
+                    let outcome = try await command.run(first, environment: variables) { process in
+                        await origin.log.waitForRequests(1)
+                        await command.waitForReport { $0.contains { $0["event"] as? String == "retry" } }
+                        let other = try? await command.run(second, environment: variables) { other in
+                            await command.waitForReport { $0.contains { $0["event"] as? String == "note" } }
+                            kill(other, SIGTERM)
+                        }
+                        let note = other?.event("note")?["message"] as? String
+                        #expect(
+                            other?.status == 143 && note?.contains("refused a request of another process") == true,
+                            "\(String(describing: other))")
+                        #expect(origin.log.snapshot().requests.map(\.status) == [429])
+                        // What the first task was told does not concern other hosts and users, nor runs without a job.
+                        for other in [second, [origin.url("/1K/c")]] {
+                            let runtime = other == second ? "\(runtime)/none" : runtime
+                            let outcome = try? await command.run(other, environment: ["XDG_RUNTIME_DIR": runtime])
+                            #expect(outcome?.status == 0, "\(String(describing: outcome))")
+                        }
+                        kill(process, SIGTERM)
+                    }
+                    #expect(outcome.status == 143, "\(outcome)")
+                }
+            }
+        }
+    }
+
+    @Test("A task that waits because another one was refused continues when the time is over")
+    func sharedRefusalEnds() async throws {
+        try await Self.withRuntimeDirectory { runtime in
+            try await withOrigin { origin in
+                try await withCommand { command in
+                    let variables = ["XDG_RUNTIME_DIR": runtime]
+                    let first = ["--json", "--job", "a", "-d", "one", origin.url("/1K/a?fail=429:1&retry-after=3")]
+                    let second = ["--job", "b", "-d", "two", origin.url("/1K/b")]
+                    let outcome = try await command.run(first, environment: variables) { _ in
+                        await command.waitForReport { $0.contains { $0["event"] as? String == "retry" } }
+                        let other = try? await command.run(second, environment: variables)
+                        #expect(other?.status == 0, "\(String(describing: other))")
+                    }
+                    #expect(outcome.status == 0, "\(outcome)")
+                    let requests = origin.log.snapshot().requests
+                    #expect(requests.map { $0.status == 429 } == [true, false, false], "\(requests)")
+                    let refusedAt = try #require(requests.first).time
+                    // What the origin recorded, not how long anything took: none came before the time was over.
+                    #expect(requests.dropFirst().allSatisfy { $0.time - refusedAt >= .seconds(3) }, "\(requests)")
+                }
             }
         }
     }

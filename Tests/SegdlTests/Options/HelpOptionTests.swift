@@ -21,6 +21,23 @@ struct HelpOptionTests {
         }
     }
 
+    @Test("With -v the version has what the program is made of", arguments: ["-v", "--verbose"])
+    func detailedVersion(option: String) async throws {
+        try await withCommand { command in
+            let outcome = try await command.run("--version", option)
+            #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome)")
+            #expect(try await command.run(option, "--version").output == outcome.output)
+            let lines = outcome.output.split(separator: "\n").map(String.init)
+            #expect(lines.first == "segdl \(SegmentedDownloadVersion.string)")
+            #expect(lines.allSatisfy { $0.count <= 80 && !$0.contains("\u{A0}") }, "\(lines)")
+            let names = lines.dropFirst().compactMap { $0.hasPrefix(" ") ? nil : $0.split(separator: " ").first }
+            #expect(names == ["commit", "compiler", "packages", "libraries"])
+            for library in ["zlib", "libdeflate", "nettle", "expat", "sqlite"] {
+                #expect(outcome.output.contains(try Regex("\(library) [0-9]+\\.[0-9]+")), "\(library)")
+            }
+        }
+    }
+
     @Test("Help is one screen, and names the subcommands and topics", arguments: ["-h", "--help", "help"])
     func screen(option: String) async throws {
         try await withCommand { command in

@@ -93,6 +93,19 @@ struct NetworkOptionTests {
         }
     }
 
+    @Test("A file is received by one thread or several, and the number of threads is positive")
+    func receivingThreads() async throws {
+        try await withOptionScene(.init(tls: true)) { origin, command in
+            for count in ["1", "3"] {
+                let outcome = try await command.run(
+                    "-q", "--insecure", "-s", "8", "--receiving-threads", count, "-o", count, origin.url("/64M/f.bin"))
+                #expect(outcome.status == 0 && command.holds(count, 64 << 20), "\(outcome)")
+            }
+            let refused = try await command.run("-q", "--receiving-threads", "0", origin.url("/64k/f.bin"))
+            #expect(refused.status == 2 && refused.errors.contains("1 or more"), "\(refused)")
+        }
+    }
+
     @Test("A redirect from https to http is followed if allowed, and the number of redirects is limited")
     func redirects() async throws {
         try await withOptionScene { plain, command in

@@ -576,7 +576,9 @@ import Testing
         try await Self.run { client, service, origin in
             let gid = try await client.add(origin.url("/1M/a.bin"), ["pause": "true", "out": "a.bin"])
             let directory = service.command.path("files/sub")
-            for (name, value) in [("allow-overwrite", "true"), ("out", "b.bin"), ("dir", directory)] {
+            for (name, value) in [
+                ("conditional-get", "true"), ("allow-overwrite", "true"), ("out", "b.bin"), ("dir", directory),
+            ] {
                 let failure = try await client.failure("aria2.changeOption", gid, [name: value])
                 #expect(failure == nil, "\(name)")
                 #expect(try await client.result("aria2.getOption", gid)[name] == JSON.string(value))

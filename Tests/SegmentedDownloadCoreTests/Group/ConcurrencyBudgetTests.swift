@@ -161,4 +161,41 @@ struct ConcurrencyBudgetTests {
             #expect(budget.allows("a", now: .milliseconds(600)))
         }
     }
+
+    private static func refusal(_ host: String, until time: Duration) -> [HostRefusal] {
+        [HostRefusal(host: HostKey(host), until: time)]
+    }
+
+    @Test("A host that refused another process gets no connection before the time, whether it had one here or not")
+    func refusedElsewhere() {
+        var budget = Self.budget(open: 1)
+        budget.release("a", wasAccepted: false, now: .zero)
+        budget.refusedElsewhere(Self.refusal("a", until: .seconds(3)), now: .zero)
+        budget.refusedElsewhere(Self.refusal("b", until: .seconds(5)), now: .zero)
+        for (host, end) in [("a", 3), ("b", 5)] {
+            #expect(!budget.allows(host, now: .milliseconds(end * 1000 - 1)))
+            #expect(budget.shortage(host, now: .zero) == .closed)
+            #expect(budget.closedElsewhere(host, now: .zero) == .seconds(end))
+            #expect(budget.allows(host, now: .seconds(end)) && budget.closedElsewhere(host, now: .seconds(end)) == nil)
+        }
+        #expect(budget.allows("c", now: .zero) && budget.closedElsewhere("c", now: .zero) == nil)
+    }
+
+    @Test("A host that serves connections here keeps them when it refuses another process, and gets no more meanwhile")
+    func refusedElsewhereWhileServing() {
+        var budget = Self.budget(open: 2, accepted: 2)
+        budget.refusedElsewhere(Self.refusal("a", until: .seconds(3)), now: .zero)
+        #expect(!budget.allows("a", now: .milliseconds(2999)) && budget.closedElsewhere("a", now: .zero) == nil)
+        budget.release("a", wasAccepted: true, now: .zero)
+        #expect(budget.allows("a", now: .zero), "the next request over a connection that the host serves")
+        budget.reserve("a", now: .zero)
+        #expect(budget.allows("a", now: .seconds(3)), "a trial of one more")
+    }
+
+    @Test("A refusal elsewhere that claims more than ten minutes counts for ten")
+    func refusedElsewhereTooLong() {
+        var budget = Self.budget()
+        budget.refusedElsewhere(Self.refusal("a", until: .seconds(86_400)), now: .seconds(1))
+        #expect(!budget.allows("a", now: .seconds(600)) && budget.allows("a", now: .seconds(601)))
+    }
 }

@@ -28,6 +28,10 @@ private struct SharedScene {
     let version: SimulatedOrigin.Version
     var origin: SimulatedOrigin
     var digests: [ExpectedDigest] = []
+    /// Bytes per second of a connection.
+    var rate = 1 << 12
+    /// After which time tasks that are done fetch the ranges of others.
+    var patience: Duration?
 
     init(seed: UInt64, length: Int? = nil) {
         var generator = SplitMix64(seed: seed)
@@ -58,7 +62,8 @@ private struct SharedScene {
 
     /// What the command does.
     static func run(
-        _ shard: Shard, _ file: SharedFile, _ client: DownloadClient, _ request: DownloadRequest, id: UInt64
+        _ shard: Shard, _ file: SharedFile, _ client: DownloadClient, _ request: DownloadRequest, id: UInt64,
+        after patience: Duration? = nil
     ) async throws -> String {
         let found = try await client.probe(request)
         let (resource, length) = try found.divisible(hasDigest: !request.digests.isEmpty)
@@ -73,14 +78,29 @@ private struct SharedScene {
                 try await file.check(record, of: shard, plan, hasDigest: false)
             }
         }
-        switch try await file.assemble(plan) {
-        case .assembled: return "assembled"
-        case .waiting: return "waiting"
+        let outcome: SharedFile.Outcome?
+        if let patience {
+            let takeOver = try TakeOver(of: file, plan, request, resource, by: shard, id: id, after: patience)
+            outcome = try await takeOver.run(note: { _ in }) { request in
+                _ = try await client.download(request)
+                return true
+            }
+        } else {
+            outcome = try await file.assemble(plan)
+        }
+        switch outcome {
+        case .assembled?: return "assembled"
+        case .waiting?: return "waiting"
+        case nil: return "failed"
         }
     }
 
     /// Runs tasks at the same time until all have ended.
-    func run(_ shards: [Shard], on machine: Machine, round: UInt64 = 0) -> [String] {
+    ///
+    /// - Parameter delays: When tasks begin, if not at once.
+    func run(
+        _ shards: [Shard], on machine: Machine, round: UInt64 = 0, delays: [Shard: Duration] = [:]
+    ) -> [String] {
         guard let request = try? self.request() else { return ["the request is invalid"] }
         let (clock, disk) = (machine.clock, machine.disk)
         let executor = SeededExecutor(seed: self.seed &+ round)
@@ -88,7 +108,7 @@ private struct SharedScene {
         for shard in shards {
             let network = SimulatedNetwork(
                 seed: self.seed &+ UInt64(shard.number), clock: clock, origins: [self.origin])
-            network.rate = 1 << 12
+            network.rate = self.rate
             network.totalRate = 1 << 14
             network.chunkMax = 700
             let client = DownloadClient(
@@ -96,10 +116,12 @@ private struct SharedScene {
                 seed: self.seed, memory: self.seed % 2 == 0 ? PartMemory() : nil)
             let file = self.file(on: machine)
             let id = self.seed &* 1000 &+ round &* 100 &+ UInt64(shard.number)
+            let (delay, patience) = (delays[shard], self.patience)
             _ = Task(executorPreference: executor) {
                 let ending: String
                 do {
-                    ending = try await Self.run(shard, file, client, request, id: id)
+                    if let delay { try await clock.sleep(until: clock.now + delay) }
+                    ending = try await Self.run(shard, file, client, request, id: id, after: patience)
                 } catch {
                     ending = "\(error)"
                 }
@@ -113,12 +135,16 @@ private struct SharedScene {
     }
 
     /// What is wrong with a disk after all tasks have ended; nil if nothing is.
-    func flaw(_ disk: SimulatedDisk, _ endings: [String]) -> String? {
+    ///
+    /// - Parameter mayLeave: Whether a file besides the complete one may exist.
+    func flaw(
+        _ disk: SimulatedDisk, _ endings: [String], mayLeave: (String) -> Bool = { _ in false }
+    ) -> String? {
         guard disk.names[Self.name]?.bytes == self.version.bytes else {
             return "the file is wrong or missing: \(endings)"
         }
         guard endings.allSatisfy({ ["assembled", "waiting", "already"].contains($0) }) else { return "\(endings)" }
-        let left = disk.names.keys.filter { $0 != Self.name }.sorted()
+        let left = disk.names.keys.filter { $0 != Self.name && !mayLeave($0) }.sorted()
         return left.isEmpty ? nil : "left: \(left)"
     }
 }
@@ -168,6 +194,85 @@ struct SharedFileTests {
             #expect(named == nil || named?.bytes == scene.version.bytes, "seed \(seed), operation \(moment)")
             let endings = scene.run(scene.shards, on: machine, round: 1)
             #expect(scene.flaw(disk, endings) == nil, "seed \(seed), operation \(moment), power cut \(isPowerCut)")
+        }
+    }
+
+    /// A scene of several tasks that were all killed at one moment, and the task that does not come back.
+    private static func killed(
+        seed: UInt64, isPowerCut: Bool = false
+    ) -> (scene: SharedScene, machine: Machine, dead: Shard, SplitMix64)? {
+        var scene = SharedScene(seed: seed)
+        guard scene.count > 1 else { return nil }
+        // So slow that some tasks have a manifest, which a short range gets after five seconds.
+        scene.rate = 1 << (7 + Int(seed % 4))
+        scene.patience = .seconds(20)
+        var generator = SplitMix64(seed: seed ^ 0x5EED)
+        let whole = Machine(seed: seed)
+        _ = scene.run(scene.shards, on: whole)
+        let moment = Int.random(in: 1...whole.disk.operations, using: &generator)
+        let machine = Machine(seed: seed)
+        Self.crash(machine.disk, at: moment, isPowerCut: isPowerCut)
+        _ = scene.run(scene.shards, on: machine)
+        machine.disk.onOperation = { _ in }
+        let dead = scene.shards[Int.random(in: 0..<scene.count, using: &generator)]
+        return (scene, machine, dead, generator)
+    }
+
+    private static func crash(_ disk: SimulatedDisk, at moment: Int, isPowerCut: Bool) {
+        disk.onOperation = { [unowned disk] number in
+            guard number == moment else { return }
+            if isPowerCut { disk.cutPower() } else { disk.killProcess() }
+        }
+    }
+
+    @Test(
+        "Tasks that are done make the file without one that was killed and does not come back",
+        arguments: UInt64(0)..<48, [false, true])
+    func takenOver(seed: UInt64, isPowerCut: Bool) {
+        guard let (scene, machine, dead, _) = Self.killed(seed: seed, isPowerCut: isPowerCut) else { return }
+        let endings = scene.run(scene.shards.filter { $0 != dead }, on: machine, round: 1)
+        #expect(scene.flaw(machine.disk, endings) == nil, "seed \(seed), power cut \(isPowerCut)")
+    }
+
+    @Test("A task that comes back while others fetch its range does no harm", arguments: UInt64(0)..<96)
+    func takenOverFromTheLiving(seed: UInt64) {
+        guard case (var scene, let machine, let dead, var generator)? = Self.killed(seed: seed) else { return }
+        // The others may find it too slow while it runs, too.
+        scene.patience = .seconds(Int.random(in: 1...20, using: &generator))
+        let delay = Duration.seconds(Int.random(in: 0...60, using: &generator))
+        let living = scene.shards.filter { $0 != dead }
+        let endings = scene.run(living + [dead], on: machine, round: 1, delays: [dead: delay])
+        #expect(machine.disk.names[SharedScene.name]?.bytes == scene.version.bytes, "seed \(seed): \(endings)")
+        #expect(endings.dropLast().allSatisfy { ["assembled", "already"].contains($0) }, "seed \(seed): \(endings)")
+        // It may have found that its part is gone. Then the same command finds the file complete.
+        scene.patience = nil
+        #expect(scene.run([dead], on: machine, round: 2) == ["already"], "seed \(seed): \(endings)")
+    }
+
+    @Test(
+        "After a kill or a power cut while tasks fetch the range of another one, the same commands make the file",
+        arguments: UInt64(0)..<24, [false, true])
+    func takingOverCrashes(seed: UInt64, isPowerCut: Bool) {
+        guard let (scene, whole, dead, _) = Self.killed(seed: seed) else { return }
+        let living = scene.shards.filter { $0 != dead }
+        let before = whole.disk.operations
+        _ = scene.run(living, on: whole, round: 1)
+        let step = max((whole.disk.operations - before) / 10, 1)
+        for moment in stride(from: before + 1 + Int(seed) % step, through: whole.disk.operations, by: step) {
+            guard let (_, machine, _, _) = Self.killed(seed: seed) else { return }
+            Self.crash(machine.disk, at: moment, isPowerCut: isPowerCut)
+            _ = scene.run(living, on: machine, round: 1)
+            machine.disk.onOperation = { _ in }
+            let named = machine.disk.names[SharedScene.name]
+            #expect(named == nil || named?.bytes == scene.version.bytes, "seed \(seed), operation \(moment)")
+            // With the dead task or without it.
+            let shards = seed % 2 == 0 ? scene.shards : living
+            let endings = scene.run(shards, on: machine, round: 2)
+            // One that was killed when it began a piece, just after another had completed the file, leaves an empty file.
+            let flaw = scene.flaw(machine.disk, endings) { left in
+                named != nil && left.contains(".piece-") && left.hasSuffix(DestinationPaths.partSuffix)
+            }
+            #expect(flaw == nil, "seed \(seed), operation \(moment), power cut \(isPowerCut)")
         }
     }
 

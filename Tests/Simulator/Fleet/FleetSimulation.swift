@@ -11,7 +11,8 @@ import SegmentedDownloadCore
 ///
 /// Modelled: the bytes, as a fluid that the origin shares equally (``FleetFlows``); the origin's limits
 /// (``FleetOrigin``); a round trip of 40 ms, and another for a new connection; some milliseconds for each step on disk,
-/// which keeps what was checkpointed; a scheduler that starts the tasks of a dead node on another one, where they first
+/// which keeps what was checkpointed; the record of refusals
+/// of a node, which all of its tasks read at once; a scheduler that starts the tasks of a dead node on another one, where they first
 /// wait as ``ShardRun`` does. Events are discrete, and a run follows from its seed.
 package struct FleetSimulation {
     private static let second: Int64 = 1_000_000_000
@@ -432,9 +433,20 @@ package struct FleetSimulation {
             switch action {
             case .fetch(let id, let order): self.open(id, order, shard)
             case .download(let id, let action): actions += self.perform(action, id, shard)
+            case .share(let refusal): self.share(refusal, from: shard)
             }
         }
         return !actions.isEmpty
+    }
+
+    /// The other processes of the node read the record.
+    private mutating func share(_ refusal: HostRefusal, from shard: Int) {
+        let node = self.shards[shard].node
+        let first = shard / FleetScenario.shardsPerNode * FleetScenario.shardsPerNode
+        for other in first..<min(first + FleetScenario.shardsPerNode, self.shards.count)
+        where other != shard && self.shards[other].node == node && self.shards[other].machine != nil {
+            self.handle(.refusedElsewhere([refusal]), other)
+        }
     }
 
     private func connection(_ lease: LeaseID, _ id: DownloadID, _ shard: Int) -> Int? {

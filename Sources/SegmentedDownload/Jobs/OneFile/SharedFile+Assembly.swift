@@ -81,21 +81,19 @@ extension SharedFile {
     /// A task calls this after it has renamed its own record. An NFS client then reads the directory anew, because its
     /// change attribute is another one. So the last task to finish finds all records.
     private func records(_ plan: SharedFilePlan) throws -> [Shard: FinishedRecord] {
-        let names = Set(try self.names())
         // The status of each record costs a request to the server of the file system, so none is made in vain.
-        guard plan.division.shards.allSatisfy({ names.contains($0.fileName) }) else {
-            return try self.records(plan.division.shards.filter { names.contains($0.fileName) })
-        }
-        return try self.records(plan.division.shards)
-    }
-
-    private func records(_ shards: [Shard]) throws -> [Shard: FinishedRecord] {
+        let names = Set(try self.names())
         var records: [Shard: FinishedRecord] = [:]
-        for shard in shards { records[shard] = try self.record(of: shard) }
+        for shard in plan.division.shards where names.contains(shard.fileName) {
+            records[shard] = try self.record(of: shard)
+        }
+        for (shard, record) in try self.combinedRecords(plan, names) where records[shard] == nil {
+            records[shard] = record
+        }
         return records
     }
 
-    private func names() throws(StorageError) -> [String] {
+    func names() throws(StorageError) -> [String] {
         do throws(StorageError) {
             return try self.storage.names(in: self.directory)
         } catch  where error.condition == .notFound {
@@ -169,7 +167,10 @@ extension SharedFile {
             if read != [records[shard]?.crc.hex] { damaged.append(shard) }
         }
         guard !damaged.isEmpty else { return }
-        for shard in damaged { try await self.removeRecord(of: shard) }
+        for shard in damaged {
+            try await self.removeRecord(of: shard)
+            try await self.removePieceRecords(of: shard)
+        }
         let tasks = damaged.map(\.description).joined(separator: ", ")
         throw DownloadError(
             .integrity, "the bytes of \(tasks) on disk are not those that were received",

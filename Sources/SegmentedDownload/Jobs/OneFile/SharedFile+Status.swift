@@ -13,9 +13,11 @@ extension SharedFile {
     /// The tasks that have bytes to fetch, in the order of their ranges.
     package func tasks(_ plan: SharedFilePlan) throws(DownloadError) -> [TaskStatus] {
         var tasks: [TaskStatus] = []
+        let combined = try self.combinedRecords(plan)
         for shard in plan.division.shards {
             let range = plan.division.range(of: shard)
-            let isComplete = try self.record(of: shard) != nil
+            let record = try self.record(of: shard)
+            let isComplete = (record ?? combined[shard]) != nil
             tasks.append(
                 TaskStatus(
                     shard: shard, range: range,
@@ -28,6 +30,7 @@ extension SharedFile {
     package func isComplete(_ shard: Shard, _ plan: SharedFilePlan) throws(DownloadError) -> Bool {
         if plan.division.range(of: shard).isEmpty { return true }
         if try self.record(of: shard) != nil { return true }
+        if try self.combinedRecords(plan)[shard] != nil { return true }
         // Records are removed after the file is in place, so this is looked at last.
         do throws(StorageError) {
             return try self.isAssembled(plan)

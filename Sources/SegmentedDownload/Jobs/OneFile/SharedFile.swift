@@ -9,6 +9,7 @@ import SystemPackage
 /// - `plan`: what all tasks agree on (``SharedFilePlan``). It appears at once and is never changed.
 /// - `3-of-8.segdl` and `3-of-8.segdl-part`: the manifest of task 3 while it runs, and its lock.
 /// - `3-of-8`: its record, once its range is complete and durable (``FinishedRecord``).
+/// - `3-of-8.piece-2.RUN` and others: those of a run of another task that fetches a piece of the range (``TakeOver``).
 /// - What tasks report, as in any ``JobDirectory``.
 ///
 /// An ordinary download to `FILE` uses none of these names.
@@ -150,7 +151,10 @@ package struct SharedFile: Sendable {
 
     /// The record of a task's complete range; nil if there is none that can be read.
     package func record(of shard: Shard) throws(DownloadError) -> FinishedRecord? {
-        let path = self.paths(of: shard).destination
+        try self.record(at: self.paths(of: shard).destination)
+    }
+
+    func record(at path: String) throws(DownloadError) -> FinishedRecord? {
         do {
             return FinishedRecord(decoding: try self.job.contents(of: path, Self.recordLengthMax))
         } catch let error as StorageError where error.condition == .notFound {
@@ -180,11 +184,20 @@ package struct SharedFile: Sendable {
     package func request(
         for shard: Shard, _ plan: SharedFilePlan, of request: DownloadRequest
     ) -> DownloadRequest {
+        self.request(for: self.window(of: shard, plan), to: self.paths(of: shard), sharing: shard, request)
+    }
+
+    /// The request for a window of the file.
+    ///
+    /// - Parameter shard: The task whose share of the limits it has.
+    func request(
+        for window: FileWindow, to paths: DestinationPaths, sharing shard: Shard, _ request: DownloadRequest
+    ) -> DownloadRequest {
         var task = request
-        let (paths, range) = (self.paths(of: shard), plan.division.range(of: shard))
         task.destination = .file(FilePath(paths.destination))
-        task.window = self.window(of: shard, plan)
-        task.options.part = DownloadOptions.Part(first: range.lowerBound, last: range.upperBound - 1)
+        task.window = window
+        task.options.part = DownloadOptions.Part(
+            first: window.range.lowerBound, last: window.range.upperBound - 1)
         (task.options.digests, task.options.computedDigests) = ([], [])
         (task.options.lengthExpected, task.options.lengthMaximum) = (nil, .max)
         (task.options.ifExists, task.options.onChange) = (.skip, .fail)
