@@ -10,7 +10,7 @@ struct Simulate: ParsableCommand {
         abstract: "Run the engine against simulated networks, origins and disks.",
         subcommands: [
             Run.self, Machine.self, Queue.self, Replay.self, Explore.self, Crashes.self, Share.self, Links.self,
-            Scale.self,
+            Scale.self, Fleet.self,
         ],
         defaultSubcommand: Run.self)
 }

@@ -120,4 +120,32 @@ struct SimulationTests {
         #expect(violations == [])
         #expect(states > 0)
     }
+
+    @Test(
+        "The tasks of a fleet are rarely refused by an origin with limits, give up no file, and keep its limit used",
+        arguments: [FleetScenario.Limit.rate, .overload])
+    func fleet(limit: FleetScenario.Limit) async throws {
+        let report = try await aside {
+            // Few enough for seconds without optimization. Tails weigh more the fewer files there are.
+            var simulation = FleetSimulation(FleetScenario(limit, shards: 100, files: 10), seed: 1)
+            return simulation.run()
+        }
+        #expect(report.violations == [])
+        #expect(report.filesFailed == 0)
+        #expect(report.refusedPerEpisode <= 2)
+        #expect(report.fairness >= 0.9)
+        #expect(report.ratio <= 1.5)
+    }
+
+    @Test("The same seed is the same run of a fleet in which nodes die")
+    func fleetReplays() async throws {
+        let reports = try await aside {
+            var scenario = FleetScenario(.restart, shards: 20, files: 9)
+            scenario.deaths = 0.2
+            var (once, again) = (FleetSimulation(scenario, seed: 7), FleetSimulation(scenario, seed: 7))
+            return [once.run(), again.run()]
+        }
+        #expect(reports[0] == reports[1])
+        #expect(reports[0].deaths > 0 && reports[0].filesFailed == 0 && reports[0].violations == [])
+    }
 }

@@ -37,12 +37,17 @@ public struct DownloadLimits: Hashable, Sendable {
     /// resumed keeps its connection until it ends, even if that is one share too many.
     public var memory: Int64?
 
+    /// The number of tasks of a job that use the same servers, of which this process is one; 1 without a job. Later
+    /// changes have no effect.
+    package var tasks = 1
+
     public init() {}
 
     var group: GroupStateMachine.Limits {
         var limits = GroupStateMachine.Limits()
         limits.connections = self.connectionsAllowed
         limits.connectionsPerHost = max(self.connectionsPerHost, 1)
+        limits.tasks = max(self.tasks, 1)
         limits.downloads = min(
             max(self.downloads, 1), DescriptorLimit.files(beside: limits.connections))
         return limits

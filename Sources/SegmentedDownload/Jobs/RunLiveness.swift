@@ -9,8 +9,9 @@ struct RunLiveness {
     /// How often a run reports.
     ///
     /// 10 s for up to 1000 tasks. Beyond that all tasks together write 100 reports a second, so that the metadata server
-    /// of a shared file system is not kept busy with them.
-    static func reportInterval(of shard: Shard) -> Duration { .seconds(max(10, shard.count / 100)) }
+    /// of a shared file system is not kept busy with them, but each at least every 30 s: the successor of a task that died
+    /// waits for three of its reports. With 10,000 tasks that would be five minutes, in which a job of ten minutes ends.
+    static func reportInterval(of shard: Shard) -> Duration { .seconds(min(max(10, shard.count / 100), 30)) }
 
     /// 3: a run that has missed so many reports has ended.
     static let reportsMissedMax = 3

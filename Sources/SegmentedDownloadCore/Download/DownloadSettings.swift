@@ -6,6 +6,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var connectionsKnown: Int?
     /// The sources' hosts, in order. Connections to equal hosts share one budget.
     package var hosts: [String] = [""]
+    /// Whether it is fetched by one of many tasks of a job, see ``RequestPace``.
+    package var isOfJob = false
     /// Whether the download begins paused.
     package var startsPaused = false
     /// The least length in bytes that a free connection takes over from another: near the end, smaller requests save
@@ -41,6 +43,7 @@ package struct DownloadSettings: Hashable, Sendable {
         }
         policy.delayFixed = self.options.retryDelay
         policy.timeMax = self.options.retryTime
+        if self.isOfJob, self.options.retries == nil { policy.timeMin = RetryPolicy.timeMinOfJob }
         return policy
     }
 

@@ -22,6 +22,13 @@ extension DownloadStateMachine {
         }
     }
 
+    /// Records that the origin has answered another request of the group.
+    mutating func noteContact() {
+        guard case .probing(var probing) = self.state, !probing.hasContact else { return }
+        probing.hasContact = true
+        self.state = .probing(probing)
+    }
+
     /// Takes work from another connection for a free one, if no segment is waiting.
     package mutating func steal(now: Duration) -> [DownloadAction] {
         self.updateFetching { $0.steal(now: now) }

@@ -319,7 +319,7 @@ extension Fetching {
         // While other connections are served, a refusal concerns their number, and the budget decides when one more is
         // tried. An accepted connection that receives nothing is not being served; otherwise no failure would ever be
         // counted.
-        let isRefused = failure.status.map { TransientStatus.refusals.contains($0) } ?? false
+        let isRefused = failure.isRefusal
         let isServed = others && now - self.servedAt < Self.serviceInterval
         let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
         if !isCrowded, self.sources.hasAlternative(to: lease.order.source) {
@@ -335,7 +335,9 @@ extension Fetching {
             return []
         }
         let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
-        self.plan.postpone(segment, until: isCrowded && isRefused ? now : now + delay)
+        // The group decides when the host of a job that refused a request is asked again.
+        let isPaced = isRefused && (isCrowded || self.settings.isOfJob)
+        self.plan.postpone(segment, until: isPaced ? now : now + delay)
         return [.report(.retrying(failure, attempt: failures, delay: delay))]
     }
 }

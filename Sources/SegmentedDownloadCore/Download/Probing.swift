@@ -50,7 +50,8 @@ struct Probing: Hashable, Sendable {
     private var sendsIfRange = true
     private var failures = 0
     private var retryAt: Duration = .zero
-    private var hasContact = false
+    /// Whether the origin has answered this download, or another one of the group.
+    var hasContact = false
     /// When the first request was made.
     private var beganAt: Duration?
 
@@ -328,7 +329,9 @@ struct Probing: Hashable, Sendable {
             return .failed(failure)
         }
         let delay = policy.delay(afterFailures: self.failures, retryAfter: failure.retryAfter, using: &generator)
-        self.retryAt = now + delay
+        // The group decides when the host of a job that refused a request is asked again.
+        let isPaced = settings.isOfJob && failure.isRefusal
+        self.retryAt = isPaced ? now : now + delay
         return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
     }
 }

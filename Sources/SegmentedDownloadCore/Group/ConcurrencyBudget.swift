@@ -17,6 +17,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         var isTrying = false
         /// Consecutive refusals, which determine the time until the next trial.
         var refusals = 0
+        /// Whether it has answered any request.
+        var hasAnswered = false
+        /// Absent in a process that is no task of a job.
+        var pace: RequestPace?
     }
 
     /// The first delay before one connection more than the origin allowed is tried. It doubles after each refused
@@ -32,6 +36,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
 
     package private(set) var connectionsMax: Int
     package private(set) var connectionsPerHostMax: Int
+    /// The tasks of the job that this process is one of; 1 without a job.
+    private let tasks: Int
+    /// For the delays of a task.
+    private var generator = SplitMix64(seed: 0)
     private var active = 0
     /// Accessed only by key, never iterated, so that runs can be replayed.
     private var hosts: [String: Host] = [:]
@@ -40,11 +48,29 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// The times before which other processes were told not to ask a host.
     private var closedElsewhere: [HostKey: Duration] = [:]
 
-    package init(connectionsMax: Int, connectionsPerHostMax: Int) {
-        precondition(connectionsMax > 0 && connectionsPerHostMax > 0)
+    /// - Parameter tasks: The tasks of the job that this process is one of. All of them use the same hosts.
+    package init(connectionsMax: Int, connectionsPerHostMax: Int, tasks: Int = 1) {
+        precondition(connectionsMax > 0 && connectionsPerHostMax > 0 && tasks > 0)
+        self.tasks = tasks
         self.connectionsMax = connectionsMax
         self.connectionsPerHostMax = connectionsPerHostMax
     }
+
+    /// Prepares for requests to a host that was not used before: a task of a job does not begin together with the others.
+    package mutating func admit(_ name: String, seed: UInt64, now: Duration) {
+        guard self.tasks > 1, self.hosts[name] == nil else { return }
+        // Another sequence than that of the download with this seed.
+        if self.hosts.isEmpty { self.generator = SplitMix64(seed: ~seed) }
+        let pace = RequestPace(tasks: self.tasks)
+        var host = Host()
+        host.closedUntil = max(now, self.closedUntil(name)) + pace.delayAtStart(using: &self.generator)
+        host.pace = pace
+        self.hosts[name] = host
+        self.names[HostKey(name)] = name
+    }
+
+    /// Whether a host has answered any request, so that its name and address are right.
+    package func hasAnswered(_ name: String) -> Bool { self.hosts[name]?.hasAnswered ?? false }
 
     /// Sets new limits. Connections above them stay open and are counted; none is allowed until enough of them are
     /// released.
@@ -98,6 +124,8 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         guard self.active < self.connectionsMax else { return false }
         guard now >= self.closedUntil(name) else { return false }
         guard let host = self.hosts[name] else { return true }
+        // A host that refused the last request is asked by one connection at a time.
+        if let pace = host.pace, pace.isRefused, host.active > 0 { return false }
         return host.active < self.allowance(host) || self.mayTryOneMore(host, now: now)
     }
 
@@ -115,9 +143,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     }
 
     /// Reserves a connection that ``allows(_:now:)`` granted.
-    package mutating func reserve(_ name: String) {
+    package mutating func reserve(_ name: String, now: Duration) {
         if self.hosts[name] == nil { self.names[HostKey(name)] = name }
         var host = self.hosts[name] ?? Host()
+        if let pause = host.pace?.requested(now: now, using: &self.generator) { host.closedUntil = now + pause }
         if host.active >= self.allowance(host) {
             // One trial at a time: the next one waits for the answer to this one.
             host.probeAt = nil
@@ -132,6 +161,8 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     package mutating func accepted(_ name: String, now: Duration) {
         guard var host = self.hosts[name] else { return }
         host.accepted += 1
+        host.hasAnswered = true
+        host.pace?.accepted(now: now)
         if let ceiling = host.ceiling, host.accepted > ceiling {
             // A host that allows the configured maximum has no known limit of its own, should the maximum be raised.
             host.ceiling = host.accepted < self.connectionsPerHostMax ? host.accepted : nil
@@ -149,10 +180,14 @@ package struct ConcurrencyBudget: Hashable, Sendable {
 
     /// Records that the origin refused a connection.
     ///
+    /// - Parameter isResponse: Whether it answered, and did not only close the connection.
     /// - Returns: Whether the origin serves other connections, so that the refusal concerns their number.
-    package mutating func refused(_ name: String, retryAfter: Duration?, now: Duration) -> Bool {
+    package mutating func refused(
+        _ name: String, retryAfter: Duration?, isResponse: Bool = true, now: Duration
+    ) -> Bool {
         guard var host = self.hosts[name] else { return false }
         let servesOthers = host.accepted > 0
+        host.hasAnswered = host.hasAnswered || isResponse
         let asked = min(retryAfter ?? .zero, Self.retryAfterMax)
         // Several refusals at the same time count as one; a refused trial counts as another.
         host.refusals = host.isTrying ? host.refusals + 1 : max(host.refusals, 1)
@@ -161,10 +196,19 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         let spacing = min(Self.probeDelay * (1 << min(host.refusals - 1, 6)), Self.probeDelayMax)
         host.probeAt = now + max(spacing, asked)
         if !servesOthers {
-            host.closedUntil = max(host.closedUntil, now + asked)
+            let delay = host.pace?.refused(
+                asked: retryAfter.map { _ in asked }, now: now, using: &self.generator)
+            host.closedUntil = max(host.closedUntil, now + (delay ?? asked))
         }
         self.hosts[name] = host
         return servesOthers
+    }
+
+    /// Records that a connection to a host that serves no other one failed before an answer.
+    package mutating func unreachable(_ name: String, now: Duration) {
+        guard var host = self.hosts[name], let delay = host.pace?.unreachable(using: &self.generator) else { return }
+        host.closedUntil = max(host.closedUntil, now + delay)
+        self.hosts[name] = host
     }
 
     /// Applies refusals that other processes of this machine received.
@@ -175,13 +219,16 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         self.closedElsewhere = self.closedElsewhere.filter { $0.value > now }
         for refusal in refusals {
             let until = min(refusal.until, now + Self.retryAfterMax)
+            let isKnown = self.closedElsewhere[refusal.host] == until
             self.closedElsewhere[refusal.host] = until
             guard let name = self.names[refusal.host], var host = self.hosts[name] else { continue }
             if host.accepted > 0 {
                 host.ceiling = host.accepted
                 host.probeAt = max(host.probeAt ?? .zero, until)
             } else {
-                host.closedUntil = max(host.closedUntil, until)
+                // The tasks of a job have the same record, but do not ask at the same moment.
+                let delay = isKnown ? nil : host.pace?.delayBehindRetryAfter(using: &self.generator)
+                host.closedUntil = max(host.closedUntil, until + (delay ?? .zero))
             }
             self.hosts[name] = host
         }
@@ -196,7 +243,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         return until
     }
 
-    /// Releases a connection reserved by ``reserve(_:)``.
+    /// Releases a connection reserved by ``reserve(_:now:)``.
     ///
     /// - Parameter wasCut: Whether it was closed before the end of a body. The host notices that a moment later.
     package mutating func release(_ name: String, wasAccepted: Bool, wasCut: Bool = false, now: Duration) {

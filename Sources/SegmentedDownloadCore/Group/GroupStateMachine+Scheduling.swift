@@ -28,7 +28,7 @@ extension GroupStateMachine {
                 continue
             }
             if let order = self.entries[index].machine.nextFetch(now: now, isOpen: { hosts.contains($0) }) {
-                self.open(order, of: index)
+                self.open(order, of: index, now: now)
                 continue
             }
             candidates.remove(at: place)
@@ -52,14 +52,14 @@ extension GroupStateMachine {
                 guard self.budget.free > kept.count, !hosts.isEmpty,
                     let order = self.entries[index].machine.nextHedge(now: now, isOpen: { hosts.contains($0) })
                 else { break }
-                self.open(order, of: index)
+                self.open(order, of: index, now: now)
             }
         }
     }
 
-    private mutating func open(_ order: FetchOrder, of index: Int) {
+    private mutating func open(_ order: FetchOrder, of index: Int, now: Duration) {
         let host = self.entries[index].machine.settings.hosts[order.source.rawValue]
-        self.budget.reserve(host)
+        self.budget.reserve(host, now: now)
         self.holdings.append(Holding(download: self.entries[index].id, lease: order.lease, host: host))
         self.entries[index].held += 1
         self.outbox.append(.fetch(self.entries[index].id, order))

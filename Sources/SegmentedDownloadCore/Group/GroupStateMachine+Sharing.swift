@@ -91,13 +91,15 @@ extension GroupStateMachine {
     /// Moves connections to downloads that have too few for their weight.
     mutating func rebalance(now: Duration) {
         guard self.active.count > 1, !self.holdings.isEmpty else { return }
+        var live = self.live()
+        // Connections already being given up will go to the first of these downloads.
+        var coming = self.holdings.count(where: \.isEnding)
+        // Demands cost more to find than this, and without a giver they lead to nothing.
+        guard coming > 0 || live.contains(where: { $0 > 1 }) else { return }
         var demands = self.demands(now: now)
         guard !demands.isEmpty else { return }
         let isSettled = now >= self.settlesAt
         let movesMax = isSettled ? 1 : max(self.limits.connections / Self.connectionsPerMove, 1)
-        var live = self.live()
-        // Connections already being given up will go to the first of these downloads.
-        var coming = self.holdings.count(where: \.isEnding)
         var moves = 0
         while let demand = self.firstDemand(demands, live) {
             let taker = demands[demand].place

@@ -10,6 +10,9 @@ package struct GroupStateMachine: Hashable, Sendable {
         package var connectionsPerHost = 16
         /// Files fetched at the same time. The others are queued.
         package var downloads = 5
+        /// The tasks of the job that this process is one of, which all use the same hosts; 1 without a job. Only the
+        /// value at the beginning counts.
+        package var tasks = 1
 
         package init() {}
     }
@@ -70,7 +73,7 @@ package struct GroupStateMachine: Hashable, Sendable {
     package init(limits: Limits) {
         self.limits = limits
         self.budget = ConcurrencyBudget(
-            connectionsMax: limits.connections, connectionsPerHostMax: limits.connectionsPerHost)
+            connectionsMax: limits.connections, connectionsPerHostMax: limits.connectionsPerHost, tasks: limits.tasks)
     }
 
     /// Whether every download is at rest. Nothing happens until an event starts one.
@@ -110,7 +113,7 @@ package struct GroupStateMachine: Hashable, Sendable {
     /// Handles an event and returns the actions to perform.
     package mutating func handle(_ event: GroupEvent, now: Duration) -> [GroupAction] {
         switch event {
-        case .added(let id, let settings, let seed): self.add(id, settings, seed: seed)
+        case .added(let id, let settings, let seed): self.add(id, settings, seed: seed, now: now)
         case .tick:
             for index in self.active {
                 self.update(index, now: now) { $0.tick(now: now) }
@@ -157,8 +160,13 @@ package struct GroupStateMachine: Hashable, Sendable {
         self.entries[index].machine.observe(observations, now: now)
     }
 
-    private mutating func add(_ id: DownloadID, _ settings: DownloadSettings, seed: UInt64) {
+    private mutating func add(_ id: DownloadID, _ settings: DownloadSettings, seed: UInt64, now: Duration) {
         precondition(self.index(id) == nil, "a download is added once")
+        var settings = settings
+        if self.limits.tasks > 1 {
+            settings.isOfJob = true
+            for host in settings.hosts { self.budget.admit(host, seed: seed, now: now) }
+        }
         if self.indices.count <= id.rawValue {
             self.indices += Array(repeating: -1, count: id.rawValue + 1 - self.indices.count)
         }
@@ -254,14 +262,22 @@ package struct GroupStateMachine: Hashable, Sendable {
         case .ended(let lease, let end):
             guard let index = self.holding(id, lease) else { return }
             let holding = self.holdings.remove(at: index)
-            if let index = self.index(id) { self.entries[index].held -= 1 }
+            if let index = self.index(id) {
+                self.entries[index].held -= 1
+                // A task of a job meets the host's restart in many files.
+                if self.limits.tasks > 1, self.budget.hasAnswered(holding.host) {
+                    self.entries[index].machine.noteContact()
+                }
+            }
             self.budget.release(holding.host, wasAccepted: holding.wasAccepted, wasCut: end != .finished, now: now)
             // A reset before the head while others are served indicates an origin that limits connections, not
             // requests.
-            if case .failed(let failure) = end, failure.code == .network, !holding.wasAccepted,
-                self.holdings.contains(where: { $0.host == holding.host && $0.wasAccepted })
-            {
-                _ = self.budget.refused(holding.host, retryAfter: nil, now: now)
+            if case .failed(let failure) = end, failure.code == .network, !holding.wasAccepted {
+                if self.holdings.contains(where: { $0.host == holding.host && $0.wasAccepted }) {
+                    _ = self.budget.refused(holding.host, retryAfter: nil, isResponse: false, now: now)
+                } else {
+                    self.budget.unreachable(holding.host, now: now)
+                }
             }
         case .surveyed, .found, .prepared, .taken, .storageFailed, .checkpointed, .checkpointFailed, .revised, .placed,
             .discarded,

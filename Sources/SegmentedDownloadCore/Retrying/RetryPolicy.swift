@@ -19,6 +19,13 @@ package struct RetryPolicy: Hashable, Sendable {
     /// The time without progress after which failures are no longer retried.
     package var timeMax: Duration?
 
+    /// The time without progress in which failures are retried whatever their number, once the origin has answered.
+    package var timeMin: Duration?
+
+    /// 10 min, the longest wait that an origin may ask for: a task that gives up files while the origin restarts, or is
+    /// busy with the other tasks, gives up one after the other.
+    package static let timeMinOfJob: Duration = .seconds(600)
+
     /// The longest `Retry-After` that segdl waits for. A longer one fails the download, which can be resumed.
     package var retryAfterMax: Duration = .seconds(600)
 
@@ -35,6 +42,7 @@ package struct RetryPolicy: Hashable, Sendable {
     ) -> Bool {
         guard failure.isTransient, (failure.retryAfter ?? .zero) <= self.retryAfterMax else { return false }
         if let timeMax, waited >= timeMax { return false }
+        if let timeMin, hadContact, waited < timeMin, failure.status != 421 { return true }
         let retriesMax =
             hadContact ? self.retriesMax : min(self.retriesMax, self.firstContactRetriesMax)
         // 421: another connection may reach another server. One retry is enough (RFC 9110 §15.5.20).

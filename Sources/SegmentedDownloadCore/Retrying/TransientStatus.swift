@@ -7,3 +7,8 @@ package enum TransientStatus {
     /// Those with which a server refuses one more request or connection while it serves others.
     static let refusals: Set = [429, 503]
 }
+
+extension Failure {
+    /// Whether a server refused one more request or connection.
+    var isRefusal: Bool { self.status.map { TransientStatus.refusals.contains($0) } ?? false }
+}

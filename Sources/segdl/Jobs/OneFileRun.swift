@@ -107,6 +107,7 @@ struct OneFileRun {
             throw Self.usage("--one-file excludes --if-exists rename: the tasks would choose different names")
         }
         configuration.sharesRefusals = true
+        configuration.limits.tasks = shard.count
         configuration.limits.bytesPerSecond = configuration.limits.bytesPerSecond.map {
             max(shard.portion(of: $0), 1)
         }

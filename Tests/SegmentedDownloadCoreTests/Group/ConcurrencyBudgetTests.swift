@@ -7,7 +7,7 @@ struct ConcurrencyBudgetTests {
         -> ConcurrencyBudget
     {
         var budget = ConcurrencyBudget(connectionsMax: total, connectionsPerHostMax: perHost)
-        for _ in 0..<open { budget.reserve("a") }
+        for _ in 0..<open { budget.reserve("a", now: .zero) }
         for _ in 0..<accepted { budget.accepted("a", now: .zero) }
         return budget
     }
@@ -17,8 +17,8 @@ struct ConcurrencyBudgetTests {
         var budget = Self.budget(5, perHost: 3, open: 3)
         #expect(!budget.allows("a", now: .zero))
         #expect(budget.allows("b", now: .zero))
-        budget.reserve("b")
-        budget.reserve("b")
+        budget.reserve("b", now: .zero)
+        budget.reserve("b", now: .zero)
         #expect(!budget.allows("c", now: .zero))
         #expect(budget.inUse == 5)
         budget.release("a", wasAccepted: false, now: .zero)
@@ -43,7 +43,7 @@ struct ConcurrencyBudgetTests {
         _ = budget.refused("a", retryAfter: nil, now: .zero)
         budget.release("a", wasAccepted: false, now: .zero)
         #expect(budget.allows("a", now: .seconds(1)))
-        budget.reserve("a")
+        budget.reserve("a", now: .zero)
         #expect(!budget.allows("a", now: .seconds(100)))
         budget.accepted("a", now: .seconds(2))
         #expect(!budget.allows("a", now: .milliseconds(2999)))
@@ -56,7 +56,7 @@ struct ConcurrencyBudgetTests {
         var now = Duration.zero
         var waits: [Duration] = []
         for _ in 0..<9 {
-            budget.reserve("a")
+            budget.reserve("a", now: .zero)
             _ = budget.refused("a", retryAfter: nil, now: now)
             budget.release("a", wasAccepted: false, now: .zero)
             let refusedAt = now
@@ -130,11 +130,11 @@ struct ConcurrencyBudgetTests {
     func shortage() {
         var budget = Self.budget(4, perHost: 3, open: 2)
         #expect(budget.shortage("a", now: .zero) == nil && budget.free("a") == 1 && budget.free == 2)
-        budget.reserve("b")
-        budget.reserve("b")
+        budget.reserve("b", now: .zero)
+        budget.reserve("b", now: .zero)
         #expect(budget.shortage("a", now: .zero) == .total && budget.shortage("c", now: .zero) == .total)
         budget.release("b", wasAccepted: false, now: .zero)
-        budget.reserve("a")
+        budget.reserve("a", now: .zero)
         #expect(budget.shortage("a", now: .zero) == .host && budget.free("a") == 0 && budget.free("c") == 3)
         #expect(budget.shortage("b", now: .zero) == .total && budget.free == 0)
     }
@@ -188,7 +188,7 @@ struct ConcurrencyBudgetTests {
         #expect(!budget.allows("a", now: .milliseconds(2999)) && budget.closedElsewhere("a", now: .zero) == nil)
         budget.release("a", wasAccepted: true, now: .zero)
         #expect(budget.allows("a", now: .zero), "the next request over a connection that the host serves")
-        budget.reserve("a")
+        budget.reserve("a", now: .zero)
         #expect(budget.allows("a", now: .seconds(3)), "a trial of one more")
     }
 

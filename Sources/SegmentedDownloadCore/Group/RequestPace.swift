@@ -1,0 +1,137 @@
+/// How often a task of a job asks a host that has refused requests, and when it asks again after a refusal.
+///
+/// Many tasks that know nothing of each other share what the host allows. Each finds its share as TCP does (Chiu and
+/// Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks", 1989): every
+/// task raises its rate by the same amount in the same time, and lowers it by a factor when it is refused, so that one
+/// with more than its share loses more. A host that has refused nothing is asked as often as there are requests.
+///
+/// One process alone needs none of this: ``ConcurrencyBudget`` uses it for tasks of a job only.
+struct RequestPace: Hashable, Sendable {
+    /// A hundred tasks begin in a second, and all within the length of a turn, or a thousand in a second if they are too
+    /// many for that. What most of them meet shows before all have asked.
+    private static func spread(_ tasks: Int) -> Double {
+        max(min(Double(tasks) / 100, Self.turnMin), Double(tasks) / 1000)
+    }
+
+    /// The length of a turn for up to 10,000 tasks, in seconds: the time in which a rate changes once. Short beside a job,
+    /// long beside the time that a refused task would otherwise wait.
+    static let turnMin = 10.0
+
+    /// The longest delay after many refusals, in seconds. A host that serves again is asked within this time.
+    static let delayMax = 30.0
+
+    /// A refusal lowers the rate to this part, as in CUBIC (RFC 9438 §4.6). Half would leave more unused.
+    static let decrease = 0.7
+
+    /// The first increase, in requests for each turn. It doubles with each turn without a refusal, so that a limit that
+    /// was lifted is found in a minute.
+    static let increase = 0.5
+    static let doublingsMax = 10
+
+    /// Above a hundred requests in a second the pace no longer matters.
+    static let rateMax = 100.0
+
+    /// In seconds.
+    private let turn: Double
+    private let spread: Double
+    /// Requests in a second; nil while nothing was refused.
+    private(set) var rate: Double?
+    /// When the present turn began.
+    private var turnAt: Duration = .zero
+    /// The requests served in this turn and in the one before.
+    private var served = 0
+    private var servedBefore = 0
+    /// The turns without a refusal since the last one.
+    private var calmTurns = 0
+    private var wasRefusedInTurn = false
+    /// Refusals since a request was served.
+    private var refusals = 0
+
+    init(tasks: Int) {
+        self.spread = Self.spread(tasks)
+        self.turn = max(Self.turnMin, self.spread)
+    }
+
+    /// Whether the last request was refused.
+    var isRefused: Bool { self.refusals > 0 }
+
+    /// The delay before the first request, so that tasks that were started together do not ask together.
+    func delayAtStart(using generator: inout SplitMix64) -> Duration {
+        .seconds(Double.random(in: 0..<1, using: &generator) * self.spread)
+    }
+
+    /// The delay after the end of a `Retry-After`. Most tasks were told about the same moment, so they spread behind it.
+    func delayBehindRetryAfter(using generator: inout SplitMix64) -> Duration {
+        self.upTo(self.turn, using: &generator)
+    }
+
+    /// Handles a request. Returns the delay before the next one.
+    mutating func requested(now: Duration, using generator: inout SplitMix64) -> Duration {
+        self.advance(to: now)
+        guard let rate else { return .zero }
+        return self.about(1 / rate, using: &generator)
+    }
+
+    /// Handles a request that was served.
+    mutating func accepted(now: Duration) {
+        self.advance(to: now)
+        self.refusals = 0
+        self.served += 1
+    }
+
+    /// Handles a refusal. Returns the delay before the next request.
+    ///
+    /// - Parameter asked: The host's `Retry-After`.
+    mutating func refused(asked: Duration?, now: Duration, using generator: inout SplitMix64) -> Duration {
+        self.advance(to: now)
+        self.refusals += 1
+        if !self.wasRefusedInTurn || self.refusals > 1 {
+            // At least one request in a turn: a lower rate comes from the delays after several refusals.
+            let part = (now - self.turnAt).inSeconds / self.turn
+            let lately = (Double(self.served) + (1 - part) * Double(self.servedBefore)) / self.turn
+            self.rate = max(Self.decrease * min(self.rate ?? .infinity, lately), 1 / self.turn)
+        }
+        self.wasRefusedInTurn = true
+        self.calmTurns = 0
+        if let asked { return asked + self.delayBehindRetryAfter(using: &generator) }
+        guard self.refusals > 1 else { return self.upTo(2 / (self.rate ?? 1), using: &generator) }
+        return self.delay(Double(self.refusals) / 2, using: &generator)
+    }
+
+    /// Handles a connection that failed before an answer. Returns the delay before the next one.
+    mutating func unreachable(using generator: inout SplitMix64) -> Duration {
+        self.refusals += 1
+        return self.delay(Double(self.refusals), using: &generator)
+    }
+
+    /// A random delay of so many turns on average.
+    private func delay(_ turns: Double, using generator: inout SplitMix64) -> Duration {
+        self.upTo(2 * min(self.turn * turns.rounded(.down), max(Self.delayMax, self.turn)), using: &generator)
+    }
+
+    /// Between nothing and so many seconds.
+    private func upTo(_ seconds: Double, using generator: inout SplitMix64) -> Duration {
+        .seconds(Double.random(in: 0..<1, using: &generator) * seconds)
+    }
+
+    /// Random, or tasks that once asked together would ask together again.
+    private func about(_ seconds: Double, using generator: inout SplitMix64) -> Duration {
+        .seconds(Double.random(in: 0.5..<1.5, using: &generator) * seconds)
+    }
+
+    /// Begins the turns that are due.
+    private mutating func advance(to now: Duration) {
+        let turns = Int((now - self.turnAt).inSeconds / self.turn)
+        guard turns > 0 else { return }
+        self.turnAt += .seconds(self.turn) * turns
+        (self.servedBefore, self.served) = (turns == 1 ? self.served : 0, 0)
+        for _ in 0..<min(turns, Self.doublingsMax) where !self.wasRefusedInTurn {
+            if let rate {
+                let raised = rate + Self.increase / self.turn * Double(1 << min(self.calmTurns, Self.doublingsMax))
+                self.rate = raised > Self.rateMax ? nil : raised
+            }
+            self.calmTurns += 1
+        }
+        self.wasRefusedInTurn = false
+    }
+}
