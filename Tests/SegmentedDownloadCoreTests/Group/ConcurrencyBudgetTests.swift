@@ -103,7 +103,7 @@ struct ConcurrencyBudgetTests {
             switch Int.random(in: 0..<4, using: &generator) {
             case 0, 1:
                 guard budget.allows(host, now: now) else { continue }
-                budget.reserve(host)
+                budget.reserve(host, now: .zero)
                 open.append((host, false))
             case 2:
                 guard let index = open.indices.randomElement(using: &generator) else { continue }

@@ -28,7 +28,7 @@ struct RequestPaceTests {
 
     @Test("Tasks that were told the same Retry-After ask again at different times, and none before it")
     func retryAfter() {
-        let times = (0..<200).map { seed in
+        let times = (0..<200).map { (seed: UInt64) -> Duration in
             var budget = Self.budget(100, seed: seed)
             budget.reserve("a", now: .seconds(1))
             _ = budget.refused("a", retryAfter: .seconds(30), now: .seconds(1))
