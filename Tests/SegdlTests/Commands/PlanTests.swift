@@ -65,7 +65,9 @@ struct PlanTests {
         try await withOrigin { origin in
             try await withCommand { command in
                 let stuck = origin.url("/2M/a.bin?stall-after=300000:all")
-                let interrupted = try await command.interrupted(["--stall-timeout", "1h", "-o", "a.bin", stuck])
+                let interrupted = try await command.interrupted([
+                    "--stall-timeout", "1h", "-s", "2", "-o", "a.bin", stuck,
+                ])
                 #expect(interrupted.status == 130, "\(interrupted)")
                 let before = try FileManager.default.contentsOfDirectory(atPath: command.directory).sorted()
                 let outcome = try await command.run(
