@@ -140,12 +140,13 @@ struct SimulationTests {
     @Test("The same seed is the same run of a fleet in which nodes die")
     func fleetReplays() async throws {
         let reports = try await aside {
-            var scenario = FleetScenario(.restart, shards: 20, files: 9)
-            scenario.deaths = 0.2
+            var scenario = FleetScenario(.overload, shards: 20, files: 9)
+            scenario.deaths = 0.6
             var (once, again) = (FleetSimulation(scenario, seed: 7), FleetSimulation(scenario, seed: 7))
             return [once.run(), again.run()]
         }
         #expect(reports[0] == reports[1])
-        #expect(reports[0].deaths > 0 && reports[0].filesFailed == 0 && reports[0].violations == [])
+        #expect(reports[0].deaths > 0)
+        #expect(reports[0].filesFailed == 0 && reports[0].violations == [])
     }
 }
