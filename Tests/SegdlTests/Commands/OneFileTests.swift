@@ -24,7 +24,7 @@ struct OneFileTests {
             let url = origin.url("/9M/f.bin")
             let outcomes = try await withThrowingTaskGroup(of: Segdl.Outcome.self) { tasks in
                 for number in 1...4 {
-                    tasks.addTask { try await command.run(Self.arguments("\(number)/4", url, ["--json"])) }
+                    tasks.addTask { try await command.run(Self.arguments("\(number)/4", url, ["--json", "-s", "1"])) }
                 }
                 return try await tasks.reduce(into: []) { $0.append($1) }
             }
@@ -33,7 +33,7 @@ struct OneFileTests {
             #expect(!assembled.isEmpty && assembled.allSatisfy { $0["tasks"] as? Int == 4 }, "\(outcomes)")
             #expect(command.holds("f.bin", Self.length))
             #expect(try Self.others(command).isEmpty)
-            // Besides, each task asks for the first byte.
+            // Besides, each task asks for the first byte. With a second connection, what it takes over may have been sent already.
             #expect(origin.log.snapshot().bytesSent <= Self.length + 4)
             let again = try await command.run(Self.arguments("2/4", url))
             #expect(again.status == 0 && again.errors.contains("already complete"), "\(again)")
