@@ -19,7 +19,7 @@ package struct RetryPolicy: Hashable, Sendable {
     /// The time without progress after which failures are no longer retried.
     package var timeMax: Duration?
 
-    /// The time without progress in which failures are retried whatever their number, once the origin has answered.
+    /// Once the origin has answered, any number of failures is retried until so much time has passed without progress.
     package var timeMin: Duration?
 
     /// 10 min, the longest wait that an origin may ask for: a task that gives up files while the origin restarts, or is

@@ -42,7 +42,7 @@ package struct SharedRefusals: Hashable, Sendable {
     private let bootID: String
     private let now: Duration
 
-    /// Reads a table. Whatever the bytes are, the result is a table.
+    /// Reads a table. Bytes that are no valid record count as none.
     package init(decoding bytes: [UInt8], bootID: String, now: Duration) {
         self.records = (0..<Self.recordCount).map { place in
             let start = place * Self.recordLength

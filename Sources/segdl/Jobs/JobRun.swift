@@ -130,11 +130,7 @@ struct JobRun {
         try request.validate()
         // Two: for one alone, more connections are allowed.
         var configuration = try self.fetch.configuration(for: [request, request])
-        configuration.sharesRefusals = true
-        configuration.limits.tasks = shard.count
-        let perHost = Int64(configuration.limits.connectionsPerHost)
-        configuration.limits.connectionsPerHost = max(Int(shard.portion(of: perHost)), 1)
-        configuration.limits.bytesPerSecond = configuration.limits.bytesPerSecond.map { max(shard.portion(of: $0), 1) }
+        configuration.divide(for: shard, dividesConnections: true)
         return configuration
     }
 }

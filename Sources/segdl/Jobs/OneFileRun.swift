@@ -106,15 +106,8 @@ struct OneFileRun {
         guard request.ifExists != .rename else {
             throw Self.usage("--one-file excludes --if-exists rename: the tasks would choose different names")
         }
-        configuration.sharesRefusals = true
-        configuration.limits.tasks = shard.count
-        configuration.limits.bytesPerSecond = configuration.limits.bytesPerSecond.map {
-            max(shard.portion(of: $0), 1)
-        }
-        if self.command.limits.maxConnectionPerServer != nil {
-            configuration.limits.connectionsPerHost = max(
-                Int(shard.portion(of: Int64(configuration.limits.connectionsPerHost))), 1)
-        }
+        configuration.divide(
+            for: shard, dividesConnections: self.command.limits.maxConnectionPerServer != nil)
         return (request, path.string, configuration)
     }
 

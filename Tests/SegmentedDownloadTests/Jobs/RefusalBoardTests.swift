@@ -67,7 +67,7 @@ struct RefusalBoardTests {
                 #expect(Self.file(directory) == nil, "mode \(String(mode, radix: 8))")
                 try manager.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
             }
-            // Whoever may write there, its sticky bit keeps other users from replacing the directory in it.
+            // Other users may write there, but the sticky bit keeps them from replacing the directory in it.
             try manager.setAttributes([.posixPermissions: 0o1777], ofItemAtPath: directory)
             #expect(Self.file(directory) == nil && Self.file(directory, isOwn: false) != nil)
             #expect(Self.file("/proc") == nil && Self.file(directory + "/none") == nil)

@@ -1,6 +1,6 @@
 import SegmentedDownloadCore
 
-/// One task of a fleet: the production decisions of its process, and what it has on disk.
+/// One task of a fleet. Its process decides with the production's state machines; its disk is a model.
 struct FleetShard {
     /// A download of the current run.
     struct Download {

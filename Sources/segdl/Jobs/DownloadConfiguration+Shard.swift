@@ -1,0 +1,16 @@
+import SegmentedDownload
+import SegmentedDownloadCore
+
+extension DownloadConfiguration {
+    /// Makes this the configuration of one task of a job: what is for all tasks together is divided among them.
+    ///
+    /// - Parameter dividesConnections: Whether the connections to one server are for all tasks together.
+    mutating func divide(for shard: Shard, dividesConnections: Bool) {
+        self.sharesRefusals = true
+        self.limits.tasks = shard.count
+        self.limits.bytesPerSecond = self.limits.bytesPerSecond.map { max(shard.portion(of: $0), 1) }
+        if dividesConnections {
+            self.limits.connectionsPerHost = max(Int(shard.portion(of: Int64(self.limits.connectionsPerHost))), 1)
+        }
+    }
+}
