@@ -59,7 +59,7 @@ struct OneFileRun {
                 try TakeOver(
                     of: file, plan, request, resource, by: shard, id: .random(in: .min ... .max), after: $0.duration)
             }
-            let code = try await self.fetchRange(of: shard, file, plan, request, configuration)
+            let code = try await self.fetchRange(of: shard, file, plan, request, resource, configuration)
             // Others may have fetched the range and completed the file meanwhile.
             guard try code == .ok || file.isAssembled(plan) else { return code }
             if let takeOver, let patience {
@@ -167,7 +167,7 @@ struct OneFileRun {
 
     private func fetchRange(
         of shard: Shard, _ file: SharedFile, _ plan: SharedFilePlan, _ request: DownloadRequest,
-        _ configuration: DownloadConfiguration
+        _ resource: RemoteResource, _ configuration: DownloadConfiguration
     ) async throws -> ExitCode {
         let range = plan.division.range(of: shard)
         guard !range.isEmpty else {
@@ -183,9 +183,9 @@ struct OneFileRun {
             machine: (MachineName.current, getpid(), .random(in: .min ... .max)), clock: clock
         ) { _ = self.report.say($0) }
         run.update { ($0.bytesTotal, $0.bytesDone) = (Int64(range.count), 0) }
-        let task = file.request(for: shard, plan, of: request)
-        let transfer = Transfer(
-            configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+        let task = file.request(for: shard, plan, of: request, from: resource)
+        try await file.begin(task, of: shard, plan, as: resource, id: .random(in: .min ... .max))
+        let transfer = self.transfer(file, plan, configuration)
         let code = await withTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 while (try? await Task.sleep(for: run.reportInterval)) != nil {
@@ -197,7 +197,7 @@ struct OneFileRun {
             defer { tasks.cancelAll() }
             return await transfer.run(RunFiles([task]))
         }
-        let record = try file.record(of: shard)
+        let record = try file.record(of: shard, plan)
         if code == .ok, let record {
             try await file.check(record, of: shard, plan, hasDigest: !request.digests.isEmpty)
         }
@@ -205,6 +205,16 @@ struct OneFileRun {
         try? await run.end(
             code == .ok ? .finished : .stopped, isComplete: true, now: Double(clock.secondsSinceEpoch))
         return code
+    }
+
+    /// Fetches a part of the file. Once others have completed the file, the part's own files are gone, which is no failure.
+    private func transfer(
+        _ file: SharedFile, _ plan: SharedFilePlan, _ configuration: DownloadConfiguration
+    ) -> Transfer {
+        var transfer = Transfer(
+            configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+        transfer.isSuperseded = { (try? file.isAssembled(plan)) ?? false }
+        return transfer
     }
 
     /// Waits for the other tasks, and fetches the ranges of those that make no progress.
@@ -219,8 +229,7 @@ struct OneFileRun {
                 "task \(piece.shard) has recorded no progress for \(patience): fetching piece \(piece.index + 1) of \(count) of its range"
             )
         } fetch: { task in
-            let transfer = Transfer(
-                configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+            let transfer = self.transfer(file, plan, configuration)
             code = await transfer.run(RunFiles([task]))
             return code == .ok
         }

@@ -73,8 +73,10 @@ private struct SharedScene {
         try plan.check(resource, directory: file.directory)
         if try !file.isComplete(shard, plan) {
             try await file.removeRecord(of: shard)
-            _ = try await client.download(file.request(for: shard, plan, of: request))
-            if let record = try file.record(of: shard) {
+            let task = file.request(for: shard, plan, of: request, from: resource)
+            try await file.begin(task, of: shard, plan, as: resource, id: id)
+            _ = try await client.download(task)
+            if let record = try file.record(of: shard, plan) {
                 try await file.check(record, of: shard, plan, hasDigest: false)
             }
         }
@@ -247,6 +249,76 @@ struct SharedFileTests {
         // It may have found that its part is gone. Then the same command finds the file complete.
         scene.patience = nil
         #expect(scene.run([dead], on: machine, round: 2) == ["already"], "seed \(seed): \(endings)")
+    }
+
+    /// Every byte of every task is asked for before or after the change, which no task can know.
+    @Test(
+        "If the server has another version while tasks run, none of its bytes get into the file", arguments: UInt64(0)..<96
+    )
+    func changedMeanwhile(seed: UInt64) {
+        guard case (var scene, let machine, let dead, var generator)? = Self.killed(seed: seed) else { return }
+        scene.patience = .seconds(Int.random(in: 1...20, using: &generator))
+        let since = machine.clock.now + .milliseconds(Int.random(in: 0...60_000, using: &generator))
+        let later = SimulatedNetwork.version(2, count: scene.version.bytes.count, using: &generator)
+        scene.origin.versionLater = (since, later)
+        let delay = Duration.seconds(Int.random(in: 0...60, using: &generator))
+        let living = scene.shards.filter { $0 != dead }
+        for round in UInt64(1)...2 {
+            let endings = scene.run(living + [dead], on: machine, round: round, delays: [dead: delay])
+            // A job that has no plan before the change makes the later version.
+            if let file = machine.disk.names[SharedScene.name] {
+                #expect(file.bytes == scene.version.bytes || file.bytes == later.bytes, "seed \(seed): \(endings)")
+            }
+        }
+    }
+
+    @Test("A task that waits fails if the records are removed, because the file is not there")
+    func removedRecords() throws {
+        let machine = Machine(seed: 2)
+        let (disk, clock) = (machine.disk, machine.clock)
+        let scene = SharedScene(seed: 2, length: 12 << 10)
+        let (file, request) = (scene.file(on: machine), try scene.request())
+        let resource = RemoteResource(
+            completeLength: 12 << 10,
+            validator: Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil))
+        let executor = SeededExecutor(seed: 2)
+        let endings = Endings()
+        _ = Task(executorPreference: executor) {
+            let ending: String
+            do {
+                let plan = try await file.begin(
+                    id: 1, request, of: resource, count: 2, length: 12 << 10, announced: nil)
+                try disk.storage().remove("\(file.directory)/plan")
+                ending = "\(try await file.assemble(plan))"
+            } catch {
+                ending = "\(error)"
+            }
+            endings.byShard.withLock { $0[.only] = ending }
+        }
+        while endings.byShard.withLock({ $0.isEmpty }) {
+            guard executor.runOne() || clock.advance() else { break }
+        }
+        let ending = endings.byShard.withLock { $0[.only] } ?? "nothing"
+        #expect(ending.hasPrefix("state: the records of the tasks were removed"), "\(ending)")
+    }
+
+    @Test("The record of a task of an earlier plan is not one of this plan")
+    func recordOfEarlierPlan() throws {
+        let scene = SharedScene(seed: 2, length: 12 << 10)
+        let machine = Machine(seed: 2)
+        let disk = machine.disk
+        #expect(scene.count > 1)
+        #expect(scene.run([scene.shards[0]], on: machine) == ["waiting"])
+        // What remains if a task renames its record while another one removes the files.
+        let file = scene.file(on: machine)
+        let plan = try #require(try file.plan())
+        try disk.storage().remove("\(file.directory)/plan")
+        try disk.storage().remove(file.dataPath(of: plan.id))
+        let endings = scene.run(Array(scene.shards.dropFirst()), on: machine, round: 1)
+        #expect(endings.allSatisfy { $0 == "waiting" }, "\(endings)")
+        #expect(disk.names[SharedScene.name] == nil)
+        #expect(scene.run([scene.shards[0]], on: machine, round: 2) == ["assembled"])
+        #expect(disk.names[SharedScene.name]?.bytes == scene.version.bytes)
     }
 
     @Test(

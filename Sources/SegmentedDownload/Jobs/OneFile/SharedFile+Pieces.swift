@@ -38,7 +38,7 @@ extension SharedFile {
         var records: [RangePiece: [FinishedRecord]] = [:]
         for file in files.sorted(by: { $0.name < $1.name })
         where file.kind == .record && file.piece.shard.count == plan.division.count {
-            guard let record = try self.record(at: "\(self.directory)/\(file.name)") else { continue }
+            guard let record = try self.record(at: "\(self.directory)/\(file.name)", plan) else { continue }
             records[file.piece, default: []].append(record)
         }
         return records

@@ -16,7 +16,7 @@ extension SharedFile {
         let combined = try self.combinedRecords(plan)
         for shard in plan.division.shards {
             let range = plan.division.range(of: shard)
-            let record = try self.record(of: shard)
+            let record = try self.record(of: shard, plan)
             let isComplete = (record ?? combined[shard]) != nil
             tasks.append(
                 TaskStatus(
@@ -29,7 +29,7 @@ extension SharedFile {
     /// Whether a task has nothing to fetch.
     package func isComplete(_ shard: Shard, _ plan: SharedFilePlan) throws(DownloadError) -> Bool {
         if plan.division.range(of: shard).isEmpty { return true }
-        if try self.record(of: shard) != nil { return true }
+        if try self.record(of: shard, plan) != nil { return true }
         if try self.combinedRecords(plan)[shard] != nil { return true }
         // Records are removed after the file is in place, so this is looked at last.
         do throws(StorageError) {
