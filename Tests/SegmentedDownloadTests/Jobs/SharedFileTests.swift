@@ -1,149 +1,27 @@
 import SegmentedDownloadCore
 import Simulator
-import Synchronization
 import Testing
 
 @testable import SegmentedDownload
 
-/// How tasks have ended.
-private final class Endings: Sendable {
-    let byShard = Mutex<[Shard: String]>([:])
-}
-
-/// A disk and its clock.
-private struct Machine {
-    let clock = SimulatedClock()
-    let disk: SimulatedDisk
-
-    init(seed: UInt64) { self.disk = SimulatedDisk(seed: seed, clock: self.clock) }
-}
-
-/// The tasks of one file as simulated processes on one disk, with the production engine.
-private struct SharedScene {
-    static let name = "file0"
-    static let alignment: Int64 = 1024
-
-    let seed: UInt64
-    let count: Int
-    let version: SimulatedOrigin.Version
-    var origin: SimulatedOrigin
-    var digests: [ExpectedDigest] = []
-    /// Bytes per second of a connection.
-    var rate = 1 << 12
-    /// After which time tasks that are done fetch the ranges of others.
-    var patience: Duration?
-
-    init(seed: UInt64, length: Int? = nil) {
-        var generator = SplitMix64(seed: seed)
-        self.seed = seed
-        self.count = Int.random(in: 1...4, using: &generator)
-        let length = length ?? Int.random(in: 1...(12 << 10), using: &generator)
-        self.version = SimulatedNetwork.version(1, count: length, using: &generator)
-        self.origin = SimulatedOrigin(self.version)
-        self.origin.identity = .strong
-    }
-
-    var shards: [Shard] { (1...self.count).compactMap { Shard(number: $0, of: self.count) } }
-
-    func file(on machine: Machine) -> SharedFile {
-        var file = SharedFile(Self.name, storage: machine.disk.storage(), clock: machine.clock)
-        file.alignment = Self.alignment
-        return file
-    }
-
-    func request() throws -> DownloadRequest {
-        var request = DownloadRequest(try SourceURL("http://origin/file0"), to: .file(FilePath(Self.name)))
-        request.segments = .exactly(2)
-        request.splitLengthMinimum = 512
-        request.stallTimeout = .seconds(3600)
-        request.digests = self.digests
-        return request
-    }
-
-    /// What the command does.
-    static func run(
-        _ shard: Shard, _ file: SharedFile, _ client: DownloadClient, _ request: DownloadRequest, id: UInt64,
-        after patience: Duration? = nil
-    ) async throws -> String {
-        let found = try await client.probe(request)
-        let (resource, length) = try found.divisible(hasDigest: !request.digests.isEmpty)
-        if try file.plan() == nil, try file.isComplete(resource, digests: request.digests) == true { return "already" }
-        let plan = try await file.begin(
-            id: id, request, of: resource, count: shard.count, length: length, announced: found.digest)
-        try plan.check(resource, directory: file.directory)
-        if try !file.isComplete(shard, plan) {
-            try await file.removeRecord(of: shard)
-            _ = try await client.download(file.request(for: shard, plan, of: request))
-            if let record = try file.record(of: shard) {
-                try await file.check(record, of: shard, plan, hasDigest: false)
-            }
-        }
-        let outcome: SharedFile.Outcome?
-        if let patience {
-            let takeOver = try TakeOver(of: file, plan, request, resource, by: shard, id: id, after: patience)
-            outcome = try await takeOver.run(note: { _ in }) { request in
-                _ = try await client.download(request)
-                return true
-            }
-        } else {
-            outcome = try await file.assemble(plan)
-        }
-        switch outcome {
-        case .assembled?: return "assembled"
-        case .waiting?: return "waiting"
-        case nil: return "failed"
-        }
-    }
-
-    /// Runs tasks at the same time until all have ended.
-    ///
+extension SharedFileScene {
     /// - Parameter delays: When tasks begin, if not at once.
-    func run(
+    fileprivate func run(
         _ shards: [Shard], on machine: Machine, round: UInt64 = 0, delays: [Shard: Duration] = [:]
     ) -> [String] {
-        guard let request = try? self.request() else { return ["the request is invalid"] }
-        let (clock, disk) = (machine.clock, machine.disk)
-        let executor = SeededExecutor(seed: self.seed &+ round)
-        let endings = Endings()
-        for shard in shards {
-            let network = SimulatedNetwork(
-                seed: self.seed &+ UInt64(shard.number), clock: clock, origins: [self.origin])
-            network.rate = self.rate
-            network.totalRate = 1 << 14
-            network.chunkMax = 700
-            let client = DownloadClient(
-                configuration: DownloadConfiguration(), transport: network, storage: disk.storage(), clock: clock,
-                seed: self.seed, memory: self.seed % 2 == 0 ? PartMemory() : nil)
-            let file = self.file(on: machine)
-            let id = self.seed &* 1000 &+ round &* 100 &+ UInt64(shard.number)
-            let (delay, patience) = (delays[shard], self.patience)
-            _ = Task(executorPreference: executor) {
-                let ending: String
-                do {
-                    if let delay { try await clock.sleep(until: clock.now + delay) }
-                    ending = try await Self.run(shard, file, client, request, id: id, after: patience)
-                } catch {
-                    ending = "\(error)"
-                }
-                endings.byShard.withLock { $0[shard] = ending }
-            }
-        }
-        while endings.byShard.withLock({ $0.count }) < shards.count {
-            guard executor.runOne() || clock.advance() else { break }
-        }
-        return shards.map { shard in endings.byShard.withLock { $0[shard] } ?? "nothing" }
+        self.run(shards.map { Start($0, delay: delays[$0] ?? .zero) }, on: machine, round: round)
     }
 
     /// What is wrong with a disk after all tasks have ended; nil if nothing is.
     ///
     /// - Parameter mayLeave: Whether a file besides the complete one may exist.
-    func flaw(
+    fileprivate func flaw(
         _ disk: SimulatedDisk, _ endings: [String], mayLeave: (String) -> Bool = { _ in false }
     ) -> String? {
         guard disk.names[Self.name]?.bytes == self.version.bytes else {
             return "the file is wrong or missing: \(endings)"
         }
-        guard endings.allSatisfy({ ["assembled", "waiting", "already"].contains($0) }) else { return "\(endings)" }
+        guard endings.allSatisfy({ Self.isGood($0) }) else { return "\(endings)" }
         let left = disk.names.keys.filter { $0 != Self.name && !mayLeave($0) }.sorted()
         return left.isEmpty ? nil : "left: \(left)"
     }
@@ -154,8 +32,8 @@ struct SharedFileTests {
     @Test(
         "Tasks that run at the same time make the file, and the last one puts it into place", arguments: UInt64(0)..<24)
     func together(seed: UInt64) {
-        let scene = SharedScene(seed: seed)
-        let machine = Machine(seed: seed)
+        let scene = SharedFileScene(seed: seed)
+        let machine = SharedFileScene.Machine(seed: seed)
         let disk = machine.disk
         let endings = scene.run(scene.shards, on: machine)
         #expect(scene.flaw(disk, endings) == nil, "replay with seed \(seed)")
@@ -164,8 +42,8 @@ struct SharedFileTests {
 
     @Test("Tasks that run one after the other wait for the last", arguments: UInt64(0)..<8)
     func apart(seed: UInt64) {
-        let scene = SharedScene(seed: seed, length: 12 << 10)
-        let machine = Machine(seed: seed)
+        let scene = SharedFileScene(seed: seed, length: 12 << 10)
+        let machine = SharedFileScene.Machine(seed: seed)
         let disk = machine.disk
         var endings: [String] = []
         for shard in scene.shards.shuffled() { endings += scene.run([shard], on: machine) }
@@ -177,12 +55,12 @@ struct SharedFileTests {
         "After a power cut or a kill before any operation, the same commands make the file",
         arguments: UInt64(0)..<8, [false, true])
     func crashes(seed: UInt64, isPowerCut: Bool) {
-        let scene = SharedScene(seed: seed)
-        let whole = Machine(seed: seed)
+        let scene = SharedFileScene(seed: seed)
+        let whole = SharedFileScene.Machine(seed: seed)
         _ = scene.run(scene.shards, on: whole)
         let step = max(whole.disk.operations / 40, 1)
         for moment in stride(from: 1 + Int(seed) % step, through: whole.disk.operations, by: step) {
-            let machine = Machine(seed: seed)
+            let machine = SharedFileScene.Machine(seed: seed)
             let disk = machine.disk
             disk.onOperation = { [unowned disk] number in
                 guard number == moment else { return }
@@ -190,7 +68,7 @@ struct SharedFileTests {
             }
             _ = scene.run(scene.shards, on: machine)
             disk.onOperation = { _ in }
-            let named = disk.names[SharedScene.name]
+            let named = disk.names[SharedFileScene.name]
             #expect(named == nil || named?.bytes == scene.version.bytes, "seed \(seed), operation \(moment)")
             let endings = scene.run(scene.shards, on: machine, round: 1)
             #expect(scene.flaw(disk, endings) == nil, "seed \(seed), operation \(moment), power cut \(isPowerCut)")
@@ -200,17 +78,17 @@ struct SharedFileTests {
     /// A scene of several tasks that were all killed at one moment, and the task that does not come back.
     private static func killed(
         seed: UInt64, isPowerCut: Bool = false
-    ) -> (scene: SharedScene, machine: Machine, dead: Shard, SplitMix64)? {
-        var scene = SharedScene(seed: seed)
+    ) -> (scene: SharedFileScene, machine: SharedFileScene.Machine, dead: Shard, SplitMix64)? {
+        var scene = SharedFileScene(seed: seed)
         guard scene.count > 1 else { return nil }
         // So slow that some tasks have a manifest, which a short range gets after five seconds.
         scene.rate = 1 << (7 + Int(seed % 4))
         scene.patience = .seconds(20)
         var generator = SplitMix64(seed: seed ^ 0x5EED)
-        let whole = Machine(seed: seed)
+        let whole = SharedFileScene.Machine(seed: seed)
         _ = scene.run(scene.shards, on: whole)
         let moment = Int.random(in: 1...whole.disk.operations, using: &generator)
-        let machine = Machine(seed: seed)
+        let machine = SharedFileScene.Machine(seed: seed)
         Self.crash(machine.disk, at: moment, isPowerCut: isPowerCut)
         _ = scene.run(scene.shards, on: machine)
         machine.disk.onOperation = { _ in }
@@ -242,7 +120,7 @@ struct SharedFileTests {
         let delay = Duration.seconds(Int.random(in: 0...60, using: &generator))
         let living = scene.shards.filter { $0 != dead }
         let endings = scene.run(living + [dead], on: machine, round: 1, delays: [dead: delay])
-        #expect(machine.disk.names[SharedScene.name]?.bytes == scene.version.bytes, "seed \(seed): \(endings)")
+        #expect(machine.disk.names[SharedFileScene.name]?.bytes == scene.version.bytes, "seed \(seed): \(endings)")
         #expect(endings.dropLast().allSatisfy { ["assembled", "already"].contains($0) }, "seed \(seed): \(endings)")
         // It may have found that its part is gone. Then the same command finds the file complete.
         scene.patience = nil
@@ -263,7 +141,7 @@ struct SharedFileTests {
             Self.crash(machine.disk, at: moment, isPowerCut: isPowerCut)
             _ = scene.run(living, on: machine, round: 1)
             machine.disk.onOperation = { _ in }
-            let named = machine.disk.names[SharedScene.name]
+            let named = machine.disk.names[SharedFileScene.name]
             #expect(named == nil || named?.bytes == scene.version.bytes, "seed \(seed), operation \(moment)")
             // With the dead task or without it.
             let shards = seed % 2 == 0 ? scene.shards : living
@@ -278,11 +156,11 @@ struct SharedFileTests {
 
     @Test("The status of a task is that of its record")
     func status() throws {
-        let scene = SharedScene(seed: 2, length: 12 << 10)
-        let machine = Machine(seed: 2)
+        let scene = SharedFileScene(seed: 2, length: 12 << 10)
+        let machine = SharedFileScene.Machine(seed: 2)
         let endings = scene.run([scene.shards[0]], on: machine)
         #expect(endings == ["waiting"])
-        let file = scene.file(on: machine)
+        let file = scene.file(in: machine.disk.storage(), machine)
         let plan = try #require(try file.plan())
         let tasks = try file.tasks(plan)
         #expect(tasks.map(\.isComplete) == [true] + Array(repeating: false, count: scene.count - 1))
@@ -291,20 +169,20 @@ struct SharedFileTests {
 
     @Test("With a wrong digest the file never appears, and its bytes are kept")
     func wrongDigest() throws {
-        var scene = SharedScene(seed: 5, length: 12 << 10)
+        var scene = SharedFileScene(seed: 5, length: 12 << 10)
         scene.digests = [try #require(ExpectedDigest("md5=d41d8cd98f00b204e9800998ecf8427e"))]
-        let machine = Machine(seed: 5)
+        let machine = SharedFileScene.Machine(seed: 5)
         let disk = machine.disk
         let endings = scene.run(scene.shards, on: machine)
         #expect(endings.contains { $0.hasPrefix("integrity: the file's md5 is ") }, "\(endings)")
-        #expect(disk.names[SharedScene.name] == nil)
+        #expect(disk.names[SharedFileScene.name] == nil)
         #expect(disk.names.contains { $0.key.contains("/data-") && $0.value.bytes == scene.version.bytes })
     }
 
     @Test("Tasks that get different versions of the file do not make one of them")
     func versions() throws {
-        var scene = SharedScene(seed: 2, length: 12 << 10)
-        let machine = Machine(seed: 2)
+        var scene = SharedFileScene(seed: 2, length: 12 << 10)
+        let machine = SharedFileScene.Machine(seed: 2)
         let disk = machine.disk
         #expect(scene.count > 1)
         _ = scene.run([scene.shards[0]], on: machine)
@@ -315,13 +193,13 @@ struct SharedFileTests {
             let ending = scene.run([shard], on: machine)
             #expect(ending[0].hasPrefix("changed: the tasks would fetch different files"), "\(ending)")
         }
-        #expect(disk.names[SharedScene.name] == nil)
+        #expect(disk.names[SharedFileScene.name] == nil)
     }
 
     @Test("Damage of the shared file is found if a digest is wrong, and only the damaged range is fetched again")
     func damage() throws {
-        var scene = SharedScene(seed: 2, length: 12 << 10)
-        let machine = Machine(seed: 2)
+        var scene = SharedFileScene(seed: 2, length: 12 << 10)
+        let machine = SharedFileScene.Machine(seed: 2)
         let disk = machine.disk
         let digest = RunningDigest.hex(.sha256, scene.version.bytes)
         scene.digests = [try #require(ExpectedDigest(.sha256, hex: digest))]

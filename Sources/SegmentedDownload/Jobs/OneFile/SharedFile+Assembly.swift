@@ -198,6 +198,15 @@ extension SharedFile {
         return outcome
     }
 
+    /// Removes what is left of a completed file: a task may have been killed when it had removed the plan, or when it began a
+    /// piece just after that.
+    func removeRest() throws {
+        let names = try self.names()
+        guard !names.isEmpty, try self.plan() == nil else { return }
+        for name in names where PieceFile(name) != nil { try self.storage.remove("\(self.directory)/\(name)") }
+        try self.storage.removeDirectory(self.directory)
+    }
+
     /// Whether the file in the directory is a task's, or a draft.
     private static func isRemovable(_ name: String) -> Bool {
         if ["data-", "shard-", "job.json"].contains(where: { name.hasPrefix($0) }) { return true }
