@@ -130,9 +130,12 @@ package struct SimulatedStorage: Storage {
     }
 
     package func removeDirectory(_ path: String) throws(StorageError) {
-        guard case .directory? = try self.disk.entry(at: path, "rmdir") else { return }
         try self.disk.begin("rmdir", path, epoch: self.epoch)
-        self.disk.removeDirectory(path)
+        switch try self.disk.entry(at: path, "rmdir") {
+        case .directory: self.disk.removeDirectory(path)
+        case .file: throw SystemError.notDirectory.of("rmdir", path)
+        case nil: break
+        }
     }
 
     package func synchronize(directory: String) async throws(StorageError) {

@@ -103,12 +103,7 @@ package struct OneFileCrashStates {
                 ? Bool.random(using: &self.generator) ? namesMax : 0
                 : Int.random(in: 0...namesMax, using: &self.generator)
             let settled = moment.image.state(fates[fate], names: names)
-            guard
-                seen.insert(
-                    settled.fingerprint(
-                        besides: moment.complete.count + moment.durable.values.reduce(0, { $0 + Int($1) }))
-                ).inserted
-            else { continue }
+            guard seen.insert(settled.fingerprint(after: moment)).inserted else { continue }
             left -= 1
             self.states += 1
             let trial = OneFileTrial(self.plot, settled, moment)
@@ -116,7 +111,7 @@ package struct OneFileCrashStates {
             let name = StateName(moment: number, fate: fate, names: names)
             return self.violations.append(
                 """
-                \(flaw); seed \(self.seed), \(self.plot.description)
+                seed \(self.seed): \(flaw) (\(self.plot.description))
                   replay: segdl-simulate crash-states --one-file --first \(self.seed) --state \(name)
                 """)
         }
@@ -124,10 +119,12 @@ package struct OneFileCrashStates {
 }
 
 extension DiskImage.Settled {
-    /// Differs for different states.
-    fileprivate func fingerprint(besides number: Int) -> Int {
+    /// Differs for different states, and for those after different reports.
+    fileprivate func fingerprint(after moment: OneFilePlot.Moment) -> Int {
         var hasher = Hasher()
-        hasher.combine(number)
+        hasher.combine(moment.complete)
+        hasher.combine(moment.durable)
+        hasher.combine(moment.isAssembled)
         for (name, file) in self.files.sorted(by: { $0.0 < $1.0 }) {
             hasher.combine(name)
             hasher.combine(file.bytes)
