@@ -110,55 +110,6 @@ struct Explore: ParsableCommand {
     }
 }
 
-struct Crashes: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "crash-states",
-        abstract: "Cut the power before every disk operation, and resume from every state that this may leave.")
-
-    @Option(help: "The first seed.") var first: UInt64 = 0
-    @Option(help: "The number of states to check.") var count = 10_000
-    @Option(help: "The largest number of states of one download.") var each = 5000
-    @Option(help: "Downloads at once.") var workers = 2
-    @Flag(help: "Only files that stay in memory until they are complete.") var short = false
-    @Flag(help: "The records of jobs instead of downloads.") var jobs = false
-
-    func run() throws {
-        let totals = Mutex((downloads: 0, moments: 0, states: 0, failed: 0))
-        runSeeds(from: self.first, workers: self.workers) {
-            totals.withLock { $0.states < self.count && $0.failed < 5 }
-        } body: { seed in
-            if self.jobs {
-                var crashes = JobCrashStates(seed: seed, statesMax: self.each)
-                crashes.run()
-                totals.withLock { totals in
-                    totals.downloads += 1
-                    totals.moments += crashes.moments
-                    totals.states += crashes.states
-                    totals.failed += crashes.violations.isEmpty ? 0 : 1
-                }
-                for violation in crashes.violations { print(violation) }
-                return
-            }
-            guard !self.short || CrashStates.usesMemory(seed: seed),
-                var crashes = try? CrashStates(seed: seed, statesMax: self.each)
-            else { return }
-            crashes.run()
-            totals.withLock { totals in
-                totals.downloads += 1
-                totals.moments += crashes.moments
-                totals.states += crashes.states
-                totals.failed += crashes.violations.isEmpty ? 0 : 1
-            }
-            for violation in crashes.violations { print(violation) }
-        }
-        let all = totals.withLock { $0 }
-        print(
-            "\(all.downloads) downloads, \(all.moments) moments, \(all.states) states after a power cut: "
-                + "\(all.failed) failed")
-        if all.failed > 0 { throw ExitCode.failure }
-    }
-}
-
 struct Machine: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a range of seeds through the state machine alone, which is a thousand times faster.")

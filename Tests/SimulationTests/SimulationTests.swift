@@ -109,6 +109,19 @@ struct SimulationTests {
     }
 
     @Test(
+        "After a power cut while tasks fetch one file, nothing is claimed that is not there, and the next runs make the file",
+        arguments: UInt64(0)..<24)
+    func oneFilePowerCuts(seed: UInt64) async throws {
+        let (violations, states) = try await aside {
+            var crashes = OneFileCrashStates(seed: seed, statesMax: 20)
+            crashes.run()
+            return (crashes.violations, crashes.states)
+        }
+        #expect(violations == [])
+        #expect(states == 20)
+    }
+
+    @Test(
         "After a power cut before any operation, in any state, the same command completes the file",
         arguments: UInt64(0)..<4)
     func powerCuts(seed: UInt64) async throws {

@@ -16,6 +16,8 @@ struct DiskImage {
     /// The state after the power cut: names and their files.
     struct Settled {
         var files: [(String, File)]
+        /// Besides those of the files.
+        var directories: [String] = []
         var boot: Int
     }
 
@@ -31,6 +33,7 @@ struct DiskImage {
     let files: [File]
     let names: [(String, UInt64)]
     let pendingNames: [NameOperation]
+    let directories: [String]
     let boot: Int
 
     private var pendingCount: Int { self.files.reduce(0) { $0 + $1.pending.count } }
@@ -83,6 +86,20 @@ struct DiskImage {
         }
     }
 
+    /// One of the states that ``states(_:)`` visits.
+    ///
+    /// - Parameters:
+    ///   - fates: One of ``fates``.
+    ///   - kept: How many of the directory operations survive.
+    func state(_ fates: [Fate], names kept: Int) -> Settled {
+        self.settled(self.settledFiles(fates), names: kept)
+    }
+
+    /// The state in which everything is lost that may be.
+    var least: Settled {
+        self.state([Fate](repeating: .lost, count: self.pendingCount), names: 0)
+    }
+
     private func settledFiles(_ fates: [Fate]) -> [UInt64: File] {
         var rest = fates[...]
         var settled: [UInt64: File] = [:]
@@ -122,7 +139,8 @@ struct DiskImage {
             }
         }
         return Settled(
-            files: names.compactMap { name, number in files[number].map { (name, $0) } }, boot: self.boot + 1)
+            files: names.compactMap { name, number in files[number].map { (name, $0) } },
+            directories: self.directories, boot: self.boot + 1)
     }
 }
 

@@ -12,7 +12,6 @@ package struct JobCrashStates {
     /// A moment before a disk operation: what the disk may become, and which entries it may and must contain.
     private struct Moment {
         var image: DiskImage
-        var directories: [String]
         var finished: Set<EntryFingerprint>
         var durable: Set<EntryFingerprint>
     }
@@ -60,9 +59,7 @@ package struct JobCrashStates {
         let ledger = Ledger()
         disk.onOperation = { _ in
             ledger.moments.append(
-                Moment(
-                    image: disk.image(), directories: Array(disk.directories.keys), finished: ledger.finished,
-                    durable: ledger.durable))
+                Moment(image: disk.image(), finished: ledger.finished, durable: ledger.durable))
         }
         self.perform(self.shards, on: disk, clock, ledger, seed: self.seed)
         disk.onOperation = { _ in }
@@ -87,7 +84,6 @@ package struct JobCrashStates {
     private func flaw(_ settled: DiskImage.Settled, _ moment: Moment) -> String? {
         let clock = SimulatedClock()
         let disk = SimulatedDisk(settled, seed: self.seed, clock: clock)
-        for path in moment.directories { disk.makeDirectory(path, isPrivate: false) }
         let ledger = Ledger()
         guard let shard = Shard(number: 1, of: 1) else { return "no task" }
         self.perform([shard], on: disk, clock, ledger, seed: self.seed &+ 1)

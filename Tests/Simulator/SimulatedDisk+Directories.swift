@@ -1,6 +1,7 @@
 import SegmentedDownload
 
-/// Directories. They are durable as soon as they are made, and are never removed.
+/// Directories. They are durable as soon as they are made. One that is removed is back after a power cut if the removal of a
+/// file in it was not durable.
 extension SimulatedDisk {
     /// What a path names.
     enum Entry {
@@ -44,9 +45,22 @@ extension SimulatedDisk {
 
     func makeDirectory(_ path: String, isPrivate: Bool) {
         // Behind the numbers of all files, which stay as they are in worlds without directories.
-        let number = UInt64.max / 2 + UInt64(self.directories.count)
+        let number = (self.directories.values.max() ?? UInt64.max / 2 - 1) + 1
         self.directories[path] = number
         if isPrivate { self.privateDirectories.insert(number) }
+    }
+
+    /// Removes a directory if it is empty.
+    func removeDirectory(_ path: String) {
+        if self.names(in: path).count == 2 { self.directories[path] = nil }
+    }
+
+    /// Creates the directories that the files' names need.
+    func restoreDirectories() {
+        for name in self.names.keys.sorted() {
+            let directory = DestinationPaths(path: name).directory
+            if self.directoryNumber(directory) == nil { self.makeDirectory(directory, isPrivate: false) }
+        }
     }
 
     /// The names in a directory, itself and its parent included, sorted.

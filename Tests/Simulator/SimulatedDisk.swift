@@ -15,6 +15,17 @@ package final class SimulatedDisk: @unchecked Sendable {
         /// `nil` if the attribute is removed.
         case attribute(String, [UInt8]?)
 
+        /// Whether another result would follow if the operations changed places.
+        fileprivate func isOrdered(after other: Operation) -> Bool {
+            switch (self, other) {
+            case (.write(let first, let bytes), .write(let second, let others)):
+                first < second + others.count && second < first + bytes.count
+            case (.attribute(let name, _), .attribute(let other, _)): name == other
+            case (.attribute, _), (_, .attribute): false
+            case (.resize, _), (_, .resize): true
+            }
+        }
+
         /// Whether a sync of the data alone leaves it as it is (`fdatasync(2)`).
         fileprivate var isMetadata: Bool {
             switch self {
@@ -35,16 +46,26 @@ package final class SimulatedDisk: @unchecked Sendable {
         package var linkCount: UInt64 = 1
         /// The owner and the permissions.
         package var ownership = Ownership(owner: SimulatedDisk.user, permissions: 0o644)
-        /// The open file that holds the lock.
-        var lockHolder: Int?
+        /// The open file that holds the lock, and its process.
+        var lockHolder: (open: Int, epoch: Int)?
         // What surely survives a power cut, and what may survive.
         package var durable: [UInt8] = []
         var durableAttributes: [String: [UInt8]] = [:]
-        package var pending: [(ordinal: Int, operation: Operation)] = []
+        package var pending: [(ordinal: Int, operation: Operation, epoch: Int)] = []
 
         init(number: UInt64, modified: Int64) {
             self.number = number
             self.modified = modified
+        }
+
+        /// The pending operations of a process, and those before them that they may not overtake.
+        fileprivate func ordinals(writtenBy epoch: Int) -> Set<Int> {
+            var covered: [(ordinal: Int, operation: Operation)] = []
+            for (ordinal, operation, writer) in self.pending.reversed()
+            where writer == epoch || covered.contains(where: { $0.operation.isOrdered(after: operation) }) {
+                covered.append((ordinal, operation))
+            }
+            return Set(covered.map(\.ordinal))
         }
     }
 
@@ -63,6 +84,12 @@ package final class SimulatedDisk: @unchecked Sendable {
     package private(set) var durableNames: [String: Inode] = [:]
     private var pendingNames: [NameOperation] = []
     package private(set) var epoch = 0
+    /// The processes that end alone, by the epoch of their storage: negative numbers.
+    private var processes: Set<Int> = []
+    private var processNext = -1
+    /// Whether these processes run on machines of their own: each syncs only what it has written itself, and what that was
+    /// written over, although it reads what the others have written.
+    package var hasSeparateMachines = false
     private var boot = 0
     private var inodeNext: UInt64 = 10
     private var ordinalNext = 0
@@ -84,6 +111,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     /// A digest of every operation so far: two runs with the same digest are the same.
     package private(set) var trace: UInt64 = 0xCBF2_9CE4_8422_2325
     package private(set) var operations = 0
+    /// The number of changes so far of what a power cut may leave.
+    private(set) var changes = 0
     /// Called before each operation, to crash a run at a chosen one.
     package var onOperation: (Int) -> Void = { _ in }
 
@@ -96,6 +125,16 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     /// The storage of one process; it fails after that process has ended.
     package func storage() -> SimulatedStorage { SimulatedStorage(disk: self, epoch: self.epoch) }
+
+    /// The storage of one of several processes, which ``kill(_:)`` ends alone.
+    package func process() -> SimulatedStorage {
+        defer { self.processNext -= 1 }
+        self.processes.insert(self.processNext)
+        return SimulatedStorage(disk: self, epoch: self.processNext)
+    }
+
+    /// Whether the process with this epoch has not ended.
+    func isRunning(_ epoch: Int) -> Bool { epoch == self.epoch || self.processes.contains(epoch) }
 
     // MARK: Images
 
@@ -117,7 +156,9 @@ package final class SimulatedDisk: @unchecked Sendable {
             case .rename(let name, let target): .rename(name, target)
             }
         }
-        return DiskImage(files: files, names: names, pendingNames: pendingNames, boot: self.boot)
+        return DiskImage(
+            files: files, names: names, pendingNames: pendingNames, directories: self.directories.keys.sorted(),
+            boot: self.boot)
     }
 
     /// A disk as a restarted machine finds it: all of it durable.
@@ -132,19 +173,21 @@ package final class SimulatedDisk: @unchecked Sendable {
             self.names[name] = inode
             self.durableNames[name] = inode
         }
+        for path in settled.directories { self.makeDirectory(path, isPrivate: false) }
+        self.restoreDirectories()
     }
 
     // MARK: Operations
 
     /// Notes an operation, and decides whether it fails.
     func begin(_ call: String, _ path: String, epoch: Int) throws(StorageError) {
-        if epoch == self.epoch {
+        if self.isRunning(epoch) {
             self.operations += 1
             self.mix(call)
             self.mix(path)
             self.onOperation(self.operations)
         }
-        guard epoch == self.epoch else { throw SystemError.processGone.of(call, path) }
+        guard self.isRunning(epoch) else { throw SystemError.processGone.of(call, path) }
         guard self.faults.contains(.diskErrors), self.faultiness > 0 else { return }
         if Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
             self.failures += 1
@@ -205,6 +248,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     }
 
     func apply(_ operation: NameOperation) {
+        self.changes += 1
         self.pendingNames.append(operation)
         Self.apply(operation, to: &self.names, counts: true)
         switch operation {
@@ -227,9 +271,10 @@ package final class SimulatedDisk: @unchecked Sendable {
         }
     }
 
-    func apply(_ operation: Operation, to inode: Inode) {
+    func apply(_ operation: Operation, to inode: Inode, epoch: Int) {
+        self.changes += 1
         self.ordinalNext += 1
-        inode.pending.append((self.ordinalNext, operation))
+        inode.pending.append((self.ordinalNext, operation, epoch))
         Self.apply(operation, to: &inode.bytes, &inode.attributes)
         inode.modified = self.stamp()
         self.mix(inode.bytes.count)
@@ -271,16 +316,19 @@ package final class SimulatedDisk: @unchecked Sendable {
     func synchronize(_ inode: Inode, metadata: Bool, epoch: Int) async throws(StorageError) {
         let ordinal = self.ordinalNext
         await self.clock.wait(until: self.clock.now + self.syncTime())
-        guard epoch == self.epoch else { throw SystemError.processGone.of("fsync", "") }
+        guard self.isRunning(epoch) else { throw SystemError.processGone.of("fsync", "") }
         if self.faults.contains(.diskErrors), Int.random(in: 0..<1000, using: &self.generator) < self.faultiness {
             self.failures += 1
             // The kernel marks these pages clean: reads show them, and they are never written.
             inode.pending.removeAll { $0.ordinal <= ordinal && Bool.random(using: &self.generator) }
             throw SystemError.inputOutput.of("fsync", "")
         }
-        let isCovered = { (pending: (ordinal: Int, operation: Operation)) in
+        let covered = self.hasSeparateMachines ? inode.ordinals(writtenBy: epoch) : nil
+        let isCovered = { (pending: (ordinal: Int, operation: Operation, epoch: Int)) in
             pending.ordinal <= ordinal && (metadata || !pending.operation.isMetadata)
+                && covered?.contains(pending.ordinal) ?? true
         }
+        self.changes += 1
         for pending in inode.pending where isCovered(pending) {
             Self.apply(pending.operation, to: &inode.durable, &inode.durableAttributes)
         }
@@ -291,8 +339,9 @@ package final class SimulatedDisk: @unchecked Sendable {
     func synchronizeNames(epoch: Int) async throws(StorageError) {
         let count = self.pendingNames.count
         await self.clock.wait(until: self.clock.now + self.syncTime())
-        guard epoch == self.epoch else { throw SystemError.processGone.of("fsync", "") }
+        guard self.isRunning(epoch) else { throw SystemError.processGone.of("fsync", "") }
         let done = min(count, self.pendingNames.count)
+        self.changes += 1
         for operation in self.pendingNames[..<done] {
             Self.apply(operation, to: &self.durableNames, counts: false)
         }
@@ -306,15 +355,23 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     // MARK: Ends of processes
 
-    /// Ends the process; its writes stay in the page cache.
+    /// Ends all processes; their writes stay in the page cache.
     package func killProcess() {
         self.epoch += 1
+        self.processes = []
         for inode in self.names.values { inode.lockHolder = nil }
+    }
+
+    /// Ends one of several processes; its writes stay in the page cache.
+    package func kill(_ process: SimulatedStorage) {
+        self.processes.remove(process.epoch)
+        for inode in self.names.values where inode.lockHolder?.epoch == process.epoch { inode.lockHolder = nil }
     }
 
     /// Cuts the power: what was synced survives, and a random part of the rest.
     package func cutPower() {
         self.epoch += 1
+        self.processes = []
         self.boot += 1
         let kept = Int.random(in: 0...self.pendingNames.count, using: &self.generator)
         for operation in self.pendingNames[..<kept] {
@@ -322,6 +379,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         }
         self.pendingNames = []
         self.names = self.durableNames
+        self.restoreDirectories()
         // Sorted by number: the order of a dictionary differs from process to process.
         for inode in self.names.values.sorted(by: { $0.number < $1.number }) { self.settle(inode) }
     }
@@ -329,7 +387,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     private func settle(_ inode: Inode) {
         // Half of the cuts lose only a few operations: their results look most like a whole file.
         let lossiness = Bool.random(using: &self.generator) ? 2 : 10
-        for (_, operation) in inode.pending {
+        for (_, operation, _) in inode.pending {
             switch Int.random(in: 0..<lossiness, using: &self.generator) {
             case 0: self.lose(operation, of: inode)
             default: Self.apply(operation, to: &inode.durable, &inode.durableAttributes)

@@ -44,6 +44,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package var log: ((String) -> Void)?
     /// Called with the file's number when a connection opens.
     package var onOpen: (Int) -> Void = { _ in }
+    /// Called with the bytes of a file that have arrived.
+    package var onDelivery: (Range<Int>) -> Void = { _ in }
 
     package init(seed: UInt64, clock: SimulatedClock, origins: [SimulatedOrigin]) {
         self.generator = SplitMix64(seed: seed)
@@ -283,6 +285,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             self.rest = range.upperBound..<self.rest.upperBound
             if let left { self.left = left - count }
             self.network.bytesDelivered += count
+            self.network.onDelivery(range)
             return Chunk(network: self.network, bytes: self.version.bytes[range])
         }
 

@@ -129,6 +129,15 @@ package struct SimulatedStorage: Storage {
         }
     }
 
+    package func removeDirectory(_ path: String) throws(StorageError) {
+        try self.disk.begin("rmdir", path, epoch: self.epoch)
+        switch try self.disk.entry(at: path, "rmdir") {
+        case .directory: self.disk.removeDirectory(path)
+        case .file: throw SystemError.notDirectory.of("rmdir", path)
+        case nil: break
+        }
+    }
+
     package func synchronize(directory: String) async throws(StorageError) {
         try self.disk.begin("fsync", directory, epoch: self.epoch)
         try self.checkDirectory(directory, "open")
@@ -209,7 +218,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         self.disk.mix(Int(offset))
         self.disk.mix(count)
         let taken = Array(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-        self.disk.apply(.write(offset: Int(offset), bytes: taken), to: self.inode)
+        self.disk.apply(.write(offset: Int(offset), bytes: taken), to: self.inode, epoch: self.epoch)
         return count
     }
 
@@ -225,7 +234,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
 
     func truncate(to length: Int64) throws(StorageError) {
         try self.beginChange("ftruncate", or: .invalid)
-        self.disk.apply(.resize(Int(length)), to: self.inode)
+        self.disk.apply(.resize(Int(length)), to: self.inode, epoch: self.epoch)
     }
 
     func allocate(_ range: Range<Int64>) throws(StorageError) -> Bool {
@@ -234,7 +243,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
         guard self.disk.capacity == .max || self.disk.used + growth <= self.disk.capacity else {
             throw self.disk.full("fallocate", self.path)
         }
-        if growth > 0 { self.disk.apply(.resize(Int(range.upperBound)), to: self.inode) }
+        if growth > 0 { self.disk.apply(.resize(Int(range.upperBound)), to: self.inode, epoch: self.epoch) }
         return true
     }
 
@@ -255,8 +264,8 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
 
     func tryLock() throws(StorageError) -> StorageLock {
         try self.begin("flock")
-        guard self.inode.lockHolder == nil || self.inode.lockHolder == self.id else { return .busy }
-        self.inode.lockHolder = self.id
+        guard self.inode.lockHolder == nil || self.inode.lockHolder?.open == self.id else { return .busy }
+        self.inode.lockHolder = (self.id, self.epoch)
         return .taken
     }
 
@@ -277,7 +286,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
 
     private func change(_ attribute: String, to value: [UInt8]?) {
         let modified = self.inode.modified
-        self.disk.apply(.attribute(attribute, value), to: self.inode)
+        self.disk.apply(.attribute(attribute, value), to: self.inode, epoch: self.epoch)
         // Attributes change the status time, not the modification time.
         self.inode.modified = modified
     }
@@ -295,7 +304,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
     func close() {
         guard !self.isClosed else { return }
         self.isClosed = true
-        guard self.epoch == self.disk.epoch, self.inode.lockHolder == self.id else { return }
+        guard self.disk.isRunning(self.epoch), self.inode.lockHolder?.open == self.id else { return }
         self.inode.lockHolder = nil
     }
 }

@@ -37,43 +37,64 @@ struct OneFileRun {
         let shard = try argument.shard(in: ProcessInfo.processInfo.environment)
         let (request, path, configuration) = try await self.prepared(shard)
         let file = SharedFile(path)
-        if let plan = try file.plan(), try file.isAssembled(plan) {
-            return try await self.assemble(file, plan, request)
+        let isBegun = try file.plan().map { try file.isAssembled($0) } ?? false
+        if !isBegun, request.ifExists == .skip, FileFacts(path) != nil {
+            return self.report.say("\(path.shown) exists")
         }
-        if request.ifExists == .skip, FileFacts(path) != nil { return self.report.say("\(path.shown) exists") }
-        let (resource, length, digest) = try await self.probe(request, configuration)
-        // There is nothing to divide.
-        guard length > 0 else {
-            guard shard.number == 1 else { return .ok }
-            return await Transfer(configuration: configuration, output: self.command.output, hooks: self.command.hooks)
-                .run(RunFiles([request]))
+        let patience = self.command.jobOptions.stealAfter
+        let task = SharedFileTask(
+            shard, of: file, request, takingOverAfter: patience?.duration, id: .random(in: .min ... .max),
+            machine: (MachineName.current, getpid(), .random(in: .min ... .max)))
+        var code = ExitCode.ok
+        let ending = try await task.run {
+            try await self.probe(request, configuration)
+        } note: {
+            _ = self.report.say($0)
+        } noteTakeOver: { piece, plan in
+            let count = plan.division.pieces(of: piece.shard).count
+            let time = patience.map { "\($0)" } ?? ""
+            _ = self.report.say(
+                "task \(piece.shard) has recorded no progress for \(time): fetching piece \(piece.index + 1) of \(count) of its range"
+            )
+        } fetch: { request in
+            var transfer = self.transfer(configuration)
+            // Once others have completed the file, the files of this part are gone, which is no failure.
+            transfer.isSuperseded = { request.window.flatMap { try? file.isAssembled($0) } ?? false }
+            code = await transfer.run(RunFiles([request]))
+            return code == .ok
         }
-        if let code = try self.settled(file, resource, request) { return code }
-        let plan = try await file.begin(
-            id: .random(in: .min ... .max), request, of: resource, count: shard.count, length: length,
-            announced: digest)
-        if plan.division.count == shard.count {
-            try plan.check(resource, directory: file.directory)
-            let patience = self.command.jobOptions.stealAfter
-            let takeOver = try patience.map {
-                try TakeOver(
-                    of: file, plan, request, resource, by: shard, id: .random(in: .min ... .max), after: $0.duration)
-            }
-            let code = try await self.fetchRange(of: shard, file, plan, request, resource, configuration)
-            // Others may have fetched the range and completed the file meanwhile.
-            guard try code == .ok || file.isAssembled(plan) else { return code }
-            if let takeOver, let patience {
-                return try await self.finish(takeOver, after: patience, file, plan, configuration, as: shard)
-            }
-        } else if try file.tasks(plan).contains(where: { !$0.isComplete }) {
+        return try await self.exitCode(ending, after: code, of: task, configuration)
+    }
+
+    private func transfer(_ configuration: DownloadConfiguration) -> Transfer {
+        Transfer(configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+    }
+
+    /// - Parameter code: That of the last transfer.
+    private func exitCode(
+        _ ending: SharedFileTask.Ending, after code: ExitCode, of task: SharedFileTask,
+        _ configuration: DownloadConfiguration
+    ) async throws -> ExitCode {
+        let path = task.file.paths.destination.shown
+        switch ending {
+        case .ended(let outcome, let plan): return self.report.end(outcome, task.file, plan, after: task.shard)
+        case .failed: return code
+        case .alreadyComplete: return self.report.say("\(path) is already complete")
+        case .different:
+            throw DownloadError(
+                .exists, "\(path) exists, and is not the server's file",
+                hint: "Replace it with --if-exists overwrite, or choose another name with -o")
+        case .empty:
+            guard task.shard.number == 1 else { return .ok }
+            return await self.transfer(configuration).run(RunFiles([task.request]))
+        case .divided(let plan):
             throw DownloadError(
                 .exists,
-                "\(path.shown) is being fetched by \(plan.division.count) tasks, and this is task \(shard)",
+                "\(path) is being fetched by \(plan.division.count) tasks, and this is task \(task.shard)",
                 hint:
-                    "Use --shard I/\(plan.division.count). To start over, stop all tasks and remove \(file.directory.shown)"
+                    "Use --shard I/\(plan.division.count). To start over, stop all tasks and remove \(task.file.directory.shown)"
             )
         }
-        return try await self.assemble(file, plan, request, after: shard)
     }
 
     // MARK: Before the download
@@ -114,7 +135,7 @@ struct OneFileRun {
     /// What the server says about the file. Many tasks start at the same time, so a server that is busy is asked again.
     private func probe(
         _ request: DownloadRequest, _ configuration: DownloadConfiguration
-    ) async throws -> (resource: RemoteResource, length: Int64, digest: ExpectedDigest?) {
+    ) async throws -> SharedFileTask.Found {
         try await withDownloadClient(configuration) { client in
             var attempts = 0
             while true {
@@ -144,103 +165,5 @@ struct OneFileRun {
         guard length <= request.lengthMaximum else {
             throw DownloadError(.space, "the file has \(length) bytes, more than --max-filesize allows")
         }
-    }
-
-    /// The exit code if there is nothing to do, because the destination exists; nil otherwise.
-    private func settled(
-        _ file: SharedFile, _ resource: RemoteResource, _ request: DownloadRequest
-    ) throws(DownloadError) -> ExitCode? {
-        guard request.ifExists != .overwrite,
-            let isComplete = try file.isComplete(resource, digests: request.digests)
-        else { return nil }
-        let path = file.paths.destination.shown
-        if isComplete, request.ifExists != .fail { return self.report.say("\(path) is already complete") }
-        guard request.ifExists == .update else {
-            throw DownloadError(
-                .exists, "\(path) exists, and is not the server's file",
-                hint: "Replace it with --if-exists overwrite, or choose another name with -o")
-        }
-        return nil
-    }
-
-    // MARK: The download
-
-    private func fetchRange(
-        of shard: Shard, _ file: SharedFile, _ plan: SharedFilePlan, _ request: DownloadRequest,
-        _ resource: RemoteResource, _ configuration: DownloadConfiguration
-    ) async throws -> ExitCode {
-        let range = plan.division.range(of: shard)
-        guard !range.isEmpty else {
-            _ = self.report.say("the file is too short for \(shard.count) tasks: \(shard) has nothing to fetch")
-            return .ok
-        }
-        if try file.isComplete(shard, plan) { return .ok }
-        // One that cannot be read is of no use.
-        try await file.removeRecord(of: shard)
-        let clock = SystemClock()
-        let run = try await ShardRun(
-            of: shard, in: file.job, JobSettings(directory: file.paths.name),
-            machine: (MachineName.current, getpid(), .random(in: .min ... .max)), clock: clock
-        ) { _ = self.report.say($0) }
-        run.update { ($0.bytesTotal, $0.bytesDone) = (Int64(range.count), 0) }
-        let task = file.request(for: shard, plan, of: request, from: resource)
-        try await file.begin(task, of: shard, plan, as: resource, id: .random(in: .min ... .max))
-        let transfer = self.transfer(file, plan, configuration)
-        let code = await withTaskGroup(of: Void.self) { tasks in
-            tasks.addTask {
-                while (try? await Task.sleep(for: run.reportInterval)) != nil {
-                    run.update { $0.bytesDone = file.bytesDone(of: shard) }
-                    // What tasks report is for people. The download does not depend on it.
-                    try? await run.report(now: Double(clock.secondsSinceEpoch))
-                }
-            }
-            defer { tasks.cancelAll() }
-            return await transfer.run(RunFiles([task]))
-        }
-        let record = try file.record(of: shard, plan)
-        if code == .ok, let record {
-            try await file.check(record, of: shard, plan, hasDigest: !request.digests.isEmpty)
-        }
-        run.update { $0.bytesDone = record?.length ?? file.bytesDone(of: shard) }
-        try? await run.end(
-            code == .ok ? .finished : .stopped, isComplete: true, now: Double(clock.secondsSinceEpoch))
-        return code
-    }
-
-    /// Fetches a part of the file. Once others have completed the file, the part's own files are gone, which is no failure.
-    private func transfer(
-        _ file: SharedFile, _ plan: SharedFilePlan, _ configuration: DownloadConfiguration
-    ) -> Transfer {
-        var transfer = Transfer(
-            configuration: configuration, output: self.command.output, hooks: self.command.hooks)
-        transfer.isSuperseded = { (try? file.isAssembled(plan)) ?? false }
-        return transfer
-    }
-
-    /// Waits for the other tasks, and fetches the ranges of those that make no progress.
-    private func finish(
-        _ takeOver: TakeOver, after patience: Seconds, _ file: SharedFile, _ plan: SharedFilePlan,
-        _ configuration: DownloadConfiguration, as shard: Shard
-    ) async throws -> ExitCode {
-        var code = ExitCode.ok
-        let outcome = try await takeOver.run { piece in
-            let count = plan.division.pieces(of: piece.shard).count
-            _ = self.report.say(
-                "task \(piece.shard) has recorded no progress for \(patience): fetching piece \(piece.index + 1) of \(count) of its range"
-            )
-        } fetch: { task in
-            let transfer = self.transfer(file, plan, configuration)
-            code = await transfer.run(RunFiles([task]))
-            return code == .ok
-        }
-        guard let outcome else { return code }
-        return self.report.end(outcome, file, plan, after: shard)
-    }
-
-    private func assemble(
-        _ file: SharedFile, _ plan: SharedFilePlan, _ request: DownloadRequest, after shard: Shard? = nil
-    ) async throws -> ExitCode {
-        let outcome = try await file.assemble(plan, digests: request.digests)
-        return self.report.end(outcome, file, plan, after: shard)
     }
 }

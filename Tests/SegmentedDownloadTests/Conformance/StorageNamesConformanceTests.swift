@@ -161,6 +161,30 @@ struct StorageNamesConformanceTests {
     }
 
     @Test(
+        "Only an empty directory is removed; one that is missing or has files is no error",
+        arguments: StorageDoor.Kind.allCases)
+    func removed(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            try door.storage.removeDirectory(door.path("d"))
+            try door.storage.makeDirectory(door.path("d/e"))
+            try door.put("d/a")
+            try door.storage.removeDirectory(door.path("d"))
+            #expect(try door.storage.names(in: door.path("d")).sorted() == [".", "..", "a", "e"])
+            try door.storage.remove(door.path("d/a"))
+            try door.storage.removeDirectory(door.path("d"))
+            #expect(try door.status(of: "d")?.kind == .directory)
+            try door.storage.removeDirectory(door.path("d/e"))
+            try door.storage.removeDirectory(door.path("d"))
+            #expect(try door.status(of: "d") == nil)
+            try door.put("f")
+            await door.expectError(ENOTDIR, .isDirectory, of: "rmdir", "f") {
+                try door.storage.removeDirectory(door.path("f"))
+            }
+            #expect(try door.status(of: "f")?.kind == .file)
+        }
+    }
+
+    @Test(
         "A directory lists its own names, and itself and its parent, as readdir does",
         arguments: StorageDoor.Kind.allCases)
     func listed(kind: StorageDoor.Kind) async throws {

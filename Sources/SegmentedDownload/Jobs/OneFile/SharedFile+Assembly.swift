@@ -88,8 +88,13 @@ extension SharedFile {
 
     /// Whether the destination is the plan's file.
     package func isAssembled(_ plan: SharedFilePlan) throws(StorageError) -> Bool {
+        try self.isAssembled(self.window(spanning: plan))
+    }
+
+    /// Whether the destination is the file that a window is of.
+    package func isAssembled(_ window: FileWindow) throws(StorageError) -> Bool {
         guard let found = try self.storage.status(of: self.paths.destination) else { return false }
-        return found.kind == .file && found.inode == plan.inode && found.length == plan.division.length
+        return window.isData(found)
     }
 
     /// The tasks of whose ranges there is no record, as names tell. Tasks that wait look often, and a thousand of them would
@@ -229,6 +234,15 @@ extension SharedFile {
         if names.contains("plan") { try self.storage.remove("\(self.directory)/plan") }
         try self.storage.removeDirectory(self.directory)
         return outcome
+    }
+
+    /// Removes what is left of a completed file: a task may have been killed when it had removed the plan, or when it began a
+    /// piece just after that.
+    func removeRest() throws {
+        let names = try self.names()
+        guard !names.isEmpty, try self.plan() == nil else { return }
+        for name in names where PieceFile(name) != nil { try self.storage.remove("\(self.directory)/\(name)") }
+        try self.storage.removeDirectory(self.directory)
     }
 
     /// Whether the file in the directory is the plan's or a task's. A draft of another plan may be of a task that has just begun

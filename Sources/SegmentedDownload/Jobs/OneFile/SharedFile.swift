@@ -22,7 +22,7 @@ package struct SharedFile: Sendable {
     let storage: any Storage
     let clock: any EngineClock
     /// The alignment of ranges in a new plan; nil for that of the file system.
-    var alignment: Int64?
+    package var alignment: Int64?
 
     package init(
         _ path: String, storage: any Storage = POSIXStorage(), clock: any EngineClock = SystemClock()

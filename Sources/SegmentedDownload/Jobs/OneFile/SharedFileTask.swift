@@ -1,0 +1,131 @@
+package import SegmentedDownloadCore
+
+/// One task of a shared file, from the question to the server until the file is in place or the task has nothing to do.
+package struct SharedFileTask: Sendable {
+    package enum Ending: Sendable {
+        /// The task has fetched its range, or had nothing to fetch.
+        case ended(SharedFile.Outcome, SharedFilePlan)
+        /// A fetch failed. What was fetched is kept.
+        case failed
+        /// The destination is the server's file already.
+        case alreadyComplete
+        /// The destination is another file, which the request does not replace.
+        case different
+        /// The server's file has no bytes, so there is nothing to divide.
+        case empty
+        /// The file is being fetched by another number of tasks, of which some have not completed their ranges.
+        case divided(SharedFilePlan)
+    }
+
+    /// What the server has: the file's version, its length in bytes, and the digest that the server states.
+    package typealias Found = (resource: RemoteResource, length: Int64, digest: ExpectedDigest?)
+
+    package let file: SharedFile
+    package let shard: Shard
+    /// The request for the complete file.
+    package let request: DownloadRequest
+    private let patience: Duration?
+    private let id: UInt64
+    private let machine: (host: String, process: Int32, random: UInt64)
+
+    /// - Parameters:
+    ///   - patience: After which time without progress the ranges of other tasks are taken over; nil for never.
+    ///   - id: Random. It names the shared file if this task is the first, and the files of a range that is taken over.
+    ///   - machine: The machine's name, the process's number, and a random number that no other run has.
+    package init(
+        _ shard: Shard, of file: SharedFile, _ request: DownloadRequest, takingOverAfter patience: Duration?,
+        id: UInt64, machine: (host: String, process: Int32, random: UInt64)
+    ) {
+        (self.file, self.shard, self.request, self.patience) = (file, shard, request, patience)
+        (self.id, self.machine) = (id, machine)
+    }
+
+    /// Fetches the task's range, and puts the file into place if the task is the last.
+    ///
+    /// - Parameters:
+    ///   - probe: Asks the server. It is not called if only the rest of a completed file is to be removed.
+    ///   - note: Called with remarks for the user.
+    ///   - noteTakeOver: Called with a piece of another task's range before it is fetched.
+    ///   - fetch: Fetches a file, and returns whether that succeeded.
+    package func run(
+        probe: () async throws -> Found, note: (String) -> Void, noteTakeOver: (RangePiece, SharedFilePlan) -> Void,
+        fetch: (DownloadRequest) async throws -> Bool
+    ) async throws -> Ending {
+        if let plan = try self.file.plan(), try self.file.isAssembled(plan) { return try await self.assemble(plan) }
+        let (resource, length, digest) = try await probe()
+        guard length > 0 else { return .empty }
+        if let ending = try self.settled(resource) { return ending }
+        let plan = try await self.file.begin(
+            id: self.id, self.request, of: resource, count: self.shard.count, length: length, announced: digest)
+        guard plan.division.count == self.shard.count else {
+            let isComplete = try self.file.tasks(plan).allSatisfy(\.isComplete)
+            return isComplete ? try await self.assemble(plan) : .divided(plan)
+        }
+        try plan.check(resource, directory: self.file.directory)
+        let takeOver = try self.patience.map {
+            try TakeOver(of: self.file, plan, self.request, resource, by: self.shard, id: self.id, after: $0)
+        }
+        // Others may have fetched the range and completed the file meanwhile.
+        guard try await self.fetchRange(plan, resource, note: note, fetch) || self.file.isAssembled(plan) else { return .failed }
+        guard let takeOver else { return try await self.assemble(plan) }
+        let outcome = try await takeOver.run(note: { noteTakeOver($0, plan) }, fetch: fetch)
+        return outcome.map { .ended($0, plan) } ?? .failed
+    }
+
+    private func assemble(_ plan: SharedFilePlan) async throws -> Ending {
+        .ended(try await self.file.assemble(plan, digests: self.request.digests), plan)
+    }
+
+    /// The ending if there is nothing to do, because the destination exists; nil otherwise.
+    private func settled(_ resource: RemoteResource) throws(DownloadError) -> Ending? {
+        guard self.request.ifExists != .overwrite,
+            let isComplete = try self.file.isComplete(resource, digests: self.request.digests)
+        else { return nil }
+        if isComplete, self.request.ifExists != .fail {
+            // The file is complete whether or not this succeeds.
+            try? self.file.removeRest()
+            return .alreadyComplete
+        }
+        return self.request.ifExists == .update ? nil : .different
+    }
+
+    /// - Returns: Whether the task's range is complete.
+    private func fetchRange(
+        _ plan: SharedFilePlan, _ resource: RemoteResource, note: (String) -> Void, _ fetch: (DownloadRequest) async throws -> Bool
+    ) async throws -> Bool {
+        let (file, shard, clock) = (self.file, self.shard, self.file.clock)
+        let range = plan.division.range(of: shard)
+        guard !range.isEmpty else {
+            note("the file is too short for \(shard.count) tasks: \(shard) has nothing to fetch")
+            return true
+        }
+        if try file.isComplete(shard, plan) { return true }
+        // One that cannot be read is of no use.
+        try await file.removeRecord(of: shard)
+        let run = try await ShardRun(
+            of: shard, in: file.job, JobSettings(directory: file.paths.name), machine: self.machine, clock: clock,
+            waiting: note)
+        run.update { ($0.bytesTotal, $0.bytesDone) = (Int64(range.count), 0) }
+        let task = file.request(for: shard, plan, of: self.request, from: resource)
+        try await file.begin(task, of: shard, plan, as: resource, id: self.id)
+        let isFetched = try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                while (try? await clock.sleep(until: clock.now + run.reportInterval)) != nil {
+                    run.update { $0.bytesDone = file.bytesDone(of: shard) }
+                    // What tasks report is for people. The download does not depend on it.
+                    try? await run.report(now: Double(clock.secondsSinceEpoch))
+                }
+            }
+            defer { tasks.cancelAll() }
+            return try await fetch(task)
+        }
+        let record = try file.record(of: shard, plan)
+        if isFetched, let record {
+            try await file.check(record, of: shard, plan, hasDigest: !self.request.digests.isEmpty)
+        }
+        run.update { $0.bytesDone = record?.length ?? file.bytesDone(of: shard) }
+        try? await run.end(
+            isFetched ? .finished : .stopped, isComplete: true, now: Double(clock.secondsSinceEpoch))
+        return isFetched
+    }
+}
