@@ -48,7 +48,7 @@ package final class ShardRun: Sendable {
         try await RunLiveness(job: job, host: machine.host, clock: clock).check(shard, waiting: waiting)
         do {
             let path = job.path(of: JobDirectory.Name(shard, run: run, .finished))
-            let file = try job.storage.open(path, .create)
+            let file = try job.create(path)
             do {
                 _ = try file.tryLock()
                 try file.writeFully(FinishedEntryCodec.header, at: 0)
@@ -126,7 +126,7 @@ package final class ShardRun: Sendable {
     private func failedFile() throws(StorageError) -> any StorageFile {
         if let file = self.state.withLock({ $0.failedFile }) { return file }
         let path = self.job.path(of: JobDirectory.Name(self.shard, run: self.run, .failed))
-        let file = try self.job.storage.open(path, .create)
+        let file = try self.job.create(path)
         self.state.withLock { $0.failedFile = file }
         return file
     }

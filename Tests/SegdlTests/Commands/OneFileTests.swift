@@ -156,6 +156,35 @@ struct OneFileTests {
         }
     }
 
+    @Test("With a umask of 002 no record can be written by the group, so that every command reads them")
+    func umask() async throws {
+        try await withOptionScene { origin, command in
+            let run = { (arguments: [String]) in
+                try await command.run(arguments, shell: #"umask 002; "$0" "$@""#)
+            }
+            let url = origin.url("/9M/f.bin")
+            #expect(try await run(Self.arguments("1/2", url)).status == 0)
+            let directory = command.path("f.bin.segdl-tasks")
+            for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+                let mode = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")[.posixPermissions]
+                #expect((mode as? Int ?? 0o777) & 0o022 == 0, "\(name): \(mode ?? "")")
+            }
+            #expect(try await run(["status", "f.bin"]).output.contains("task 1/2: 5.00 of 5.00 MiB (100%)"))
+            let killed = try await command.run(
+                Self.arguments("2/2", url + "?rate=1M", ["-s", "1"]), shell: #"umask 002; exec "$0" "$@""#
+            ) { process in
+                await command.waitForBytes(writtenBy: process, 1 << 20)
+                kill(process, SIGKILL)
+            }
+            #expect(killed.status == -SIGKILL, "\(killed)")
+            #expect(try await run(["assemble", "f.bin"]).status == 14)
+            let resumed = try await run(Self.arguments("2/2", url, ["--json"]))
+            #expect(resumed.status == 0, "\(resumed)")
+            #expect(command.holds("f.bin", Self.length))
+            #expect(try Self.others(command).isEmpty)
+        }
+    }
+
     @Test("A task that is interrupted says that the same command resumes it")
     func interrupted() async throws {
         try await withOptionScene { origin, command in

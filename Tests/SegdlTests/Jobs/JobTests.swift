@@ -211,6 +211,30 @@ struct JobTests {
         }
     }
 
+    @Test("With a umask of 002 tasks run, resume and report, and no record can be written by the group")
+    func umask() async throws {
+        try await Self.withList(30, query: { $0 == 7 ? "?fail=404:1" : "" }) { command, _ in
+            let run = { (arguments: [String]) in
+                try await command.run(arguments, shell: #"umask 002; "$0" "$@""#)
+            }
+            let tasks = (1...2).map { ["--shard", "\($0)/2", "-i", "list", "-d", "out"] }
+            // Several runs, so that records are joined.
+            for round in 0..<6 {
+                let statuses = try await [run(tasks[0]).status, run(tasks[1]).status]
+                #expect(statuses.sorted() == (round == 0 ? [0, 16] : [0, 0]))
+                let directory = command.path("list.segdl-job")
+                for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+                    let facts = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
+                    #expect((facts[.posixPermissions] as? Int ?? 0o777) & 0o022 == 0, "\(name)")
+                }
+                let failed = try await run(["status", "--job", "list.segdl-job", "--failed"])
+                #expect(failed.output.contains("out=f7") == (round == 0), "\(failed)")
+            }
+            let status = try await run(["status", "--job", "list.segdl-job"])
+            #expect(status.status == 0 && status.output.contains("2 tasks: 2 finished; 30 files"), "\(status)")
+        }
+    }
+
     @Test("Options for one file, and another directory for the same job, are refused")
     func refusals() async throws {
         try await Self.withList(2) { command, _ in
