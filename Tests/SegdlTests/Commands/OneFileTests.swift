@@ -185,6 +185,18 @@ struct OneFileTests {
         }
     }
 
+    @Test("A file whose stated length no disk holds is refused, and nothing is left")
+    func impossibleLength() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/\(Int64.max)/f.bin")
+            for task in ["1/2", "2/2"] {
+                let outcome = try await command.run(Self.arguments(task, url))
+                #expect(outcome.status == 13 && outcome.errors.contains("more than any disk holds"), "\(outcome)")
+            }
+            #expect(try command.names.isEmpty)
+        }
+    }
+
     @Test("A task that is interrupted says that the same command resumes it")
     func interrupted() async throws {
         try await withOptionScene { origin, command in
