@@ -59,6 +59,9 @@ package struct Shard: Hashable, Sendable, CustomStringConvertible {
         whole / Int64(self.count) + (Int64(self.number) <= whole % Int64(self.count) ? 1 : 0)
     }
 
+    /// The task's part of a limit that is for all tasks together: at least 1, because 0 would mean no progress at all.
+    package func limit(of whole: Int64) -> Int64 { max(self.portion(of: whole), 1) }
+
     /// The task's run of positions in `0..<length`, whose bounds are multiples of `alignment` except for the end; empty
     /// if there are more tasks than multiples.
     ///
