@@ -150,6 +150,25 @@ package final class ShardRun: Sendable {
         }
     }
 
+    /// Writes the status from time to time while `body` runs.
+    ///
+    /// - Parameter prepare: Called before each report.
+    package func reporting<Answer: Sendable>(
+        _ clock: any EngineClock, prepare: @escaping @Sendable () -> Void = {}, _ body: () async -> Answer
+    ) async -> Answer {
+        await withTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                while (try? await clock.sleep(until: clock.now + self.reportInterval)) != nil {
+                    prepare()
+                    // The next report may succeed. What tasks report is for people; no file depends on it.
+                    try? await self.report(now: Double(clock.secondsSinceEpoch))
+                }
+            }
+            defer { tasks.cancelAll() }
+            return await body()
+        }
+    }
+
     /// Makes the records durable, removes the lists of failures of the task's earlier runs, and reports the end.
     ///
     /// - Parameter isComplete: Whether all entries of the task were tried. If not, earlier lists of failures are kept.

@@ -14,6 +14,15 @@ import SegmentedDownloadCore
 
 /// Fetches a task's range of one file, and puts the file into place if it is the last.
 struct OneFileRun {
+    private struct Arguments {
+        var shard: Shard
+        /// For the complete file.
+        var request: DownloadRequest
+        var path: String
+        /// With this task's share of the limits.
+        var configuration: DownloadConfiguration
+    }
+
     private let command: GetCommand
     private let fetch: FetchRun
     private let report: OneFileReport
@@ -25,17 +34,29 @@ struct OneFileRun {
     }
 
     func run() async -> ExitCode {
+        let arguments: Arguments
         do {
-            return try await self.runTask()
+            arguments = try await self.prepared()
         } catch {
             return self.report.fail(error)
         }
+        do {
+            return try await self.run(arguments)
+        } catch {
+            // Events and hooks are those of any file that cannot be fetched.
+            return await self.transfer(arguments.configuration).run(
+                RunFiles([], refused: [(arguments.path, DownloadError(wrapping: error))]))
+        }
     }
 
-    private func runTask() async throws -> ExitCode {
-        guard let argument = self.command.jobOptions.shard else { throw Self.usage("--one-file requires --shard I/N") }
-        let shard = try argument.shard(in: ProcessInfo.processInfo.environment)
-        let (request, path, configuration) = try await self.prepared(shard)
+    private func transfer(_ configuration: DownloadConfiguration) -> Transfer {
+        Transfer(configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+    }
+
+    private func run(_ arguments: Arguments) async throws -> ExitCode {
+        let (shard, request, path, configuration) = (
+            arguments.shard, arguments.request, arguments.path, arguments.configuration
+        )
         let file = SharedFile(path)
         if let plan = try file.plan(), try file.isAssembled(plan) {
             return try await self.assemble(file, plan, request)
@@ -45,8 +66,7 @@ struct OneFileRun {
         // There is nothing to divide.
         guard length > 0 else {
             guard shard.number == 1 else { return .ok }
-            return await Transfer(configuration: configuration, output: self.command.output, hooks: self.command.hooks)
-                .run(RunFiles([request]))
+            return await self.transfer(configuration).run(RunFiles([request]))
         }
         if let code = try self.settled(file, resource, request) { return code }
         let plan = try await file.begin(
@@ -82,10 +102,10 @@ struct OneFileRun {
         DownloadError(.usage, message, hint: hint)
     }
 
-    /// The request for the complete file, its path, and a configuration with this task's share of the limits.
-    private func prepared(
-        _ shard: Shard
-    ) async throws -> (request: DownloadRequest, path: String, configuration: DownloadConfiguration) {
+    /// What the command line asks for.
+    private func prepared() async throws -> Arguments {
+        guard let argument = self.command.jobOptions.shard else { throw Self.usage("--one-file requires --shard I/N") }
+        let shard = try argument.shard(in: ProcessInfo.processInfo.environment)
         let output = self.command.output
         guard !output.dryRun, !self.command.destination.background else {
             throw Self.usage("--one-file excludes --dry-run and --background")
@@ -108,7 +128,8 @@ struct OneFileRun {
         }
         configuration.divide(
             for: shard, dividesConnections: self.command.limits.maxConnectionPerServer != nil)
-        return (request, path.string, configuration)
+        return Arguments(
+            shard: shard, request: request, path: path.string, configuration: configuration)
     }
 
     /// What the server says about the file. Many tasks start at the same time, so a server that is busy is asked again.
@@ -184,26 +205,24 @@ struct OneFileRun {
         ) { _ = self.report.say($0) }
         run.update { ($0.bytesTotal, $0.bytesDone) = (Int64(range.count), 0) }
         let task = file.request(for: shard, plan, of: request)
-        let transfer = Transfer(
-            configuration: configuration, output: self.command.output, hooks: self.command.hooks)
-        let code = await withTaskGroup(of: Void.self) { tasks in
-            tasks.addTask {
-                while (try? await Task.sleep(for: run.reportInterval)) != nil {
-                    run.update { $0.bytesDone = file.bytesDone(of: shard) }
-                    // What tasks report is for people. The download does not depend on it.
-                    try? await run.report(now: Double(clock.secondsSinceEpoch))
-                }
+        let code = await run.reporting(
+            clock, prepare: { run.update { $0.bytesDone = file.bytesDone(of: shard) } }
+        ) { await self.transfer(configuration).run(RunFiles([task])) }
+        func end(_ state: ShardStatus.State) async {
+            run.update { $0.failed = state == .failed ? 1 : 0 }
+            try? await run.end(state, isComplete: true, now: Double(clock.secondsSinceEpoch))
+        }
+        do {
+            let record = try file.record(of: shard)
+            if code == .ok, let record {
+                try await file.check(record, of: shard, plan, hasDigest: !request.digests.isEmpty)
             }
-            defer { tasks.cancelAll() }
-            return await transfer.run(RunFiles([task]))
+            run.update { $0.bytesDone = record?.length ?? file.bytesDone(of: shard) }
+        } catch {
+            await end(.failed)
+            throw error
         }
-        let record = try file.record(of: shard)
-        if code == .ok, let record {
-            try await file.check(record, of: shard, plan, hasDigest: !request.digests.isEmpty)
-        }
-        run.update { $0.bytesDone = record?.length ?? file.bytesDone(of: shard) }
-        try? await run.end(
-            code == .ok ? .finished : .stopped, isComplete: true, now: Double(clock.secondsSinceEpoch))
+        await end(code.isSignal ? .stopped : code == .ok ? .finished : .failed)
         return code
     }
 
@@ -219,9 +238,7 @@ struct OneFileRun {
                 "task \(piece.shard) has recorded no progress for \(patience): fetching piece \(piece.index + 1) of \(count) of its range"
             )
         } fetch: { task in
-            let transfer = Transfer(
-                configuration: configuration, output: self.command.output, hooks: self.command.hooks)
-            code = await transfer.run(RunFiles([task]))
+            code = await self.transfer(configuration).run(RunFiles([task]))
             return code == .ok
         }
         guard let outcome else { return code }

@@ -197,6 +197,37 @@ struct OneFileTests {
         }
     }
 
+    @Test("A failure is an event, and runs the hook, as for any file")
+    func failureEvents() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            #expect(try await command.run(Self.arguments("1/3", url)).status == 0)
+            let options = ["--json", "--on-error", "cat > hook"]
+            let other = try await command.run(Self.arguments("2/4", url, options))
+            #expect(other.status == 12, "\(other)")
+            #expect(other.event("failed")?["code"] as? String == "exists", "\(other)")
+            #expect(other.event("failed")?["path"] as? String == "f.bin", "\(other)")
+            #expect(other.event("all_completed")?["exit"] as? Int == 12, "\(other)")
+            #expect(command.exists("hook"))
+            try FileManager.default.removeItem(atPath: command.path("f.bin.segdl-tasks"))
+            try command.write("mine", to: "f.bin")
+            let existing = try await command.run(Self.arguments("1/2", url, options))
+            #expect(existing.status == 12 && existing.event("failed")?["exit"] as? Int == 12, "\(existing)")
+            #expect(existing.event("all_completed")?["failed"] as? Int == 1, "\(existing)")
+        }
+    }
+
+    @Test("A task that fails is reported as failed, not as stopped")
+    func failedStatus() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin?fail=404:9:1")
+            let outcome = try await command.run(Self.arguments("1/2", url))
+            #expect(outcome.status == 8, "\(outcome)")
+            let status = try await command.run("status", "--job", "f.bin.segdl-tasks")
+            #expect(status.output.contains("task 1/2: ended with 1 failed"), "\(status)")
+        }
+    }
+
     @Test("A task that is interrupted says that the same command resumes it")
     func interrupted() async throws {
         try await withOptionScene { origin, command in
