@@ -26,6 +26,8 @@ package final class ShardRun: Sendable {
     package let finished: FinishedEntries
     private let job: JobDirectory
     private let run: String
+    /// The task's run before this one; nil if there was none.
+    private let previousRun: String?
     private let file: any StorageFile
     private let state: Mutex<State>
 
@@ -62,13 +64,14 @@ package final class ShardRun: Sendable {
             throw DownloadError(wrapping: error)
         }
         (self.shard, self.job, self.run) = (shard, job, run)
+        self.previousRun = job.status(of: shard)?.status.run
         let now = Double(clock.secondsSinceEpoch)
         let status = ShardStatus(
             shard, run: run, host: machine.host, process: machine.process, started: now)
         self.state = Mutex(State(status: status))
         try await job.joinFinished(of: shard, run: run)
         self.finished = try job.finished(of: shard)
-        try await self.report(now: now)
+        try await self.write(now: now)
     }
 
     /// Changes what the run reports.
@@ -131,8 +134,21 @@ package final class ShardRun: Sendable {
         return file
     }
 
-    /// Writes the status.
+    /// Writes the status, unless another run has replaced this one.
     package func report(now: Double) async throws(DownloadError) {
+        if self.isCurrent { try await self.write(now: now) }
+    }
+
+    /// Whether the status is this run's, or that of the run before, which may have written at the same time.
+    ///
+    /// A run on a machine that was unreachable for a time is taken for ended, and replaced. Without a status, all records
+    /// were removed: they are of another job now, or of none.
+    private var isCurrent: Bool {
+        guard let found = self.job.status(of: self.shard)?.status.run else { return false }
+        return found == self.run || found == self.previousRun
+    }
+
+    private func write(now: Double) async throws(DownloadError) {
         let (status, number) = self.state.withLock { state in
             state.status.updated = now
             state.updates += 1
@@ -176,7 +192,7 @@ package final class ShardRun: Sendable {
         do {
             try await self.file.synchronize(metadata: false)
             try await self.state.withLock({ $0.failedFile })?.synchronize(metadata: false)
-            if isComplete {
+            if isComplete, self.isCurrent {
                 for name in try self.job.names()
                 where name.kind == .failed && name.shard == self.shard && name.run != self.run {
                     try self.job.storage.remove(self.job.path(of: name))
