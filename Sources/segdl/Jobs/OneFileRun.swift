@@ -126,6 +126,12 @@ struct OneFileRun {
         guard request.ifExists != .rename else {
             throw Self.usage("--one-file excludes --if-exists rename: the tasks would choose different names")
         }
+        guard self.command.jobOptions.stealAfter == nil || request.mirrors.isEmpty else {
+            // Mirrors are compared in samples only, so two tasks could write different bytes to one place.
+            throw Self.usage(
+                "with --steal-after the file must have one source, and it has \(1 + request.mirrors.count)",
+                hint: "Leave out the mirrors, or --steal-after")
+        }
         configuration.divide(
             for: shard, dividesConnections: self.command.limits.maxConnectionPerServer != nil)
         return Arguments(

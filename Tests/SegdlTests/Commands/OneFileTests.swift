@@ -146,13 +146,30 @@ struct OneFileTests {
             let options = ["--steal-after", "1m"]
             let mirrored = try await command.run(
                 Self.arguments("1/2", origin.url("/9M/f.bin"), options + ["--mirror", origin.url("/9M/g.bin")]))
-            #expect(mirrored.status == 2 && mirrored.errors.contains("only if the file has one source"), "\(mirrored)")
-            try FileManager.default.removeItem(atPath: command.path("f.bin.segdl-tasks"))
+            #expect(mirrored.status == 2 && mirrored.errors.contains("must have one source"), "\(mirrored)")
+            #expect(try command.names.isEmpty && origin.log.snapshot().requests.isEmpty)
             let url = origin.url("/9M/f.bin?etag=none&last-modified=none")
             let digest = ["--checksum", "md5=00112233445566778899aabbccddeeff"]
             let unproven = try await command.run(Self.arguments("1/2", url, options + digest))
             #expect(unproven.status == 7 && unproven.errors.contains("none can take over"), "\(unproven)")
             #expect(origin.log.snapshot().bytesSent <= 2, "nothing but the probes")
+        }
+    }
+
+    @Test("A plan with several sources says what to remove, so that ranges can be taken over")
+    func takenOverFromMirrored() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            let first = try await command.run(Self.arguments("1/2", url, ["--mirror", origin.url("/9M/g.bin")]))
+            #expect(first.status == 0, "\(first)")
+            let second = try await command.run(Self.arguments("2/2", url, ["--steal-after", "1m"]))
+            #expect(second.status == 2 && second.errors.contains("remove f.bin.segdl-tasks"), "\(second)")
+            try FileManager.default.removeItem(atPath: command.path("f.bin.segdl-tasks"))
+            for number in 1...2 {
+                let options = number == 2 ? ["--steal-after", "1m"] : []
+                #expect(try await command.run(Self.arguments("\(number)/2", url, options)).status == 0)
+            }
+            #expect(command.holds("f.bin", Self.length))
         }
     }
 

@@ -39,7 +39,11 @@ package struct TakeOver: Sendable {
         by taker: Shard, id: UInt64, after patience: Duration
     ) throws(DownloadError) {
         guard request.sources.count == 1, plan.sources.count == 1 else {
-            throw DownloadError(.usage, "the range of a task can be taken over only if the file has one source")
+            throw DownloadError(
+                .usage, "the range of a task can be taken over only if the file has one source",
+                hint:
+                    "To start over with one source, stop all tasks, remove \(file.directory.printable), and run them again"
+            )
         }
         guard case .same = plan.resource.verdict(on: resource) else {
             throw DownloadError(
