@@ -234,6 +234,24 @@ struct OneFileTests {
         }
     }
 
+    @Test("Directories with the names of records are ignored, and stay")
+    func foreignDirectories() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            let foreign = "f.bin.segdl-tasks/2-of-2.piece-0.zz"
+            try FileManager.default.createDirectory(
+                atPath: command.path(foreign), withIntermediateDirectories: true)
+            #expect(try await command.run(Self.arguments("1/2", url)).status == 0)
+            let status = try await command.run("status", "f.bin")
+            #expect(status.status == 0 && status.output.contains("task 2/2: 0 "), "\(status)")
+            let last = try await command.run(Self.arguments("2/2", url))
+            #expect(last.status == 0, "\(last)")
+            #expect(command.holds("f.bin", Self.length))
+            let left = try FileManager.default.contentsOfDirectory(atPath: command.path("f.bin.segdl-tasks"))
+            #expect(left == ["2-of-2.piece-0.zz"], "\(left)")
+        }
+    }
+
     @Test("A task that fails is reported as failed, not as stopped")
     func failedStatus() async throws {
         try await withOptionScene { origin, command in

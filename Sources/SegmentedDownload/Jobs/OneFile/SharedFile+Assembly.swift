@@ -87,7 +87,7 @@ extension SharedFile {
         for shard in plan.division.shards where names.contains(shard.fileName) {
             records[shard] = try self.record(of: shard)
         }
-        for (shard, record) in try self.combinedRecords(plan, names) where records[shard] == nil {
+        for (shard, record) in self.combinedRecords(plan, names) where records[shard] == nil {
             records[shard] = record
         }
         return records
@@ -192,7 +192,7 @@ extension SharedFile {
         if let now = try self.plan(), now.id != plan.id { return outcome }
         try await self.storage.synchronize(directory: self.paths.directory)
         let names = try self.names()
-        for name in names where Self.isRemovable(name) { try self.storage.remove("\(self.directory)/\(name)") }
+        for name in names where Self.isRemovable(name) { try self.removeFile("\(self.directory)/\(name)") }
         if names.contains("plan") { try self.storage.remove("\(self.directory)/plan") }
         try self.storage.removeDirectory(self.directory)
         return outcome

@@ -94,7 +94,7 @@ package struct TakeOver: Sendable {
     private func nextPiece(of shards: [Shard], _ watch: inout Watch) throws -> RangePiece? {
         let now = self.file.clock.now
         let files = try self.file.names().compactMap { SharedFile.PieceFile($0) }
-        let records = try self.file.pieceRecords(files, self.plan)
+        let records = self.file.pieceRecords(files, self.plan)
         var free: [RangePiece] = []
         for shard in shards {
             let manifest = DestinationPaths(directory: "", name: shard.fileName).manifest
