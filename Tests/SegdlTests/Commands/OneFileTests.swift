@@ -107,7 +107,7 @@ struct OneFileTests {
             let outcomes = try await withThrowingTaskGroup(of: Segdl.Outcome.self) { tasks in
                 for task in ["1/3", "3/3"] {
                     tasks.addTask {
-                        try await command.run(Self.arguments(task, url, ["--json", "--steal-after", "2s"]))
+                        try await command.run(Self.arguments(task, url, ["--json", "--steal-after", "10s"]))
                     }
                 }
                 return try await tasks.reduce(into: []) { $0.append($1) }
@@ -121,7 +121,7 @@ struct OneFileTests {
             let fetched = pieces.reduce(0) { $0 + ($1["bytes_fetched"] as? Int ?? 0) }
             // Several connections may have fetched the same bytes, for at most a segment of each of the two tasks.
             #expect(pieces.count >= 9 && fetched <= (11 << 20) - done[1], "\(fetched) of \(pieces)")
-            let late = try await command.run(Self.arguments("2/3", url, ["--steal-after", "2s"]))
+            let late = try await command.run(Self.arguments("2/3", url, ["--steal-after", "10s"]))
             #expect(late.status == 0 && late.errors.contains("already complete"), "\(late)")
         }
     }
@@ -130,9 +130,9 @@ struct OneFileTests {
     func takenOverFromTheAbsent() async throws {
         try await withOptionScene { origin, command in
             let outcome = try await command.run(
-                Self.arguments("1/2", origin.url("/9M/f.bin"), ["--steal-after", "1s"]))
+                Self.arguments("1/2", origin.url("/9M/f.bin"), ["--steal-after", "10s"]))
             #expect(outcome.status == 0, "\(outcome)")
-            let message = "segdl: task 2/2 has recorded no progress for 1.0 s: fetching piece 1 of 4 of its range\n"
+            let message = "segdl: task 2/2 has recorded no progress for 10 s: fetching piece 1 of 4 of its range\n"
             #expect(outcome.errors.contains(message), "\(outcome)")
             #expect(outcome.errors.contains("f.bin is complete: 9.00 MiB from 2 tasks"), "\(outcome)")
             #expect(command.holds("f.bin", Self.length))
@@ -413,7 +413,8 @@ struct OneFileTests {
             ["--one-file", "--shard", "1/2", "-o", "f", "--if-exists", "rename"],
             ["--one-file", "--shard", "1/2", "-o", "-"], ["--one-file", "--shard", "1/2", "-o", "f", "--dry-run"],
             ["--one-file", "--shard", "1/2", "-o", "f", "--job", "d"],
-            ["--shard", "1/2", "-o", "f", "--steal-after", "9"],
+            ["--shard", "1/2", "-o", "f", "--steal-after", "10"],
+            ["--one-file", "--shard", "1/2", "-o", "f", "--steal-after", "9.9"],
         ])
     func usage(arguments: [String]) async throws {
         try await withCommand { command in
