@@ -90,7 +90,7 @@ package struct JobDirectory: Sendable {
             guard let other = JobSettings(found) else {
                 throw DownloadError(
                     .state, "\(path.printable) is damaged, or written by a later version of segdl",
-                    hint: "Give another directory for the records")
+                    hint: "If it is damaged, stop all tasks, remove it, and run them again; nothing else is lost")
             }
             guard other.directory == settings.directory else {
                 throw DownloadError(

@@ -263,6 +263,21 @@ struct OneFileTests {
         }
     }
 
+    @Test("A damaged record of the job names the file to remove, and nothing else is lost")
+    func damagedJobRecord() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            #expect(try await command.run(Self.arguments("1/2", url)).status == 0)
+            try command.write("{", to: "f.bin.segdl-tasks/job.json", mode: 0o600)
+            let outcome = try await command.run(Self.arguments("2/2", url))
+            #expect(outcome.status == 14 && outcome.errors.contains("job.json is damaged"), "\(outcome)")
+            #expect(outcome.errors.contains("stop all tasks, remove it"), "\(outcome)")
+            try FileManager.default.removeItem(atPath: command.path("f.bin.segdl-tasks/job.json"))
+            #expect(try await command.run(Self.arguments("2/2", url)).status == 0)
+            #expect(command.holds("f.bin", Self.length))
+        }
+    }
+
     @Test("A task that is interrupted says that the same command resumes it")
     func interrupted() async throws {
         try await withOptionScene { origin, command in
