@@ -118,7 +118,7 @@ extension SharedFile {
         for shard in plan.division.shards where names.contains(shard.fileName) {
             records[shard] = try self.record(of: shard, plan)
         }
-        for (shard, record) in try self.combinedRecords(plan, names) where records[shard] == nil {
+        for (shard, record) in self.combinedRecords(plan, names) where records[shard] == nil {
             records[shard] = record
         }
         return records
@@ -230,7 +230,7 @@ extension SharedFile {
         if let now = try self.plan(), now.id != plan.id { return outcome }
         try await self.storage.synchronize(directory: self.paths.directory)
         let names = try self.names()
-        for name in names where self.isRemovable(name, plan) { try self.storage.remove("\(self.directory)/\(name)") }
+        for name in names where self.isRemovable(name, plan) { try self.removeFile("\(self.directory)/\(name)") }
         if names.contains("plan") { try self.storage.remove("\(self.directory)/plan") }
         try self.storage.removeDirectory(self.directory)
         return outcome

@@ -72,13 +72,19 @@ extension RemoteFile {
     /// What identifies the file's version.
     ///
     /// - Throws: ``DownloadError`` with code `protocol` if the file cannot be divided: the server does not support ranges, or
-    ///   without a digest nothing proves that the ranges of several machines are of one version.
+    ///   without a digest nothing proves that the ranges of several machines are of one version. With code `space` if the
+    ///   length that the server states is more than any disk holds.
     package func divisible(hasDigest: Bool) throws(DownloadError) -> (resource: RemoteResource, length: Int64) {
         guard let resource = self.resource, let length = resource.completeLength, self.supportsRanges || length == 0
         else {
             throw DownloadError(
                 .protocol, "the server does not support ranges, so the file cannot be divided among tasks",
                 hint: "Fetch it as a whole with one task")
+        }
+        guard length <= FileDivision.lengthMax else {
+            throw DownloadError(
+                .space, "the server states a length of \(length) bytes, which is more than any disk holds",
+                hint: "Check the URL")
         }
         guard hasDigest || self.digest != nil || resource.isProvable || length == 0 else {
             throw DownloadError(

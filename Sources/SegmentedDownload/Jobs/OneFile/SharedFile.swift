@@ -236,7 +236,7 @@ package struct SharedFile: Sendable {
         (task.options.lengthExpected, task.options.lengthMaximum) = (nil, .max)
         (task.options.ifExists, task.options.onChange) = (.skip, .fail)
         task.options.keepsRemoteTime = false
-        task.options.bytesPerSecond = request.options.bytesPerSecond.map { max(shard.portion(of: $0), 1) }
+        task.options.bytesPerSecond = request.options.bytesPerSecond.map { shard.limit(of: $0) }
         if task.options.syncPolicy == .none { task.options.syncPolicy = .end }
         return task
     }

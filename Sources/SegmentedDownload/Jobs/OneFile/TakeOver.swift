@@ -62,7 +62,11 @@ package struct TakeOver: Sendable {
         by taker: Shard, id: UInt64, after patience: Duration
     ) throws(DownloadError) {
         guard request.sources.count == 1, plan.sources.count == 1 else {
-            throw DownloadError(.usage, "the range of a task can be taken over only if the file has one source")
+            throw DownloadError(
+                .usage, "the range of a task can be taken over only if the file has one source",
+                hint:
+                    "To start over with one source, stop all tasks, remove \(file.directory.printable), and run them again"
+            )
         }
         guard plan.resource(of: 0..<plan.division.length, as: resource) != nil else {
             throw DownloadError(
@@ -112,7 +116,7 @@ package struct TakeOver: Sendable {
     /// A piece that no task makes progress with; nil if there is none.
     private func nextPiece(of shards: [Shard], _ watch: inout Watch) throws -> RangePiece? {
         let files = try self.file.names().compactMap { SharedFile.PieceFile($0) }
-        let records = try self.file.pieceRecords(files, self.plan)
+        let records = self.file.pieceRecords(files, self.plan)
         var free: [RangePiece] = []
         for shard in shards {
             let idle = try watch.idleTime(of: shard.fileName, [self.file.paths(of: shard)], in: self.file)
