@@ -276,7 +276,8 @@ struct Probing: Hashable, Sendable {
         }
         if resource.completeLength == 0 { return self.empty(resource, settings) }
         return self.accepted(
-            resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.streamLengthMaximum, settings,
+            resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.streamLengthMaximum,
+            settings,
             now: now)
     }
 

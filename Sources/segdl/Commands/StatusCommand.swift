@@ -83,13 +83,11 @@ struct StatusCommand: SegdlSubcommand {
                 let shared = SharedFile(path)
                 if let plan = try shared.plan() {
                     for task in try shared.tasks(plan) {
-                        let record = TaskRecord(task, of: path, plan)
-                        output.send((self.json ? record.jsonLine : record.text) + "\n")
+                        TaskRecord(task, of: path, plan).write(json: self.json, to: output)
                     }
                     continue
                 }
-                let saved = try await SavedDownload(at: FilePath(path))
-                output.send((self.json ? StatusRecord(saved).jsonLine : Self.line(saved)) + "\n")
+                StatusRecord(try await SavedDownload(at: FilePath(path))).write(json: self.json, to: output)
             } catch {
                 fail(error, of: path)
             }
@@ -97,20 +95,35 @@ struct StatusCommand: SegdlSubcommand {
         guard let first = failures.first else { return .ok }
         return paths.count <= 1 ? ExitCode(first.code) : .partial
     }
+}
 
-    private static func line(_ saved: SavedDownload) -> String {
-        let amount = ByteCount(saved.bytesDone).description(of: ByteCount(saved.bytesTotal))
-        let fraction = saved.bytesTotal == 0 ? 1 : Double(saved.bytesDone) / Double(saved.bytesTotal)
-        var parts = ["\(saved.path.string.shown): \(amount) (\(Int(fraction * 100))%)"]
-        if let validator = saved.validator { parts.append(validator) }
-        parts += saved.options.digests.map(\.description)
-        parts.append("from \(saved.sourceDescription)")
+/// How much of a file is there, as a flat JSON object or a line.
+protocol AmountRecord: Encodable {
+    var name: String { get }
+    var url: String { get }
+    var bytesDone: Int64 { get }
+    var bytesTotal: Int64 { get }
+    var validator: String? { get }
+    var digests: [String] { get }
+}
+
+extension AmountRecord {
+    /// `file.iso: 128 MiB of 1.00 GiB (12%), ETag "a", from https://example.org/file.iso`
+    var text: String {
+        let amount = ByteCount(self.bytesDone).description(of: ByteCount(self.bytesTotal))
+        let fraction = self.bytesTotal == 0 ? 1 : Double(self.bytesDone) / Double(self.bytesTotal)
+        var parts = ["\(self.name): \(amount) (\(Int(fraction * 100))%)"]
+        if let validator { parts.append(validator) }
+        parts += self.digests + ["from \(self.url)"]
         return parts.joined(separator: ", ")
     }
+
+    /// Writes the record in one of its forms.
+    func write(json: Bool, to output: LineSink) { output.send((json ? self.jsonLine : self.text) + "\n") }
 }
 
 /// A manifest, as a flat JSON object.
-struct StatusRecord: Encodable {
+struct StatusRecord: AmountRecord {
     let v = 1
     let path: String
     let url: String
@@ -127,4 +140,6 @@ struct StatusRecord: Encodable {
         self.validator = saved.validator
         self.digests = saved.options.digests.map(\.description)
     }
+
+    var name: String { self.path.shown }
 }

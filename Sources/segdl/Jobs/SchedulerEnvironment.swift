@@ -105,9 +105,9 @@ struct SchedulerEnvironment {
     }
 
     private func stepPlace() throws(DownloadError) -> Place? {
-        guard let index = try self.number("SLURM_PROCID"),
-            let count = try self.number("SLURM_STEP_NUM_TASKS") ?? self.number("SLURM_NTASKS")
-        else { return nil }
+        let stepCount = try self.number("SLURM_STEP_NUM_TASKS")
+        let jobCount = try self.number("SLURM_NTASKS")
+        guard let index = try self.number("SLURM_PROCID"), let count = stepCount ?? jobCount else { return nil }
         // In a batch script, too, SLURM_PROCID is 0 and SLURM_NTASKS is what the job may start.
         let isBatchScript = self.variables["SLURM_JOB_ID"] != nil && self.variables["SLURM_STEP_ID"] == nil
         guard !isBatchScript else {

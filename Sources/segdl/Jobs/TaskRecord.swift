@@ -2,7 +2,7 @@ import SegmentedDownload
 import SegmentedDownloadCore
 
 /// How far a task of a shared file is, as a flat JSON object or a line.
-struct TaskRecord: Encodable {
+struct TaskRecord: AmountRecord {
     let v = 1
     let path: String
     let url: String
@@ -27,13 +27,6 @@ struct TaskRecord: Encodable {
         self.digests = plan.digests.map(\.description)
     }
 
-    /// `file.iso, task 3/8: 128 MiB of 1.00 GiB (12%)`
-    var text: String {
-        let amount = ByteCount(self.bytesDone).description(of: ByteCount(self.bytesTotal))
-        let percent = Int(Double(self.bytesDone) / Double(self.bytesTotal) * 100)
-        var parts = ["\(self.path.shown), task \(self.task)/\(self.tasks): \(amount) (\(percent)%)"]
-        if let validator { parts.append(validator) }
-        parts += self.digests + ["from \(self.url)"]
-        return parts.joined(separator: ", ")
-    }
+    /// `file.iso, task 3/8`
+    var name: String { "\(self.path.shown), task \(self.task)/\(self.tasks)" }
 }

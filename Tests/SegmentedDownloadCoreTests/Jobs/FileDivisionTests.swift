@@ -34,7 +34,9 @@ struct FileDivisionTests {
 
     @Test(
         "Ranges and pieces cover files of any length that can be divided, up to the longest",
-        arguments: [1, FileDivision.lengthMax, FileDivision.lengthMax - 1, FileDivision.lengthMax / 3, 1 << 40 | 1])
+        arguments: [
+            1, FileDivision.lengthMax, FileDivision.lengthMax - 1, FileDivision.lengthMax / 3, (1 << 40) + 1,
+        ] as [Int64])
     func extremeLengths(length: Int64) throws {
         for count in [1, 2, 3, 16, 1000] {
             for alignment in [1, 3, Self.block, Self.block + 1, FileDivision.alignmentMax] as [Int64] {
@@ -59,7 +61,8 @@ struct FileDivisionTests {
         }
     }
 
-    @Test("A range is computed without overflow for every length", arguments: [0, 1, Int64.max - 1, Int64.max])
+    @Test(
+        "A range is computed without overflow for every length", arguments: [0, 1, Int64.max - 1, Int64.max] as [Int64])
     func rangesOfAnyLength(length: Int64) throws {
         for count in [1, 3, Shard.countMax] {
             for alignment in [1, 2, Self.block, Int64.max] {

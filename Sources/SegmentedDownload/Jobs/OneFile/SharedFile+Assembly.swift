@@ -145,7 +145,8 @@ extension SharedFile {
         try self.storage.checkTrust(file.status(), path)
         // Two tasks may have written the same bytes of a range that others fetched, so it is read back.
         let written = Set(try self.names().compactMap { PieceFile($0)?.piece.shard })
-        let doubtful = try file.firstHole() < length ? plan.division.shards : plan.division.shards.filter(written.contains)
+        let doubtful =
+            try file.firstHole() < length ? plan.division.shards : plan.division.shards.filter(written.contains)
         try await self.checkRanges(doubtful, file, plan, records, unless: interruption)
         try await self.check(digests, file, plan, records, crc, unless: interruption)
         if plan.options.keepsRemoteTime, let date = plan.resource.validator.lastModified {

@@ -66,9 +66,12 @@ package struct SharedFileTask: Sendable {
             try TakeOver(of: self.file, plan, self.request, resource, by: self.shard, id: self.id, after: $0)
         }
         // Others may have fetched the range and completed the file meanwhile.
-        guard try await self.fetchRange(plan, resource, note: note, fetch) || self.file.isAssembled(plan) else { return .failed }
+        guard try await self.fetchRange(plan, resource, note: note, fetch) || self.file.isAssembled(plan) else {
+            return .failed
+        }
         guard let takeOver else { return try await self.assemble(plan) }
-        let outcome = try await takeOver.run(note: { noteTakeOver($0, plan) }, fetch: { try await fetch($0) == .finished })
+        let outcome = try await takeOver.run(
+            note: { noteTakeOver($0, plan) }, fetch: { try await fetch($0) == .finished })
         return outcome.map { .ended($0, plan) } ?? .failed
     }
 
@@ -91,7 +94,8 @@ package struct SharedFileTask: Sendable {
 
     /// - Returns: Whether the task's range is complete.
     private func fetchRange(
-        _ plan: SharedFilePlan, _ resource: RemoteResource, note: (String) -> Void, _ fetch: (DownloadRequest) async throws -> ShardStatus.State
+        _ plan: SharedFilePlan, _ resource: RemoteResource, note: (String) -> Void,
+        _ fetch: (DownloadRequest) async throws -> ShardStatus.State
     ) async throws -> Bool {
         let (file, shard, clock) = (self.file, self.shard, self.file.clock)
         let range = plan.division.range(of: shard)

@@ -24,7 +24,8 @@ package struct TakeOver: Sendable {
 
         /// For how long files have shown no more bytes than before. A task that is started again and again, and fetches nothing,
         /// writes its manifest each time.
-        mutating func idleTime(of key: String, _ manifests: [DestinationPaths], in file: SharedFile) throws -> Duration {
+        mutating func idleTime(of key: String, _ manifests: [DestinationPaths], in file: SharedFile) throws -> Duration
+        {
             let bytes = try manifests.reduce(0) { $0 + (try self.bytesDone($1, in: file)) }
             return self.progress.idleTime(of: key, bytes, now: file.clock.now)
         }
