@@ -148,7 +148,7 @@ struct SharedFileTests {
     }
 
     @Test("What a task left that was killed at the very end is removed by the next run, which finds the file complete")
-    func rest() async throws {
+    func rest() throws {
         let scene = SharedFileScene(seed: 2)
         let machine = SharedFileScene.Machine(seed: 2)
         _ = scene.run(scene.shards, on: machine)
