@@ -25,7 +25,7 @@ import time
 
 import slurm
 import static_server
-from support import Checks, expect_same_files, expect_small_losses, fetches, make_large_file, make_small_files
+from support import expect_same_files, expect_small_losses, fetches, make_large_file, make_small_files, run_tests
 
 LIST_COMMAND = ["--job", "{shared}/job", "-i", "{shared}/list", "-d", "{shared}/out", "--quiet"]
 ONE_FILE_COMMAND = ["--one-file", "-o", "{shared}/large", "--json", "{url}"]
@@ -205,18 +205,13 @@ def main():
     parser.add_argument("directories", nargs="+", help="mounts of one directory")
     arguments = parser.parse_args()
     reason = static_server.StaticServer.missing() or (None if os.geteuid() == 0 else "mount namespaces need root")
-    if reason:
-        print(f"skipped: {reason}")
-        return 0
-    arguments.segdl = os.path.abspath(arguments.segdl)
-    print(f"seed {arguments.seed}", flush=True)
-    # So that the tasks and the server are ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    checks = Checks()
-    with tempfile.TemporaryDirectory(prefix="segdl-shared-") as arguments.work:
-        for name in arguments.test or TESTS:
-            TESTS[name](checks, arguments, random.Random(f"{arguments.seed} {name}"))
-    return 1 if checks.failed else 0
+
+    def tests(checks):
+        with tempfile.TemporaryDirectory(prefix="segdl-shared-") as arguments.work:
+            for name in arguments.test or TESTS:
+                TESTS[name](checks, arguments, random.Random(f"{arguments.seed} {name}"))
+
+    return run_tests(arguments, reason, tests)
 
 
 if __name__ == "__main__":

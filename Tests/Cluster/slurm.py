@@ -12,6 +12,8 @@ import socket
 import subprocess
 import threading
 
+from support import Running
+
 # Seconds for what takes at most a few. Nothing waits for a fixed time.
 PATIENCE = 60
 # 5: seconds until a requeued job may start again, the least that Slurm accepts. The default is 120.
@@ -62,7 +64,7 @@ def missing():
     return None if own_name.returncode == 0 else "this machine does not permit host names of processes (unshare --uts)"
 
 
-class Cluster:
+class Cluster(Running):
     """A context in which a cluster runs."""
 
     def __init__(self, directory, nodes):
@@ -72,17 +74,6 @@ class Cluster:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
         self.environment["SLURM_CONF"] = self.configuration
         self.daemons = {}
-
-    def __enter__(self):
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
 
     # Daemons
 

@@ -13,7 +13,6 @@ import os
 import random
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ import time
 
 import slurm
 import static_server
-from support import Checks, expect_same_files, expect_small_losses, fetches, make_large_file, make_small_files
+from support import expect_same_files, expect_small_losses, fetches, make_large_file, make_small_files, run_tests
 
 # What the tasks run. {out} is a directory for a list, and a file for one URL.
 LIST_COMMAND = "{segdl} --shard auto --job {job} -i {list} -d {out} --quiet"
@@ -353,28 +352,22 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="replays choices, not times")
     parser.add_argument("tests", nargs="*", default=list(TESTS), help=f"of {', '.join(TESTS)} (default: all)")
     arguments = parser.parse_args()
-    reason = slurm.missing() or static_server.StaticServer.missing()
-    if reason:
-        print(f"skipped: {reason}")
-        return 0
-    arguments.segdl = os.path.abspath(arguments.segdl)
-    print(f"seed {arguments.seed}", flush=True)
-    # So that the cluster is stopped.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    checks = Checks()
-    with tempfile.TemporaryDirectory(prefix="segdl-slurm-") as work:
-        # munged wants directories that every user can pass through.
-        os.chmod(work, 0o711)
-        arguments.work = f"{work}/tests"
-        os.makedirs(arguments.work)
-        with tempfile.TemporaryDirectory(prefix="segdl-slurm-", dir=arguments.shared) as shared:
-            arguments.shared = shared
-            with slurm.Cluster(f"{work}/slurm", NODES) as cluster:
-                print(f"ok      Slurm {'.'.join(map(str, cluster.version()))} runs with {NODES} nodes", flush=True)
-                for name in arguments.tests:
-                    # Each test has its own dice, so that it does not depend on those before it.
-                    TESTS[name](checks, cluster, arguments, random.Random(f"{arguments.seed} {name}"))
-    return 1 if checks.failed else 0
+
+    def tests(checks):
+        with tempfile.TemporaryDirectory(prefix="segdl-slurm-") as work:
+            # munged wants directories that every user can pass through.
+            os.chmod(work, 0o711)
+            arguments.work = f"{work}/tests"
+            os.makedirs(arguments.work)
+            with tempfile.TemporaryDirectory(prefix="segdl-slurm-", dir=arguments.shared) as shared:
+                arguments.shared = shared
+                with slurm.Cluster(f"{work}/slurm", NODES) as cluster:
+                    print(f"ok      Slurm {'.'.join(map(str, cluster.version()))} runs with {NODES} nodes", flush=True)
+                    for name in arguments.tests:
+                        # Each test has its own dice, so that it does not depend on those before it.
+                        TESTS[name](checks, cluster, arguments, random.Random(f"{arguments.seed} {name}"))
+
+    return run_tests(arguments, slurm.missing() or static_server.StaticServer.missing(), tests)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ import os
 import subprocess
 
 import slurm
+from support import Running
 
 Request = collections.namedtuple("Request", "method status body_length path")
 
 
-class StaticServer:
+class StaticServer(Running):
     """A context in which nginx serves a directory.
 
     - rate: Requests per second that are answered; more wait. None: no limit.
@@ -30,7 +31,7 @@ class StaticServer:
     def missing():
         return None if slurm.program("nginx") else "nginx is not installed (apt-get install nginx-light)"
 
-    def __enter__(self):
+    def start(self):
         os.makedirs(self.directory, exist_ok=True)
         zone = f"limit_req_zone $server_port zone=all:1m rate={self.rate}r/s;" if self.rate else ""
         limit = "limit_req zone=all burst=100000;" if self.rate else ""
@@ -69,15 +70,7 @@ class StaticServer:
         self.server = subprocess.Popen(
             [slurm.program("nginx"), "-p", self.directory, "-c", configuration], stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
-        try:
-            slurm.until("nginx has started", lambda: os.path.exists(f"{self.directory}/nginx.pid"))
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
+        slurm.until("nginx has started", lambda: os.path.exists(f"{self.directory}/nginx.pid"))
 
     def stop(self):
         """Ends the server, after which the log is complete."""

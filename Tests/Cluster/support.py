@@ -4,6 +4,8 @@ import collections
 import filecmp
 import json
 import os
+import signal
+import sys
 
 
 # 512 KiB: a connection records its bytes in the manifest whenever so many are written. A kill loses those since its last
@@ -43,6 +45,38 @@ def expect_small_losses(checks, name, paths):
     checks.expect(
         f"{name}: a kill loses at most {CLAIM_LENGTH >> 10} KiB of each connection",
         all(lost <= count * CLAIM_LENGTH for lost, count in found), facts)
+
+
+class Running:
+    """A context in which something runs. Subclasses have start() and stop(), which also ends what start() has begun."""
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def run_tests(arguments, missing, body):
+    """Calls `body` with the checks of a run with a seed, and returns the exit status.
+
+    - missing: Why the tests cannot run here; None if they can.
+    """
+    if missing:
+        print(f"skipped: {missing}")
+        return 0
+    arguments.segdl = os.path.abspath(arguments.segdl)
+    print(f"seed {arguments.seed}", flush=True)
+    # So that contexts end what they have started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    checks = Checks()
+    body(checks)
+    return 1 if checks.failed else 0
 
 
 class Checks:

@@ -130,6 +130,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             return answer
         }
         var version = origin.current
+        if let later = origin.versionLater, self.clock.now >= later.since { version = later.version }
         if request.url.path.hasSuffix("/twin") { version = origin.twin(of: version) }
         if request.url.path.contains("/signed") {
             let expiry = request.url.path.split(separator: "/").last.flatMap { Int64($0) } ?? 0

@@ -43,6 +43,8 @@ package struct SimulatedOrigin {
     }
 
     package var versions: [Version]
+    /// A version that is served from a time on.
+    package var versionLater: (since: Duration, version: Version)?
     package var identity = Identity.strong
     package var doesRanges = true
     package var tellsLength = true

@@ -109,6 +109,7 @@ final class DownloadJob: Sendable {
         settings.connectionsKnown = self.connectionsKnown
         settings.hosts = self.request.sources.map(\.host)
         settings.startsPaused = self.startsPaused
+        settings.requiredResource = self.request.requiredResource
         return settings
     }
 

@@ -93,7 +93,7 @@ extension JobDirectory {
             let ended = files.filter { (try? $0.file.tryLock()) != .busy }
             guard ended.count >= Self.filesMax else { return }
             let path = self.path(of: Name(shard, run: "\(run)-joined", .finished))
-            let joined = try self.storage.open(path, .create)
+            let joined = try self.create(path)
             defer { joined.close() }
             var buffer = FinishedEntryCodec.header
             var offset: Int64 = 0

@@ -59,6 +59,12 @@ package struct JobDirectory: Sendable {
 
     func path(of name: Name) -> String { "\(self.path)/\(name.text)" }
 
+    /// Creates a record for the owner only, like a manifest: it may have URLs with secrets. With a usual umask of 002 the
+    /// group could write it otherwise, and it would not be trusted.
+    func create(_ path: String) throws(StorageError) -> any StorageFile {
+        try self.storage.open(path, .createPrivate)
+    }
+
     /// The files of tasks in the directory, in no order.
     package func names() throws(DownloadError) -> [Name] {
         do throws(StorageError) {
@@ -84,7 +90,7 @@ package struct JobDirectory: Sendable {
             guard let other = JobSettings(found) else {
                 throw DownloadError(
                     .state, "\(path.printable) is damaged, or written by a later version of segdl",
-                    hint: "Give another directory for the records")
+                    hint: "If it is damaged, stop all tasks, remove it, and run them again; nothing else is lost")
             }
             guard other.directory == settings.directory else {
                 throw DownloadError(
@@ -99,7 +105,7 @@ package struct JobDirectory: Sendable {
 
     /// Replaces a file, or creates it, atomically.
     func write(_ bytes: [UInt8], to path: String, draft: String, replacing: Bool) async throws(StorageError) {
-        let file = try self.storage.open(draft, .create)
+        let file = try self.create(draft)
         defer { file.close() }
         do throws(StorageError) {
             try file.writeFully(bytes, at: 0)

@@ -26,6 +26,8 @@ package final class ShardRun: Sendable {
     package let finished: FinishedEntries
     private let job: JobDirectory
     private let run: String
+    /// The task's run before this one; nil if there was none.
+    private let previousRun: String?
     private let file: any StorageFile
     private let state: Mutex<State>
 
@@ -48,7 +50,7 @@ package final class ShardRun: Sendable {
         try await RunLiveness(job: job, host: machine.host, clock: clock).check(shard, waiting: waiting)
         do {
             let path = job.path(of: JobDirectory.Name(shard, run: run, .finished))
-            let file = try job.storage.open(path, .create)
+            let file = try job.create(path)
             do {
                 _ = try file.tryLock()
                 try file.writeFully(FinishedEntryCodec.header, at: 0)
@@ -62,13 +64,14 @@ package final class ShardRun: Sendable {
             throw DownloadError(wrapping: error)
         }
         (self.shard, self.job, self.run) = (shard, job, run)
+        self.previousRun = job.status(of: shard)?.status.run
         let now = Double(clock.secondsSinceEpoch)
         let status = ShardStatus(
             shard, run: run, host: machine.host, process: machine.process, started: now)
         self.state = Mutex(State(status: status))
         try await job.joinFinished(of: shard, run: run)
         self.finished = try job.finished(of: shard)
-        try await self.report(now: now)
+        try await self.write(now: now)
     }
 
     /// Changes what the run reports.
@@ -126,13 +129,26 @@ package final class ShardRun: Sendable {
     private func failedFile() throws(StorageError) -> any StorageFile {
         if let file = self.state.withLock({ $0.failedFile }) { return file }
         let path = self.job.path(of: JobDirectory.Name(self.shard, run: self.run, .failed))
-        let file = try self.job.storage.open(path, .create)
+        let file = try self.job.create(path)
         self.state.withLock { $0.failedFile = file }
         return file
     }
 
-    /// Writes the status.
+    /// Writes the status, unless another run has replaced this one.
     package func report(now: Double) async throws(DownloadError) {
+        if self.isCurrent { try await self.write(now: now) }
+    }
+
+    /// Whether the status is this run's, or that of the run before, which may have written at the same time.
+    ///
+    /// A run on a machine that was unreachable for a time is taken for ended, and replaced. Without a status, all records
+    /// were removed: they are of another job now, or of none.
+    private var isCurrent: Bool {
+        guard let found = self.job.status(of: self.shard)?.status.run else { return false }
+        return found == self.run || found == self.previousRun
+    }
+
+    private func write(now: Double) async throws(DownloadError) {
         let (status, number) = self.state.withLock { state in
             state.status.updated = now
             state.updates += 1
@@ -150,6 +166,25 @@ package final class ShardRun: Sendable {
         }
     }
 
+    /// Writes the status from time to time while `body` runs.
+    ///
+    /// - Parameter prepare: Called before each report.
+    package func reporting<Answer: Sendable>(
+        _ clock: any EngineClock, prepare: @escaping @Sendable () -> Void = {}, _ body: () async throws -> Answer
+    ) async rethrows -> Answer {
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                while (try? await clock.sleep(until: clock.now + self.reportInterval)) != nil {
+                    prepare()
+                    // The next report may succeed. What tasks report is for people; no file depends on it.
+                    try? await self.report(now: Double(clock.secondsSinceEpoch))
+                }
+            }
+            defer { tasks.cancelAll() }
+            return try await body()
+        }
+    }
+
     /// Makes the records durable, removes the lists of failures of the task's earlier runs, and reports the end.
     ///
     /// - Parameter isComplete: Whether all entries of the task were tried. If not, earlier lists of failures are kept.
@@ -157,7 +192,7 @@ package final class ShardRun: Sendable {
         do {
             try await self.file.synchronize(metadata: false)
             try await self.state.withLock({ $0.failedFile })?.synchronize(metadata: false)
-            if isComplete {
+            if isComplete, self.isCurrent {
                 for name in try self.job.names()
                 where name.kind == .failed && name.shard == self.shard && name.run != self.run {
                     try self.job.storage.remove(self.job.path(of: name))

@@ -52,6 +52,9 @@ public struct DownloadRequest: Hashable, Sendable {
     package var windowLength = InOrderReader.windowLength
     /// The window of a shared file that the destination's part is; nil for a file of its own. It is not stored.
     package var window: FileWindow?
+    /// What the file must be, because other tasks fetch other ranges of the same version; nil if any version will do. It is not
+    /// stored.
+    package var requiredResource: RemoteResource?
 
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
         self.source = source

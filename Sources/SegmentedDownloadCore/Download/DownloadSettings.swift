@@ -8,6 +8,8 @@ package struct DownloadSettings: Hashable, Sendable {
     package var hosts: [String] = [""]
     /// Whether it is fetched by one of many tasks of a job, see ``RequestPace``.
     package var isOfJob = false
+    /// What the file must be, because other tasks fetch other ranges of the same version; nil if any version will do.
+    package var requiredResource: RemoteResource?
     /// Whether the download begins paused.
     package var startsPaused = false
     /// The least length in bytes that a free connection takes over from another: near the end, smaller requests save
@@ -45,6 +47,17 @@ package struct DownloadSettings: Hashable, Sendable {
         policy.timeMax = self.options.retryTime
         if self.isOfJob, self.options.retries == nil { policy.timeMin = RetryPolicy.timeMinOfJob }
         return policy
+    }
+
+    /// Why a first answer is not of the required resource; nil if it is.
+    func difference(of current: RemoteResource) -> String? {
+        guard let required = self.requiredResource else { return nil }
+        return switch required.verdict(on: current) {
+        case .same: nil
+        case .changed(let why), .elsewhere(let why?): why
+        case .elsewhere(nil): "it is from another place"
+        case .unproven: "no validator proves that it is the version that the other tasks fetch"
+        }
     }
 
     /// The length in bytes at which a body of unknown length is cut off.

@@ -220,7 +220,7 @@ extension DownloadStateMachine {
             return .fail(
                 Failure(
                     .changed, "the remote file changed while it was being fetched: \(difference)",
-                    remedy: .startOverOnChange))
+                    remedy: self.settings.requiredResource == nil ? .startOverOnChange : .startTasksOver))
         }
         return .restart(difference)
     }

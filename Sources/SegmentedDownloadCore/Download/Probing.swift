@@ -173,9 +173,9 @@ struct Probing: Hashable, Sendable {
                 return self.ignoredRange(
                     "its answer ends before byte \(self.writesFrom), which was asked for", settings)
             }
-            return self.accepted(resource, isSegmented: true, responseEnd: range.upperBound, settings)
+            return self.accepted(resource, isSegmented: true, responseEnd: range.upperBound, settings, now: now)
         case .whole(let resource):
-            return self.whole(resource, settings)
+            return self.whole(resource, settings, now: now)
         case .notModified:
             if case .compareDates = self.purpose {
                 return .notNewer("the remote file was not modified since the local one (304)")
@@ -207,9 +207,12 @@ struct Probing: Hashable, Sendable {
         return .again([.report(.note("\(settings.hosts[self.source.rawValue]) does not support ranges: \(reason)"))])
     }
 
-    private func accepted(
-        _ resource: RemoteResource, isSegmented: Bool, responseEnd: Int64, _ settings: DownloadSettings
+    private mutating func accepted(
+        _ resource: RemoteResource, isSegmented: Bool, responseEnd: Int64, _ settings: DownloadSettings, now: Duration
     ) -> Verdict {
+        if let difference = settings.difference(of: resource) {
+            return self.differs(difference, now: now)
+        }
         if let length = resource.completeLength {
             if let mismatch = self.mismatch(ofLength: length, settings) { return .failed(mismatch) }
             guard length <= settings.lengthMaximum else {
@@ -254,7 +257,9 @@ struct Probing: Hashable, Sendable {
         return .changed("is newer than the remote file, but has \(file.length) bytes instead of \(length)")
     }
 
-    private mutating func whole(_ resource: RemoteResource, _ settings: DownloadSettings) -> Verdict {
+    private mutating func whole(
+        _ resource: RemoteResource, _ settings: DownloadSettings, now: Duration
+    ) -> Verdict {
         switch self.purpose {
         case .fresh: break
         case .compare(_, let record): return self.compared(record, resource)
@@ -271,8 +276,8 @@ struct Probing: Hashable, Sendable {
         }
         if resource.completeLength == 0 { return self.empty(resource, settings) }
         return self.accepted(
-            resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.streamLengthMaximum, settings
-        )
+            resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.streamLengthMaximum, settings,
+            now: now)
     }
 
     /// Handles an answer with other content than that on disk.

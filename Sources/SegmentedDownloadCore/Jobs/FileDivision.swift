@@ -10,14 +10,16 @@ package struct FileDivision: Hashable, Sendable {
     /// In bytes.
     package let alignment: Int64
 
-    /// Nil unless there is a task, a byte and an alignment.
+    /// Nil unless there is a task, a byte and an alignment, or if the file is longer than ``lengthMax``.
     package init?(count: Int, length: Int64, alignment: Int64) {
-        guard (1...Shard.countMax).contains(count), length > 0, (1...Self.alignmentMax).contains(alignment) else {
-            return nil
-        }
+        guard (1...Shard.countMax).contains(count), (1...Self.lengthMax).contains(length),
+            (1...Self.alignmentMax).contains(alignment)
+        else { return nil }
         (self.count, self.length, self.alignment) = (count, length, alignment)
     }
 
+    /// 4 EiB: more than any disk holds, and sums of an offset and a length cannot overflow.
+    package static let lengthMax: Int64 = 1 << 62
     /// 1 MiB: the block of a claim, and the usual stripe of Lustre.
     private static let alignmentMin = BlockLayout.blockLength
     /// 64 MiB: more than the largest block of a shared file system (16 MiB in GPFS).
@@ -37,7 +39,7 @@ package struct FileDivision: Hashable, Sendable {
 
     /// The tasks that have bytes to fetch, in the order of their ranges. They are the first ones.
     package var shards: [Shard] {
-        let blocks = (self.length - 1) / self.alignment + 1
+        let blocks = Shard.blockCount(in: self.length, alignedTo: self.alignment)
         return (1...Int(min(Int64(self.count), blocks))).compactMap { Shard(number: $0, of: self.count) }
     }
 }

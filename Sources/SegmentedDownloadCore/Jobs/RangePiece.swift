@@ -36,7 +36,7 @@ extension FileDivision {
 
     private func pieceCount(of shard: Shard) -> Int {
         let length = Int64(self.range(of: shard).count)
-        return Int(min(Int64(Self.piecesMax), (length + self.alignment - 1) / self.alignment))
+        return Int(min(Int64(Self.piecesMax), Shard.blockCount(in: length, alignedTo: self.alignment)))
     }
 
     /// The bytes of a piece, as offsets in the file.

@@ -59,6 +59,9 @@ package struct Shard: Hashable, Sendable, CustomStringConvertible {
         whole / Int64(self.count) + (Int64(self.number) <= whole % Int64(self.count) ? 1 : 0)
     }
 
+    /// The task's part of a limit that is for all tasks together: at least 1, because 0 would mean no progress at all.
+    package func limit(of whole: Int64) -> Int64 { max(self.portion(of: whole), 1) }
+
     /// The task's run of positions in `0..<length`, whose bounds are multiples of `alignment` except for the end; empty
     /// if there are more tasks than multiples.
     ///
@@ -66,11 +69,17 @@ package struct Shard: Hashable, Sendable, CustomStringConvertible {
     ///   - length: In bytes.
     ///   - alignment: In bytes; at least 1.
     package func range(in length: Int64, alignedTo alignment: Int64) -> Range<Int64> {
-        let blocks = (length + alignment - 1) / alignment
+        // No product or sum exceeds the length.
+        let blocks = Self.blockCount(in: length, alignedTo: alignment)
         let (share, rest) = blocks.quotientAndRemainder(dividingBy: Int64(self.count))
         let index = Int64(self.number - 1)
         let first = share * index + min(index, rest)
         let last = first + share + (index < rest ? 1 : 0)
-        return min(first * alignment, length)..<min(last * alignment, length)
+        return (first < blocks ? first * alignment : length)..<(last < blocks ? last * alignment : length)
+    }
+
+    /// The number of blocks of `alignment` bytes that `length` bytes need; the last one may be shorter.
+    static func blockCount(in length: Int64, alignedTo alignment: Int64) -> Int64 {
+        length / alignment + (length % alignment > 0 ? 1 : 0)
     }
 }

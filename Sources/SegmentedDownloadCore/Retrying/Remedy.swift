@@ -45,6 +45,8 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
     public static let startOver = Remedy(rawValue: "start_over")
     /// Start over if the remote file has changed.
     public static let startOverOnChange = Remedy(rawValue: "start_over_on_change")
+    /// The tasks that fetch one file together must begin again.
+    public static let startTasksOver = Remedy(rawValue: "start_tasks_over")
     /// Allow the download to start over if there is nothing to resume.
     public static let allowStartingOver = Remedy(rawValue: "allow_starting_over")
     /// Fetch the whole file again and replace the existing one.
@@ -105,6 +107,7 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
         .resumeInterrupted: "Resume the interrupted download, or delete its part and its manifest",
         .startOver: "Set continuation to .no to start over",
         .startOverOnChange: "Set onChange to .restart to start over",
+        .startTasksOver: "To start over, stop all tasks of the file, remove their directory, and run them again",
         .allowStartingOver: "Set continuation to .auto to start over",
         .fetchAgain: "Set ifExists to .overwrite to fetch it again",
         .fetchAgainOrElsewhere: "Set ifExists to .overwrite to fetch it again, possibly from another server",

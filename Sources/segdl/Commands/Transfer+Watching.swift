@@ -31,7 +31,7 @@ extension Transfer {
     static func watch(
         _ feed: Feed<some FileSource>, of group: DownloadGroup, _ events: AsyncStream<DownloadGroup.Event>, window: Int,
         _ reporters: [any ProgressReporter], _ signals: AsyncStream<SignalSource.Event>,
-        into summary: inout TransferSummary
+        isSuperseded: @Sendable () -> Bool, into summary: inout TransferSummary
     ) async {
         var feed = feed
         var summed = summary
@@ -71,9 +71,10 @@ extension Transfer {
                     }
                 }
                 guard !unfinished.isEmpty, let event = await events.next() else { break }
-                guard case .download(let download, let event) = event, var entry = unfinished[download.id] else {
+                guard case .download(let download, var event) = event, var entry = unfinished[download.id] else {
                     continue
                 }
+                if case .failed(_, let progress) = event, isSuperseded() { event = .paused(progress) }
                 Self.report(event, of: download, &entry.file, to: reporters)
                 unfinished[download.id] = entry
                 guard let outcome = TransferSummary.Outcome(event) else { continue }

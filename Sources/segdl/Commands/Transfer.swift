@@ -11,6 +11,8 @@ struct Transfer {
     let configuration: DownloadConfiguration
     let output: OutputOptions
     let hooks: HookOptions
+    /// Whether what is fetched is no longer needed, so that its failure is none.
+    var isSuperseded: @Sendable () -> Bool = { false }
 
     private let events = LineSink(descriptor: STDOUT_FILENO)
     private let errors = LineSink(descriptor: STDERR_FILENO)
@@ -97,7 +99,9 @@ struct Transfer {
                 var summary = before
                 let events = group.events
                 let feed = try Feed(files, to: group)
-                await Self.watch(feed, of: group, events, window: window, reporters, signals.events, into: &summary)
+                await Self.watch(
+                    feed, of: group, events, window: window, reporters, signals.events,
+                    isSuperseded: self.isSuperseded, into: &summary)
                 return summary
             }
         }

@@ -8,9 +8,9 @@ extension DownloadConfiguration {
     mutating func divide(for shard: Shard, dividesConnections: Bool) {
         self.sharesRefusals = true
         self.limits.tasks = shard.count
-        self.limits.bytesPerSecond = self.limits.bytesPerSecond.map { max(shard.portion(of: $0), 1) }
+        self.limits.bytesPerSecond = self.limits.bytesPerSecond.map { shard.limit(of: $0) }
         if dividesConnections {
-            self.limits.connectionsPerHost = max(Int(shard.portion(of: Int64(self.limits.connectionsPerHost))), 1)
+            self.limits.connectionsPerHost = Int(shard.limit(of: Int64(self.limits.connectionsPerHost)))
         }
     }
 }

@@ -31,7 +31,7 @@ struct JobOptions: ParsableArguments {
         help: ArgumentHelp(
             """
             With --one-file: when the task's range is complete, wait for the others, and fetch the ranges of those that record \
-            no progress for a time.
+            no progress for a time, at least 10s.
             """, valueName: "TIME"))
     var stealAfter: Seconds?
 
@@ -40,9 +40,17 @@ struct JobOptions: ParsableArguments {
             guard self.stealAfter == nil else { throw ValidationError("--steal-after requires --one-file") }
             return
         }
+        if let stealAfter, stealAfter.duration < Self.stealAfterMin {
+            throw ValidationError(
+                "--steal-after must be at least \(Seconds(Self.stealAfterMin)): a task records its progress every \(Seconds(DownloadStateMachine.checkpointInterval))"
+            )
+        }
         if self.shard == nil { throw ValidationError("--one-file divides a file among the tasks of --shard I/N") }
         if self.job != nil { throw ValidationError("--job is for lists, so it excludes --one-file") }
     }
+
+    /// Twice the time between two checkpoints: a slow task that is healthy has recorded progress in it.
+    private static let stealAfterMin = DownloadStateMachine.checkpointInterval * 2
 
     var isGiven: Bool { self.shard != nil || self.job != nil }
 }

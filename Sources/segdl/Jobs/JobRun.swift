@@ -31,7 +31,7 @@ struct JobRun {
             let files = JobFiles(entries, of: run) { candidate throws(DownloadError) in
                 try command.request(candidate, fetch)
             }
-            let code = await Self.reporting(run, clock) { await transfer.run(files) }
+            let code = await run.reporting(clock) { await transfer.run(files) }
             let hasFailed = code != .ok || run.status.failed > 0 || files.failure != nil
             try await run.end(
                 code.isSignal ? .stopped : hasFailed ? .failed : .finished,
@@ -42,29 +42,6 @@ struct JobRun {
         } catch {
             return Transfer(configuration: DownloadConfiguration(), output: output, hooks: self.command.hooks).refuse(
                 error)
-        }
-    }
-
-    /// Runs `body`, and writes the run's status from time to time.
-    private static func reporting(
-        _ run: ShardRun, _ clock: SystemClock, _ body: @escaping @Sendable () async -> ExitCode
-    ) async -> ExitCode {
-        await withTaskGroup(of: ExitCode?.self) { group in
-            group.addTask { await body() }
-            group.addTask {
-                while (try? await clock.sleep(until: clock.now + run.reportInterval)) != nil {
-                    // The next report may succeed; files are not affected.
-                    try? await run.report(now: Double(clock.secondsSinceEpoch))
-                }
-                return nil
-            }
-            var code = ExitCode.internal
-            for await result in group {
-                guard let result else { continue }
-                code = result
-                group.cancelAll()
-            }
-            return code
         }
     }
 

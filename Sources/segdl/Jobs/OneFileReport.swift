@@ -11,6 +11,8 @@ import SegmentedDownloadCore
 struct OneFileReport {
     private let isQuiet: Bool
     private let writesJSON: Bool
+    private let output = LineSink(descriptor: STDOUT_FILENO)
+    private let errors = LineSink(descriptor: STDERR_FILENO)
 
     init(_ output: OutputOptions) {
         self.isQuiet = output.verbosity < .normal
@@ -23,13 +25,14 @@ struct OneFileReport {
     ///
     /// - Returns: The exit code for a run that ends with it.
     func say(_ text: String) -> ExitCode {
-        if !self.isQuiet { Self.write("segdl: \(text)\n", to: STDERR_FILENO) }
+        if !self.isQuiet { Self.write("segdl: \(text)\n", to: self.errors) }
         return .ok
     }
 
+    /// Prints why nothing was started, or not completed.
     func fail(_ error: any Error) -> ExitCode {
         let error = DownloadError(wrapping: error)
-        Self.write(FailureLine(error, of: nil).text + "\n", to: STDERR_FILENO)
+        Self.write(FailureLine(error, of: nil).text + "\n", to: self.errors)
         return ExitCode(error.code)
     }
 
@@ -44,7 +47,7 @@ struct OneFileReport {
                 let record = AssembledRecord(
                     path: path, bytes: length, tasks: plan.division.count, crc32: crc?.hex,
                     digests: plan.digests.map(\.description))
-                Self.write(record.jsonLine + "\n", to: STDOUT_FILENO)
+                Self.write(record.jsonLine + "\n", to: self.output)
             }
             return self.say("\(path.shown) is complete: \(ByteCount(length)) from \(plan.division.count) tasks")
         case .waiting(let shards):
@@ -64,8 +67,8 @@ struct OneFileReport {
     /// 8: more would not fit in a line.
     private static let namesMax = 8
 
-    private static func write(_ text: String, to descriptor: CInt) {
-        let sink = LineSink(descriptor: descriptor)
+    /// Returns when the text is written: the next line may be of a ``Transfer``, which has sinks of its own.
+    private static func write(_ text: String, to sink: LineSink) {
         sink.send(text)
         sink.drain()
     }

@@ -14,6 +14,15 @@ import SegmentedDownloadCore
 
 /// Fetches a task's range of one file, and puts the file into place if it is the last.
 struct OneFileRun {
+    private struct Arguments {
+        var shard: Shard
+        /// For the complete file.
+        var request: DownloadRequest
+        var path: String
+        /// With this task's share of the limits.
+        var configuration: DownloadConfiguration
+    }
+
     private let command: GetCommand
     private let fetch: FetchRun
     private let report: OneFileReport
@@ -25,17 +34,29 @@ struct OneFileRun {
     }
 
     func run() async -> ExitCode {
+        let arguments: Arguments
         do {
-            return try await self.runTask()
+            arguments = try await self.prepared()
         } catch {
             return self.report.fail(error)
         }
+        do {
+            return try await self.run(arguments)
+        } catch {
+            // Events and hooks are those of any file that cannot be fetched.
+            return await self.transfer(arguments.configuration).run(
+                RunFiles([], refused: [(arguments.path, DownloadError(wrapping: error))]))
+        }
     }
 
-    private func runTask() async throws -> ExitCode {
-        guard let argument = self.command.jobOptions.shard else { throw Self.usage("--one-file requires --shard I/N") }
-        let shard = try argument.shard(in: ProcessInfo.processInfo.environment)
-        let (request, path, configuration) = try await self.prepared(shard)
+    private func transfer(_ configuration: DownloadConfiguration) -> Transfer {
+        Transfer(configuration: configuration, output: self.command.output, hooks: self.command.hooks)
+    }
+
+    private func run(_ arguments: Arguments) async throws -> ExitCode {
+        let (shard, request, path, configuration) = (
+            arguments.shard, arguments.request, arguments.path, arguments.configuration
+        )
         let file = SharedFile(path)
         let isBegun = try file.plan().map { try file.isAssembled($0) } ?? false
         if !isBegun, request.ifExists == .skip, FileFacts(path) != nil {
@@ -57,14 +78,13 @@ struct OneFileRun {
                 "task \(piece.shard) has recorded no progress for \(time): fetching piece \(piece.index + 1) of \(count) of its range"
             )
         } fetch: { request in
-            code = await self.transfer(configuration).run(RunFiles([request]))
-            return code == .ok
+            var transfer = self.transfer(configuration)
+            // Once others have completed the file, the files of this part are gone, which is no failure.
+            transfer.isSuperseded = { request.window.flatMap { try? file.isAssembled($0) } ?? false }
+            code = await transfer.run(RunFiles([request]))
+            return code.isSignal ? .stopped : code == .ok ? .finished : .failed
         }
         return try await self.exitCode(ending, after: code, of: task, configuration)
-    }
-
-    private func transfer(_ configuration: DownloadConfiguration) -> Transfer {
-        Transfer(configuration: configuration, output: self.command.output, hooks: self.command.hooks)
     }
 
     /// - Parameter code: That of the last transfer.
@@ -100,10 +120,10 @@ struct OneFileRun {
         DownloadError(.usage, message, hint: hint)
     }
 
-    /// The request for the complete file, its path, and a configuration with this task's share of the limits.
-    private func prepared(
-        _ shard: Shard
-    ) async throws -> (request: DownloadRequest, path: String, configuration: DownloadConfiguration) {
+    /// What the command line asks for.
+    private func prepared() async throws -> Arguments {
+        guard let argument = self.command.jobOptions.shard else { throw Self.usage("--one-file requires --shard I/N") }
+        let shard = try argument.shard(in: ProcessInfo.processInfo.environment)
         let output = self.command.output
         guard !output.dryRun, !self.command.destination.background else {
             throw Self.usage("--one-file excludes --dry-run and --background")
@@ -124,15 +144,22 @@ struct OneFileRun {
         guard request.ifExists != .rename else {
             throw Self.usage("--one-file excludes --if-exists rename: the tasks would choose different names")
         }
+        guard self.command.jobOptions.stealAfter == nil || request.mirrors.isEmpty else {
+            // Mirrors are compared in samples only, so two tasks could write different bytes to one place.
+            throw Self.usage(
+                "with --steal-after the file must have one source, and it has \(1 + request.mirrors.count)",
+                hint: "Leave out the mirrors, or --steal-after")
+        }
         configuration.divide(
             for: shard, dividesConnections: self.command.limits.maxConnectionPerServer != nil)
-        return (request, path.string, configuration)
+        return Arguments(
+            shard: shard, request: request, path: path.string, configuration: configuration)
     }
 
     /// What the server says about the file. Many tasks start at the same time, so a server that is busy is asked again.
     private func probe(
         _ request: DownloadRequest, _ configuration: DownloadConfiguration
-    ) async throws -> SharedFileTask.Found {
+    ) async throws -> (resource: RemoteResource, length: Int64, digest: ExpectedDigest?) {
         try await withDownloadClient(configuration) { client in
             var attempts = 0
             while true {

@@ -15,7 +15,19 @@ struct SchedulerEnvironment {
         var count: Int
     }
 
-    private func number(_ name: String) -> Int? { self.variables[name].flatMap { Int($0) } }
+    /// The number in a variable; nil if it is missing or empty.
+    private func number(_ name: String) throws(DownloadError) -> Int? {
+        guard let text = self.variables[name], !text.isEmpty else { return nil }
+        guard let number = DecimalDigits(text.utf8)?.exact, number <= Self.numberMax else {
+            throw DownloadError(
+                .usage, "--shard auto: \(name) is \(text.shown), and not a number from 0 to \(Self.numberMax)",
+                hint: "Write --shard I/N, with I from 1 to N")
+        }
+        return Int(number)
+    }
+
+    /// 4,000,001: the largest `MaxArraySize` (slurm.conf(5)), and more than there are tasks. The product of two is in range.
+    private static let numberMax: Int64 = 4_000_001
 
     /// - Throws: ``DownloadError`` with code `usage` if the environment does not say it.
     func shard() throws(DownloadError) -> Shard {
@@ -37,8 +49,10 @@ struct SchedulerEnvironment {
 
     /// The same if the number of tasks is given.
     func shard(of count: Int) throws(DownloadError) -> Shard {
-        if let index = self.number("JOB_COMPLETION_INDEX") { return try Self.shard(Place(index: index, count: count)) }
-        if let id = self.number("SLURM_ARRAY_TASK_ID") {
+        if let index = try self.number("JOB_COMPLETION_INDEX") {
+            return try Self.shard(Place(index: index, count: count))
+        }
+        if let id = try self.number("SLURM_ARRAY_TASK_ID") {
             // SLURM_ARRAY_TASK_MIN is not that of the whole array if only some of its tasks were submitted again.
             let step = try self.stepPlace() ?? Place(index: 0, count: 1)
             guard id < count, id * step.count + step.index < count else {
@@ -72,15 +86,16 @@ struct SchedulerEnvironment {
     }
 
     private func arrayPlace() throws(DownloadError) -> Place? {
-        guard let id = self.number("SLURM_ARRAY_TASK_ID") else { return nil }
-        guard let count = self.number("SLURM_ARRAY_TASK_COUNT"), let first = self.number("SLURM_ARRAY_TASK_MIN") else {
+        guard let id = try self.number("SLURM_ARRAY_TASK_ID") else { return nil }
+        guard let count = try self.number("SLURM_ARRAY_TASK_COUNT"), let first = try self.number("SLURM_ARRAY_TASK_MIN")
+        else {
             throw DownloadError(
                 .usage, "SLURM_ARRAY_TASK_ID is set, but SLURM_ARRAY_TASK_COUNT or SLURM_ARRAY_TASK_MIN is not",
                 hint: "Write --shard I/N, with I from 1 to N")
         }
-        let step = max(self.number("SLURM_ARRAY_TASK_STEP") ?? 1, 1)
+        let step = max(try self.number("SLURM_ARRAY_TASK_STEP") ?? 1, 1)
         let (index, rest) = (id - first).quotientAndRemainder(dividingBy: step)
-        let isRegular = self.number("SLURM_ARRAY_TASK_MAX").map { ($0 - first) / step + 1 == count } ?? true
+        let isRegular = try self.number("SLURM_ARRAY_TASK_MAX").map { ($0 - first) / step + 1 == count } ?? true
         guard rest == 0, isRegular, (0..<count).contains(index) else {
             throw DownloadError(
                 .usage, "the array's tasks are not at equal distances: task \(id) of \(count) tasks from \(first)",
@@ -90,8 +105,8 @@ struct SchedulerEnvironment {
     }
 
     private func stepPlace() throws(DownloadError) -> Place? {
-        guard let index = self.number("SLURM_PROCID"),
-            let count = self.number("SLURM_STEP_NUM_TASKS") ?? self.number("SLURM_NTASKS")
+        guard let index = try self.number("SLURM_PROCID"),
+            let count = try self.number("SLURM_STEP_NUM_TASKS") ?? self.number("SLURM_NTASKS")
         else { return nil }
         // In a batch script, too, SLURM_PROCID is 0 and SLURM_NTASKS is what the job may start.
         let isBatchScript = self.variables["SLURM_JOB_ID"] != nil && self.variables["SLURM_STEP_ID"] == nil

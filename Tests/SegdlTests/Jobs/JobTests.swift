@@ -211,6 +211,56 @@ struct JobTests {
         }
     }
 
+    @Test(
+        "A variable of a scheduler that is no number of a task is named with its value",
+        arguments: [
+            ("auto/4", "JOB_COMPLETION_INDEX", "\(Int.max)"), ("auto/4", "JOB_COMPLETION_INDEX", "-1"),
+            ("auto/4", "JOB_COMPLETION_INDEX", "x"), ("auto/4", "SLURM_PROCID", "\(Int.max)"),
+            ("auto/4", "SLURM_ARRAY_TASK_ID", "\(Int.max)"), ("auto", "SLURM_PROCID", "\(Int.max)"),
+            ("auto", "SLURM_NTASKS", "\(Int.max)"), ("auto", "SLURM_STEP_NUM_TASKS", "-1"),
+            ("auto", "SLURM_ARRAY_TASK_COUNT", "-1"), ("auto", "SLURM_ARRAY_TASK_ID", "\(Int.min)"),
+            ("auto", "SLURM_ARRAY_TASK_MIN", "\(Int.min)"), ("auto", "SLURM_ARRAY_TASK_STEP", "\(Int.max)0"),
+            ("auto", "SLURM_ARRAY_TASK_MAX", "9999999999"),
+        ])
+    func schedulerNumbers(shard: String, name: String, value: String) async throws {
+        try await Self.withList(1) { command, _ in
+            var variables =
+                name.contains("ARRAY")
+                ? [
+                    "SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "2",
+                    "SLURM_ARRAY_TASK_COUNT": "2",
+                ] : ["SLURM_PROCID": "0", "SLURM_NTASKS": "2"]
+            variables[name] = value
+            let outcome = try await command.run(
+                ["--shard", shard, "-i", "list", "-d", "out"], environment: variables)
+            #expect(outcome.status == 2 && outcome.errors.contains("\(name) is \(value), and not a"), "\(outcome)")
+        }
+    }
+
+    @Test("With a umask of 002 tasks run, resume and report, and no record can be written by the group")
+    func umask() async throws {
+        try await Self.withList(30, query: { $0 == 7 ? "?fail=404:1" : "" }) { command, _ in
+            let run = { (arguments: [String]) in
+                try await command.run(arguments, shell: #"umask 002; "$0" "$@""#)
+            }
+            let tasks = (1...2).map { ["--shard", "\($0)/2", "-i", "list", "-d", "out"] }
+            // Several runs, so that records are joined.
+            for round in 0..<6 {
+                let statuses = try await [run(tasks[0]).status, run(tasks[1]).status]
+                #expect(statuses.sorted() == (round == 0 ? [0, 16] : [0, 0]))
+                let directory = command.path("list.segdl-job")
+                for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+                    let facts = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
+                    #expect((facts[.posixPermissions] as? Int ?? 0o777) & 0o022 == 0, "\(name)")
+                }
+                let failed = try await run(["status", "--job", "list.segdl-job", "--failed"])
+                #expect(failed.output.contains("out=f7") == (round == 0), "\(failed)")
+            }
+            let status = try await run(["status", "--job", "list.segdl-job"])
+            #expect(status.status == 0 && status.output.contains("2 tasks: 2 finished; 30 files"), "\(status)")
+        }
+    }
+
     @Test("Options for one file, and another directory for the same job, are refused")
     func refusals() async throws {
         try await Self.withList(2) { command, _ in

@@ -71,6 +71,10 @@ struct ManualScene {
         let subcommand = example.words.dropFirst().first ?? ""
         if subcommand == "status", example.words.contains("--job") {
             _ = try await self.command.run("-q", "--job", "list.txt.segdl-job", "-i", "list.txt")
+        } else if example.words.contains("--steal-after") {
+            // The other task has ended, so that nothing is waited for.
+            let url = self.plain.url("/\(Self.size)/file.iso")
+            _ = try await self.command.run("-q", "--shard", "2/2", "--one-file", "-o", "file.iso", url)
         } else if ["resume", "status", "du", "gc"].contains(subcommand) {
             for name in ["file.iso", "isos/a.iso"] {
                 let url = self.plain.url("/\(Self.size)/\(name)?stall-after=1M")

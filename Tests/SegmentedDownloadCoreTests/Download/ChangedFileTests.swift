@@ -20,6 +20,40 @@ struct ChangedFileTests {
         #expect(script.failure?.code == .changed)
     }
 
+    @Test("Bytes of another version than the required one are not written, not even the first ones")
+    func required() throws {
+        var script = Script { settings in
+            settings.requiredResource = .tagged("\"a\"", length: 1 << 20)
+        }
+        script.tell(.surveyed(.nothing))
+        for _ in 0..<100 where script.conclusion == nil {
+            let lease = try #require(script.orders.last?.lease.rawValue)
+            script.accept(lease, .tagged("\"b\"", length: 1 << 20))
+            #expect(!script.take().contains { $0.isPrepare })
+            script.end(lease, .stopped)
+            script.wait(.seconds(1))
+        }
+        #expect(script.failure?.code == .changed)
+        #expect(script.failure?.remedy == .startTasksOver)
+    }
+
+    @Test("A node with the required version is found among others")
+    func requiredOfFarm() throws {
+        var script = Script { settings in
+            settings.requiredResource = .tagged("\"a\"", length: 1 << 20)
+        }
+        script.tell(.surveyed(.nothing))
+        for tag in ["\"b\"", "\"b\""] {
+            let lease = try #require(script.orders.last?.lease.rawValue)
+            script.accept(lease, .tagged(tag, length: 1 << 20))
+            script.end(lease, .stopped)
+            script.wait(.seconds(1))
+        }
+        let lease = try #require(script.orders.last?.lease.rawValue)
+        script.accept(lease, .tagged("\"a\"", length: 1 << 20))
+        #expect(script.take().contains { $0.isPrepare })
+    }
+
     @Test("If nodes have different entity tags, those with the recorded one are used, on fresh connections")
     func farm() throws {
         var script = Script.fetching(2)

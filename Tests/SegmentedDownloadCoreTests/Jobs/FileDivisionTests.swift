@@ -32,10 +32,49 @@ struct FileDivisionTests {
         }
     }
 
+    @Test(
+        "Ranges and pieces cover files of any length that can be divided, up to the longest",
+        arguments: [1, FileDivision.lengthMax, FileDivision.lengthMax - 1, FileDivision.lengthMax / 3, 1 << 40 | 1])
+    func extremeLengths(length: Int64) throws {
+        for count in [1, 2, 3, 16, 1000] {
+            for alignment in [1, 3, Self.block, Self.block + 1, FileDivision.alignmentMax] as [Int64] {
+                let division = try #require(FileDivision(count: count, length: length, alignment: alignment))
+                let shards = division.shards
+                var end = try #require(shards.first.map { division.range(of: $0).lowerBound })
+                #expect(end == 0)
+                // Of many tasks, the first and the last ones.
+                for shard in shards.count > 32 ? shards.prefix(16) + shards.suffix(16) : shards[...] {
+                    let range = division.range(of: shard)
+                    if shard.number <= 16 || shards.count <= 32 { #expect(range.lowerBound == end) }
+                    end = range.lowerBound
+                    for piece in division.pieces(of: shard) {
+                        let part = division.range(of: piece)
+                        #expect(part.lowerBound == end && !part.isEmpty)
+                        end = part.upperBound
+                    }
+                    #expect(end == range.upperBound)
+                }
+                #expect(end == length)
+            }
+        }
+    }
+
+    @Test("A range is computed without overflow for every length", arguments: [0, 1, Int64.max - 1, Int64.max])
+    func rangesOfAnyLength(length: Int64) throws {
+        for count in [1, 3, Shard.countMax] {
+            for alignment in [1, 2, Self.block, Int64.max] {
+                let last = try #require(Shard(number: count, of: count))
+                #expect(last.range(in: length, alignedTo: alignment).upperBound == length)
+            }
+        }
+    }
+
     @Test("There is no division of nothing, among no tasks, or with no alignment")
     func impossible() {
         #expect(FileDivision(count: 0, length: 1, alignment: 1) == nil)
         #expect(FileDivision(count: 1, length: 0, alignment: 1) == nil)
+        #expect(FileDivision(count: 1, length: FileDivision.lengthMax + 1, alignment: 1) == nil)
+        #expect(FileDivision(count: 1, length: .max, alignment: 1) == nil)
         #expect(FileDivision(count: 1, length: 1, alignment: 0) == nil)
         #expect(FileDivision(count: 1, length: 1, alignment: .max) == nil)
     }

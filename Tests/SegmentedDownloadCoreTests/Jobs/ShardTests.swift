@@ -73,6 +73,8 @@ struct ShardTests {
         for whole: Int64 in [0, 1, 7, 8, 9, 1000] {
             let portions = try (1...8).map { try #require(Shard(number: $0, of: 8)).portion(of: whole) }
             #expect(portions.reduce(0, +) == whole)
+            let limits = try (1...8).map { try #require(Shard(number: $0, of: 8)).limit(of: whole) }
+            #expect(limits == portions.map { max($0, 1) })
             #expect(try #require(portions.max()) - #require(portions.min()) <= 1)
         }
     }

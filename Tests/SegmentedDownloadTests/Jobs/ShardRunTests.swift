@@ -89,6 +89,49 @@ struct ShardRunTests {
         }
     }
 
+    @Test("A run that was taken for dead does not replace what its successor reports")
+    func superseded() async throws {
+        try await withTemporaryDirectory { directory in
+            let job = JobDirectory(directory + "/job")
+            let old = try await Self.run("1/2", in: directory, host: "b")
+            try old.fail("http://h/old\n")
+            let (oldRun, shard) = (old.status.run, try Self.shard("1/2"))
+            // The machine was silent for a time, so another one begins, and a third one later.
+            let next = try await Self.replacement(of: "1/2", in: directory)
+            try next.fail("http://h/new\n")
+            try await old.report(now: 1)
+            try await old.end(.failed, isComplete: true, now: 2)
+            #expect(job.status(of: shard)?.status.run == next.status.run && oldRun != next.status.run)
+            #expect(try job.names().count { $0.kind == .failed } == 2, "the failures of the successor stay")
+            // Its last report may have been under way when the successor wrote the first one.
+            try Self.write(old.status, to: directory)
+            try await next.report(now: 3)
+            #expect(job.status(of: shard)?.status.run == next.status.run)
+            try FileManager.default.removeItem(atPath: directory + "/job/shard-1-of-2.json")
+            try await next.report(now: 4)
+            #expect(job.status(of: shard) == nil, "the records are of another job")
+        }
+    }
+
+    /// A run on another machine, whose file system has no locks that both see.
+    private static func replacement(of shard: String, in directory: String) async throws -> ShardRun {
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory + "/job")
+        for name in names where name.hasSuffix(".finished") {
+            // The lock is of the old file.
+            let path = directory + "/job/" + name
+            try FileManager.default.removeItem(atPath: path)
+            try Data(FinishedEntryCodec.header).write(to: URL(fileURLWithPath: path))
+            chmod(path, 0o600)
+        }
+        return try await Self.run(shard, in: directory, host: "c")
+    }
+
+    private static func write(_ status: ShardStatus, to directory: String) throws {
+        let path = directory + "/job/shard-\(status.shard)-of-\(status.shards).json"
+        try JSONEncoder().encode(status).write(to: URL(fileURLWithPath: path))
+        chmod(path, 0o600)
+    }
+
     @Test(
         "The records of many runs are joined, without those of a run that still writes, and damaged ones are left out")
     func joining() async throws {

@@ -1,5 +1,6 @@
 import SegmentedDownloadCore
 import Simulator
+import Synchronization
 import Testing
 
 @testable import SegmentedDownload
@@ -21,6 +22,11 @@ extension SharedFileScene {
         let left = (try? disk.storage().names(in: ".")) ?? []
         return left == [".", "..", Self.name] ? nil : "left: \(left), \(disk.names.keys.sorted())"
     }
+}
+
+/// How a task has ended.
+private final class Ending: Sendable {
+    let text = Mutex<String?>(nil)
 }
 
 @Suite("A file that several tasks fetch")
@@ -121,6 +127,78 @@ struct SharedFileTests {
         // It may have found that its part is gone. Then the same command finds the file complete.
         scene.patience = nil
         #expect(scene.run([dead], on: machine, round: 2) == ["already"], "seed \(seed): \(endings)")
+    }
+
+    /// Every byte of every task is asked for before or after the change, which no task can know.
+    @Test(
+        "If the server has another version while tasks run, none of its bytes get into the file",
+        arguments: UInt64(0)..<96)
+    func changedMeanwhile(seed: UInt64) {
+        guard case (var scene, let machine, let dead, var generator)? = Self.killed(seed: seed) else { return }
+        scene.patience = .seconds(Int.random(in: 1...20, using: &generator))
+        let since = machine.clock.now + .milliseconds(Int.random(in: 0...60_000, using: &generator))
+        let later = SimulatedNetwork.version(2, count: scene.version.bytes.count, using: &generator)
+        scene.origin.versionLater = (since, later)
+        let delay = Duration.seconds(Int.random(in: 0...60, using: &generator))
+        let living = scene.shards.filter { $0 != dead }
+        for round in UInt64(1)...2 {
+            let endings = scene.run(living + [dead], on: machine, round: round, delays: [dead: delay])
+            // A job that has no plan before the change makes the later version.
+            if let file = machine.disk.names[SharedFileScene.name] {
+                #expect(file.bytes == scene.version.bytes || file.bytes == later.bytes, "seed \(seed): \(endings)")
+            }
+        }
+    }
+
+    @Test("A task that waits fails if the records are removed, because the file is not there")
+    func removedRecords() throws {
+        let scene = SharedFileScene(seed: 2, length: 12 << 10)
+        let machine = SharedFileScene.Machine(seed: 2)
+        let storage = machine.disk.storage()
+        let file = scene.file(in: storage, machine)
+        let request = DownloadRequest(try SourceURL("http://origin/file0"), to: .file("file0"))
+        let resource = RemoteResource(
+            completeLength: 12 << 10,
+            validator: Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil))
+        let executor = SeededExecutor(seed: 2)
+        let box = Ending()
+        _ = Task(executorPreference: executor) {
+            let text: String
+            do {
+                let plan = try await file.begin(
+                    id: 1, request, of: resource, count: 2, length: 12 << 10, announced: nil)
+                try storage.remove("\(file.directory)/plan")
+                text = "\(try await file.assemble(plan))"
+            } catch {
+                text = "\(error)"
+            }
+            box.text.withLock { $0 = text }
+        }
+        while box.text.withLock({ $0 == nil }) {
+            guard executor.runOne() || machine.clock.advance() else { break }
+        }
+        let text = box.text.withLock { $0 } ?? "nothing"
+        #expect(text.hasPrefix("state: the records of the tasks were removed"), "\(text)")
+    }
+
+    @Test("The record of a task of an earlier plan is not one of this plan")
+    func recordOfEarlierPlan() throws {
+        let scene = SharedFileScene(seed: 2, length: 12 << 10)
+        let machine = SharedFileScene.Machine(seed: 2)
+        let disk = machine.disk
+        #expect(scene.count > 1)
+        #expect(scene.run([scene.shards[0]], on: machine) == ["waiting"])
+        // What remains if a task renames its record while another one removes the files.
+        let storage = disk.storage()
+        let file = scene.file(in: storage, machine)
+        let plan = try #require(try file.plan())
+        try storage.remove("\(file.directory)/plan")
+        try storage.remove(file.dataPath(of: plan.id))
+        let endings = scene.run(Array(scene.shards.dropFirst()), on: machine, round: 1)
+        #expect(endings.allSatisfy { $0 == "waiting" }, "\(endings)")
+        #expect(disk.names[SharedFileScene.name] == nil)
+        #expect(scene.run([scene.shards[0]], on: machine, round: 2) == ["assembled"])
+        #expect(disk.names[SharedFileScene.name]?.bytes == scene.version.bytes)
     }
 
     @Test(

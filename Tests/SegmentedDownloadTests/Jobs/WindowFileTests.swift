@@ -18,16 +18,31 @@ struct WindowFileTests {
             try data.writeFully([UInt8](repeating: 7, count: Int(Self.length)), at: 0)
             let window = FileWindow(
                 part: "\(directory)/1-of-2.segdl-part", data: "\(directory)/data",
-                inode: try data.status().inode, range: range, completeLength: Self.length)
+                inode: try data.status().inode, range: range, completeLength: Self.length, plan: 1)
             _ = disk.take()
             try await body(WindowStorage(window, in: disk), window, disk)
         }
     }
 
-    private static func bytes(_ window: FileWindow, _ disk: WatchedStorage) throws -> [UInt8] {
-        let file = try disk.open(window.data, .read)
+    private static func bytes(
+        _ window: FileWindow, in path: String? = nil, _ disk: WatchedStorage
+    ) throws -> [UInt8] {
+        let file = try disk.open(path ?? window.data, .read)
         defer { file.close() }
         return try file.contents(limit: 1000)
+    }
+
+    @Test("Nothing is written once the shared file has another name: it is the user's then")
+    func completed() async throws {
+        try await Self.run(30..<60) { storage, window, disk in
+            let file = try storage.open(window.part, .create)
+            defer { file.close() }
+            try file.writeFully([1, 2, 3], at: 0)
+            try disk.rename(window.data, to: "\(window.data).complete", replacing: false)
+            #expect(throws: StorageError.self) { try file.writeFully([4], at: 0) }
+            let bytes = try Self.bytes(window, in: "\(window.data).complete", disk)
+            #expect(bytes[30..<34] == [1, 2, 3, 7])
+        }
     }
 
     @Test(

@@ -173,7 +173,7 @@ package struct FleetSimulation {
         guard let task = Shard(number: shard + 1, of: self.scenario.shards) else { return }
         limits.downloads = Self.downloadsMax
         limits.tasks = self.scenario.isAlone ? 1 : self.scenario.shards
-        limits.connectionsPerHost = max(Int(task.portion(of: FleetScenario.connectionsPerHost)), 1)
+        limits.connectionsPerHost = Int(task.limit(of: FleetScenario.connectionsPerHost))
         self.shards[shard].machine = GroupStateMachine(limits: limits)
         self.shards[shard].idNext = 0
         self.shards[shard].changedAt = self.now

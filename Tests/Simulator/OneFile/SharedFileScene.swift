@@ -183,8 +183,8 @@ private final class SharedFileProcess: @unchecked Sendable {
     }
 
     /// As in the command, a download that fails is no error.
-    private func fetch(_ request: DownloadRequest) async throws -> Bool {
-        guard let window = request.window else { return false }
+    private func fetch(_ request: DownloadRequest) async throws -> ShardStatus.State {
+        guard let window = request.window else { return .failed }
         self.window = window
         defer { self.window = nil }
         let last = try await self.client.withGroup { group in
@@ -201,8 +201,8 @@ private final class SharedFileProcess: @unchecked Sendable {
         case .paused?, .cancelled?, .started?, .progress?, .segment?, .retrying?, .checkpoint?, .note?, .state?, nil:
             break
         }
-        if case .completed? = last { return true }
-        return false
+        if case .completed? = last { return .finished }
+        return .failed
     }
 
     /// Whether an event is a checkpoint, which is noted.

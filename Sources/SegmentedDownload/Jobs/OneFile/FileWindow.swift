@@ -13,8 +13,23 @@ package struct FileWindow: Hashable, Sendable {
     package let range: Range<Int64>
     /// The length of the shared file.
     package let completeLength: Int64
+    /// The ID of the plan (``SharedFilePlan``) that the task follows. Its record names it.
+    package let plan: UInt64
 
     var length: Int64 { Int64(self.range.count) }
+}
+
+extension FileWindow {
+    /// The content of a record: a finished file's, and the plan that it is for. A record of an earlier plan, which a crash
+    /// may leave, says nothing about this plan's bytes.
+    static func record(_ value: [UInt8], of plan: UInt64) -> [UInt8] { value + Array(Self.lastLine(of: plan).utf8) }
+
+    /// Whether the content of a record is for a plan.
+    static func isRecord(_ content: [UInt8], of plan: UInt64) -> Bool {
+        content.suffix(Self.lastLine(of: plan).utf8.count).elementsEqual(Self.lastLine(of: plan).utf8)
+    }
+
+    private static func lastLine(of plan: UInt64) -> String { "\nplan \(String(plan, radix: 16))" }
 }
 
 extension FileWindow {

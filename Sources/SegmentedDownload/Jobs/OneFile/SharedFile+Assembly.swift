@@ -22,13 +22,15 @@ extension SharedFile {
     ) async throws(DownloadError) -> Outcome {
         do {
             if try self.isAssembled(plan) { return try await self.cleaned(plan, crc: nil) }
+            let lacking = try self.lacking(plan)
+            guard lacking.isEmpty else {
+                return try await self.isEnded(plan) ? self.cleaned(plan, crc: nil) : .waiting(for: lacking)
+            }
             let records = try self.records(plan)
             let expected = plan.digests + digests.filter { !plan.digests.contains($0) }
             switch plan.division.verdict(on: records, of: plan.resource, hasDigest: !expected.isEmpty) {
             case .waiting(let shards):
-                // Another task may have assembled the file since, and removed the records and the plan.
-                let isEnded = try self.isAssembled(plan) || self.plan()?.id != plan.id
-                return isEnded ? try await self.cleaned(plan, crc: nil) : .waiting(for: shards)
+                return try await self.isEnded(plan) ? self.cleaned(plan, crc: nil) : .waiting(for: shards)
             case .complete(let crc):
                 try await self.place(plan, records, expected, crc, unless: interruption)
                 return try await self.cleaned(plan, crc: crc)
@@ -42,6 +44,20 @@ extension SharedFile {
             }
             throw DownloadError(wrapping: error)
         }
+    }
+
+    /// Whether another task has put the file into place, and removed records and plan. Throws if they are gone and the file is
+    /// not there.
+    private func isEnded(_ plan: SharedFilePlan) async throws -> Bool {
+        // An NFS client may for some time remember that there was no file.
+        for _ in 0..<Self.attempts {
+            if try self.isAssembled(plan) { return true }
+            if try self.plan()?.id == plan.id { return false }
+            try await self.clock.sleep(until: self.clock.now + .seconds(1))
+        }
+        throw DownloadError(
+            .state, "the records of the tasks were removed before \(self.paths.destination.printable) was complete",
+            hint: "Run all tasks again")
     }
 
     /// Removes a task's record and throws if it does not count.
@@ -72,8 +88,23 @@ extension SharedFile {
 
     /// Whether the destination is the plan's file.
     package func isAssembled(_ plan: SharedFilePlan) throws(StorageError) -> Bool {
+        try self.isAssembled(self.window(spanning: plan))
+    }
+
+    /// Whether the destination is the file that a window is of.
+    package func isAssembled(_ window: FileWindow) throws(StorageError) -> Bool {
         guard let found = try self.storage.status(of: self.paths.destination) else { return false }
-        return found.kind == .file && found.inode == plan.inode && found.length == plan.division.length
+        return window.isData(found)
+    }
+
+    /// The tasks of whose ranges there is no record, as names tell. Tasks that wait look often, and a thousand of them would
+    /// open a thousand records each time.
+    private func lacking(_ plan: SharedFilePlan) throws -> [Shard] {
+        let names = Set(try self.names())
+        let pieces = Set(names.compactMap { PieceFile($0) }.filter { $0.kind == .record }.map(\.piece))
+        return plan.division.shards.filter { shard in
+            !names.contains(shard.fileName) && !plan.division.pieces(of: shard).allSatisfy(pieces.contains)
+        }
     }
 
     /// The records of the tasks that have one.
@@ -85,9 +116,9 @@ extension SharedFile {
         let names = Set(try self.names())
         var records: [Shard: FinishedRecord] = [:]
         for shard in plan.division.shards where names.contains(shard.fileName) {
-            records[shard] = try self.record(of: shard)
+            records[shard] = try self.record(of: shard, plan)
         }
-        for (shard, record) in try self.combinedRecords(plan, names) where records[shard] == nil {
+        for (shard, record) in self.combinedRecords(plan, names) where records[shard] == nil {
             records[shard] = record
         }
         return records
@@ -112,7 +143,10 @@ extension SharedFile {
         let file = try self.window(spanning: plan).openData(in: self.storage, .update)
         defer { file.close() }
         try self.storage.checkTrust(file.status(), path)
-        if try file.firstHole() < length { try await self.checkRanges(file, plan, records, unless: interruption) }
+        // Two tasks may have written the same bytes of a range that others fetched, so it is read back.
+        let written = Set(try self.names().compactMap { PieceFile($0)?.piece.shard })
+        let doubtful = try file.firstHole() < length ? plan.division.shards : plan.division.shards.filter(written.contains)
+        try await self.checkRanges(doubtful, file, plan, records, unless: interruption)
         try await self.check(digests, file, plan, records, crc, unless: interruption)
         if plan.options.keepsRemoteTime, let date = plan.resource.validator.lastModified {
             try file.setModified(date.secondsSinceEpoch)
@@ -121,7 +155,13 @@ extension SharedFile {
             resource: plan.resource, length: length, crc: crc, modified: try file.status().modified, salt: plan.id)
         _ = try file.setAttribute(FinishedRecord.attribute, record.encoded)
         if plan.options.syncPolicy != .none { try await file.synchronize(metadata: true) }
+        let own = try file.status()
         try self.rename(path, replacing: plan.options.ifExists == .overwrite || plan.options.ifExists == .update)
+        guard try self.storage.status(of: self.paths.destination)?.isSameFile(as: own) == true else {
+            throw DownloadError(
+                .file,
+                "\(self.paths.destination.printable) was replaced by another program while it was moved into place")
+        }
         try await self.storage.synchronize(directory: self.paths.directory)
     }
 
@@ -146,7 +186,7 @@ extension SharedFile {
         hexes[.crc32] = crc.hex
         guard let wrong = digests.first(where: { hexes[$0.algorithm] != $0.hex }) else { return }
         // The disk may be at fault, and not the server.
-        try await self.checkRanges(file, plan, records, unless: interruption)
+        try await self.checkRanges(plan.division.shards, file, plan, records, unless: interruption)
         throw DownloadError(
             .integrity,
             "the file's \(wrong.algorithm.rawValue) is \(hexes[wrong.algorithm] ?? ""), not \(wrong.hex). It is kept as "
@@ -154,13 +194,13 @@ extension SharedFile {
             hint: "To start over, remove \(self.directory.printable), and run all tasks again")
     }
 
-    /// Reads the file, and removes the records of ranges whose bytes are not those that the task received.
+    /// Reads ranges, and removes the records of those whose bytes are not those that the task received.
     private func checkRanges(
-        _ file: any StorageFile, _ plan: SharedFilePlan, _ records: [Shard: FinishedRecord],
+        _ shards: [Shard], _ file: any StorageFile, _ plan: SharedFilePlan, _ records: [Shard: FinishedRecord],
         unless interruption: Latch
     ) async throws {
         var damaged: [Shard] = []
-        for shard in plan.division.shards {
+        for shard in shards {
             let range = plan.division.range(of: shard)
             let window = WindowFile(self.window(of: shard, plan), own: file, shared: file)
             let read = try window.digests([.crc32], length: Int64(range.count), unless: interruption)
@@ -177,10 +217,8 @@ extension SharedFile {
             hint: "Run these tasks again", isTransient: true)
     }
 
-    private func window(spanning plan: SharedFilePlan) -> FileWindow {
-        FileWindow(
-            part: "", data: self.dataPath(of: plan.id), inode: plan.inode, range: 0..<plan.division.length,
-            completeLength: plan.division.length)
+    func window(spanning plan: SharedFilePlan) -> FileWindow {
+        self.window(0..<plan.division.length, part: "", plan)
     }
 
     // MARK: Afterwards
@@ -192,7 +230,7 @@ extension SharedFile {
         if let now = try self.plan(), now.id != plan.id { return outcome }
         try await self.storage.synchronize(directory: self.paths.directory)
         let names = try self.names()
-        for name in names where Self.isRemovable(name) { try self.storage.remove("\(self.directory)/\(name)") }
+        for name in names where self.isRemovable(name, plan) { try self.removeFile("\(self.directory)/\(name)") }
         if names.contains("plan") { try self.storage.remove("\(self.directory)/plan") }
         try self.storage.removeDirectory(self.directory)
         return outcome
@@ -207,9 +245,11 @@ extension SharedFile {
         try self.storage.removeDirectory(self.directory)
     }
 
-    /// Whether the file in the directory is a task's, or a draft.
-    private static func isRemovable(_ name: String) -> Bool {
-        if ["data-", "shard-", "job.json"].contains(where: { name.hasPrefix($0) }) { return true }
+    /// Whether the file in the directory is the plan's or a task's. A draft of another plan may be of a task that has just begun
+    /// to fetch the next version.
+    private func isRemovable(_ name: String, _ plan: SharedFilePlan) -> Bool {
+        if "\(self.directory)/\(name)".hasPrefix(self.dataPath(of: plan.id)) { return true }
+        if ["shard-", "job.json"].contains(where: { name.hasPrefix($0) }) { return true }
         return Shard(fileName: name.prefix { $0 != "." }) != nil
     }
 }

@@ -31,14 +31,15 @@ extension SharedFile {
         DestinationPaths(directory: self.directory, name: "\(piece.fileName).\(run)")
     }
 
-    /// The records of pieces among the files of the directory.
+    /// The records of pieces among the files of the directory. Those that cannot be read do not count: their pieces are
+    /// fetched again.
     func pieceRecords(
         _ files: [PieceFile], _ plan: SharedFilePlan
-    ) throws(DownloadError) -> [RangePiece: [FinishedRecord]] {
+    ) -> [RangePiece: [FinishedRecord]] {
         var records: [RangePiece: [FinishedRecord]] = [:]
         for file in files.sorted(by: { $0.name < $1.name })
         where file.kind == .record && file.piece.shard.count == plan.division.count {
-            guard let record = try self.record(at: "\(self.directory)/\(file.name)") else { continue }
+            guard let record = try? self.record(at: "\(self.directory)/\(file.name)", plan) else { continue }
             records[file.piece, default: []].append(record)
         }
         return records
@@ -47,8 +48,8 @@ extension SharedFile {
     /// The records of the ranges of which all pieces were fetched by other tasks.
     func combinedRecords(
         _ plan: SharedFilePlan, _ names: some Sequence<String>
-    ) throws(DownloadError) -> [Shard: FinishedRecord] {
-        let records = try self.pieceRecords(names.compactMap { PieceFile($0) }, plan)
+    ) -> [Shard: FinishedRecord] {
+        let records = self.pieceRecords(names.compactMap { PieceFile($0) }, plan)
         guard !records.isEmpty else { return [:] }
         var combined: [Shard: FinishedRecord] = [:]
         for shard in plan.division.shards {
@@ -59,10 +60,19 @@ extension SharedFile {
     }
 
     func combinedRecords(_ plan: SharedFilePlan) throws(DownloadError) -> [Shard: FinishedRecord] {
-        do {
-            return try self.combinedRecords(plan, self.names())
+        do throws(StorageError) {
+            return self.combinedRecords(plan, try self.names())
         } catch {
-            throw DownloadError(wrapping: error)
+            throw DownloadError(error.failure)
+        }
+    }
+
+    /// Removes a file. A directory of that name is another program's, and stays.
+    func removeFile(_ path: String) throws(StorageError) {
+        do throws(StorageError) {
+            try self.storage.remove(path)
+        } catch {
+            guard try self.storage.status(of: path)?.kind == .directory else { throw error }
         }
     }
 
@@ -72,7 +82,7 @@ extension SharedFile {
             let records = try self.names().compactMap { PieceFile($0) }
                 .filter { $0.kind == .record && $0.piece.shard == shard }
             guard !records.isEmpty else { return }
-            for record in records { try self.storage.remove("\(self.directory)/\(record.name)") }
+            for record in records { try self.removeFile("\(self.directory)/\(record.name)") }
             try await self.storage.synchronize(directory: self.directory)
         } catch {
             throw DownloadError(wrapping: error)

@@ -16,7 +16,7 @@ extension SharedFile {
         let combined = try self.combinedRecords(plan)
         for shard in plan.division.shards {
             let range = plan.division.range(of: shard)
-            let record = try self.record(of: shard)
+            let record = try self.record(of: shard, plan)
             let isComplete = (record ?? combined[shard]) != nil
             tasks.append(
                 TaskStatus(
@@ -29,7 +29,7 @@ extension SharedFile {
     /// Whether a task has nothing to fetch.
     package func isComplete(_ shard: Shard, _ plan: SharedFilePlan) throws(DownloadError) -> Bool {
         if plan.division.range(of: shard).isEmpty { return true }
-        if try self.record(of: shard) != nil { return true }
+        if try self.record(of: shard, plan) != nil { return true }
         if try self.combinedRecords(plan)[shard] != nil { return true }
         // Records are removed after the file is in place, so this is looked at last.
         do throws(StorageError) {
@@ -72,13 +72,19 @@ extension RemoteFile {
     /// What identifies the file's version.
     ///
     /// - Throws: ``DownloadError`` with code `protocol` if the file cannot be divided: the server does not support ranges, or
-    ///   without a digest nothing proves that the ranges of several machines are of one version.
+    ///   without a digest nothing proves that the ranges of several machines are of one version. With code `space` if the
+    ///   length that the server states is more than any disk holds.
     package func divisible(hasDigest: Bool) throws(DownloadError) -> (resource: RemoteResource, length: Int64) {
         guard let resource = self.resource, let length = resource.completeLength, self.supportsRanges || length == 0
         else {
             throw DownloadError(
                 .protocol, "the server does not support ranges, so the file cannot be divided among tasks",
                 hint: "Fetch it as a whole with one task")
+        }
+        guard length <= FileDivision.lengthMax else {
+            throw DownloadError(
+                .space, "the server states a length of \(length) bytes, which is more than any disk holds",
+                hint: "Check the URL")
         }
         guard hasDigest || self.digest != nil || resource.isProvable || length == 0 else {
             throw DownloadError(

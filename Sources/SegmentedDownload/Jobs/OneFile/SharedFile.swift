@@ -51,6 +51,7 @@ package struct SharedFile: Sendable {
         do {
             guard let status = try self.storage.status(of: self.planPath) else { return nil }
             guard status.kind == .file else { throw self.unreadable("is not a file") }
+            try self.checkTrust()
             let bytes = try self.job.contents(of: self.planPath, Self.planLengthMax)
             guard let plan = try SharedFilePlan(decoding: bytes) else { throw self.unreadable("is not a plan") }
             return plan
@@ -85,10 +86,14 @@ package struct SharedFile: Sendable {
         announced: ExpectedDigest?
     ) async throws(DownloadError) -> SharedFilePlan {
         do {
-            try self.storage.makeDirectory(self.directory)
+            try self.storage.makeDirectory(self.paths.directory)
+            try self.storage.makeDirectory(self.directory, isPrivate: true)
+            try self.checkTrust()
             if let plan = try self.plan() { return plan }
             let draft = self.dataPath(of: id)
             let status = try await self.createData(draft, length: length)
+            var isSettled = false
+            defer { if !isSettled { self.removeDraft(draft, of: id) } }
             guard
                 let division = FileDivision(
                     count: count, length: length,
@@ -99,12 +104,19 @@ package struct SharedFile: Sendable {
             try await self.job.write(plan.encoded, to: self.planPath, draft: "\(draft).plan", replacing: false)
             let found = try await self.published()
             if found.id != id { try self.storage.remove(draft) }
+            isSettled = true
             try await self.storage.synchronize(directory: self.directory)
             try await self.storage.synchronize(directory: self.paths.directory)
             return found
         } catch {
             throw DownloadError(wrapping: error)
         }
+    }
+
+    /// Throws if another user could replace files of the directory.
+    private func checkTrust() throws {
+        guard let status = try self.storage.status(of: self.directory) else { return }
+        try self.storage.checkTrust(status, self.directory)
     }
 
     private func createData(_ path: String, length: Int64) async throws -> StorageStatus {
@@ -122,10 +134,19 @@ package struct SharedFile: Sendable {
         }
     }
 
+    /// Removes the shared file of a plan that could not be published.
+    private func removeDraft(_ path: String, of id: UInt64) {
+        do {
+            if try self.plan()?.id != id { try self.storage.remove(path) }
+        } catch {
+            // The plan may be this one. The draft stays.
+        }
+    }
+
     /// The plan that this task or another has just published. An NFS client may for some time remember that there was
     /// none.
     private func published() async throws -> SharedFilePlan {
-        for _ in 0..<Self.publicationAttempts {
+        for _ in 0..<Self.attempts {
             if let plan = try self.plan() { return plan }
             try await self.clock.sleep(until: self.clock.now + .seconds(1))
         }
@@ -133,7 +154,7 @@ package struct SharedFile: Sendable {
     }
 
     /// 60: an NFS client remembers names for 60 s at most (`acdirmax`).
-    private static let publicationAttempts = 60
+    static let attempts = 60
 
     // MARK: Tasks
 
@@ -144,19 +165,25 @@ package struct SharedFile: Sendable {
 
     /// The window that a task writes.
     package func window(of shard: Shard, _ plan: SharedFilePlan) -> FileWindow {
+        self.window(plan.division.range(of: shard), part: self.paths(of: shard).part, plan)
+    }
+
+    /// - Parameter part: The path of the task's own file.
+    func window(_ range: Range<Int64>, part: String, _ plan: SharedFilePlan) -> FileWindow {
         FileWindow(
-            part: self.paths(of: shard).part, data: self.dataPath(of: plan.id), inode: plan.inode,
-            range: plan.division.range(of: shard), completeLength: plan.division.length)
+            part: part, data: self.dataPath(of: plan.id), inode: plan.inode, range: range,
+            completeLength: plan.division.length, plan: plan.id)
     }
 
-    /// The record of a task's complete range; nil if there is none that can be read.
-    package func record(of shard: Shard) throws(DownloadError) -> FinishedRecord? {
-        try self.record(at: self.paths(of: shard).destination)
+    /// The record of a task's complete range; nil if there is none of the plan that can be read.
+    package func record(of shard: Shard, _ plan: SharedFilePlan) throws(DownloadError) -> FinishedRecord? {
+        try self.record(at: self.paths(of: shard).destination, plan)
     }
 
-    func record(at path: String) throws(DownloadError) -> FinishedRecord? {
+    func record(at path: String, _ plan: SharedFilePlan) throws(DownloadError) -> FinishedRecord? {
         do {
-            return FinishedRecord(decoding: try self.job.contents(of: path, Self.recordLengthMax))
+            let content = try self.job.contents(of: path, Self.recordLengthMax)
+            return FileWindow.isRecord(content, of: plan.id) ? FinishedRecord(decoding: content) : nil
         } catch let error as StorageError where error.condition == .notFound {
             return nil
         } catch {
@@ -181,10 +208,17 @@ package struct SharedFile: Sendable {
     ///
     /// Digests and lengths are those of the complete file, and are checked when it is assembled. The record of a range that is
     /// not durable would be worthless to other machines, so a policy without syncs is replaced.
+    ///
+    /// - Parameter current: The file as the server has it now. The caller has compared it with the plan.
     package func request(
-        for shard: Shard, _ plan: SharedFilePlan, of request: DownloadRequest
+        for shard: Shard, _ plan: SharedFilePlan, of request: DownloadRequest, from current: RemoteResource
     ) -> DownloadRequest {
-        self.request(for: self.window(of: shard, plan), to: self.paths(of: shard), sharing: shard, request)
+        let window = self.window(of: shard, plan)
+        var task = self.request(for: window, to: self.paths(of: shard), sharing: shard, request)
+        // The server may have another version since it was asked, and others may write the same bytes. A digest proves the
+        // version too, also if redirects lead to several places.
+        if plan.digests.isEmpty { task.requiredResource = plan.resource(of: window.range, as: current) }
+        return task
     }
 
     /// The request for a window of the file.
@@ -202,7 +236,7 @@ package struct SharedFile: Sendable {
         (task.options.lengthExpected, task.options.lengthMaximum) = (nil, .max)
         (task.options.ifExists, task.options.onChange) = (.skip, .fail)
         task.options.keepsRemoteTime = false
-        task.options.bytesPerSecond = request.options.bytesPerSecond.map { max(shard.portion(of: $0), 1) }
+        task.options.bytesPerSecond = request.options.bytesPerSecond.map { shard.limit(of: $0) }
         if task.options.syncPolicy == .none { task.options.syncPolicy = .end }
         return task
     }

@@ -90,6 +90,21 @@ package struct SharedFilePlan: Hashable, Sendable {
         throw Self.changed(difference, directory: directory)
     }
 
+    /// What a download of a range must find, for which the range is a file of its own; nil if nothing can prove that it is of the
+    /// plan's version.
+    ///
+    /// - Parameter current: The file as the server has it now, the plan's.
+    func resource(of range: Range<Int64>, as current: RemoteResource) -> RemoteResource? {
+        guard case .same = self.resource.verdict(on: current), case .named(let name)? = current.locator else {
+            return nil
+        }
+        let part = ResourcePart(DownloadOptions.Part(first: range.lowerBound, last: range.upperBound - 1))
+        return RemoteResource(
+            completeLength: Int64(range.count), validator: current.validator,
+            contentEncoding: current.contentEncoding,
+            locator: .named(ResourceName(requested: name.requested + part.suffix, target: name.target)))
+    }
+
     static func changed(_ difference: String, directory: String) -> DownloadError {
         DownloadError(
             .changed, "the tasks would fetch different files: \(difference)",

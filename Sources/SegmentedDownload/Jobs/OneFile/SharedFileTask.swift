@@ -46,10 +46,10 @@ package struct SharedFileTask: Sendable {
     ///   - probe: Asks the server. It is not called if only the rest of a completed file is to be removed.
     ///   - note: Called with remarks for the user.
     ///   - noteTakeOver: Called with a piece of another task's range before it is fetched.
-    ///   - fetch: Fetches a file, and returns whether that succeeded.
+    ///   - fetch: Fetches a file, and returns how that has ended.
     package func run(
         probe: () async throws -> Found, note: (String) -> Void, noteTakeOver: (RangePiece, SharedFilePlan) -> Void,
-        fetch: (DownloadRequest) async throws -> Bool
+        fetch: (DownloadRequest) async throws -> ShardStatus.State
     ) async throws -> Ending {
         if let plan = try self.file.plan(), try self.file.isAssembled(plan) { return try await self.assemble(plan) }
         let (resource, length, digest) = try await probe()
@@ -66,9 +66,9 @@ package struct SharedFileTask: Sendable {
             try TakeOver(of: self.file, plan, self.request, resource, by: self.shard, id: self.id, after: $0)
         }
         // Others may have fetched the range and completed the file meanwhile.
-        guard try await self.fetchRange(plan, note: note, fetch) || self.file.isAssembled(plan) else { return .failed }
+        guard try await self.fetchRange(plan, resource, note: note, fetch) || self.file.isAssembled(plan) else { return .failed }
         guard let takeOver else { return try await self.assemble(plan) }
-        let outcome = try await takeOver.run(note: { noteTakeOver($0, plan) }, fetch: fetch)
+        let outcome = try await takeOver.run(note: { noteTakeOver($0, plan) }, fetch: { try await fetch($0) == .finished })
         return outcome.map { .ended($0, plan) } ?? .failed
     }
 
@@ -91,7 +91,7 @@ package struct SharedFileTask: Sendable {
 
     /// - Returns: Whether the task's range is complete.
     private func fetchRange(
-        _ plan: SharedFilePlan, note: (String) -> Void, _ fetch: (DownloadRequest) async throws -> Bool
+        _ plan: SharedFilePlan, _ resource: RemoteResource, note: (String) -> Void, _ fetch: (DownloadRequest) async throws -> ShardStatus.State
     ) async throws -> Bool {
         let (file, shard, clock) = (self.file, self.shard, self.file.clock)
         let range = plan.division.range(of: shard)
@@ -106,25 +106,26 @@ package struct SharedFileTask: Sendable {
             of: shard, in: file.job, JobSettings(directory: file.paths.name), machine: self.machine, clock: clock,
             waiting: note)
         run.update { ($0.bytesTotal, $0.bytesDone) = (Int64(range.count), 0) }
-        let task = file.request(for: shard, plan, of: self.request)
-        let isFetched = try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask {
-                while (try? await clock.sleep(until: clock.now + run.reportInterval)) != nil {
-                    run.update { $0.bytesDone = file.bytesDone(of: shard) }
-                    // What tasks report is for people. The download does not depend on it.
-                    try? await run.report(now: Double(clock.secondsSinceEpoch))
-                }
+        let task = file.request(for: shard, plan, of: self.request, from: resource)
+        try await file.begin(task, of: shard, plan, as: resource, id: self.id)
+        let state = try await run.reporting(
+            clock, prepare: { run.update { $0.bytesDone = file.bytesDone(of: shard) } }
+        ) { try await fetch(task) }
+        func end(_ state: ShardStatus.State) async {
+            run.update { $0.failed = state == .failed ? 1 : 0 }
+            try? await run.end(state, isComplete: true, now: Double(clock.secondsSinceEpoch))
+        }
+        do {
+            let record = try file.record(of: shard, plan)
+            if state == .finished, let record {
+                try await file.check(record, of: shard, plan, hasDigest: !self.request.digests.isEmpty)
             }
-            defer { tasks.cancelAll() }
-            return try await fetch(task)
+            run.update { $0.bytesDone = record?.length ?? file.bytesDone(of: shard) }
+        } catch {
+            await end(.failed)
+            throw error
         }
-        let record = try file.record(of: shard)
-        if isFetched, let record {
-            try await file.check(record, of: shard, plan, hasDigest: !self.request.digests.isEmpty)
-        }
-        run.update { $0.bytesDone = record?.length ?? file.bytesDone(of: shard) }
-        try? await run.end(
-            isFetched ? .finished : .stopped, isComplete: true, now: Double(clock.secondsSinceEpoch))
-        return isFetched
+        await end(state)
+        return state == .finished
     }
 }

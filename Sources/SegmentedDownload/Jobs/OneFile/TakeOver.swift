@@ -6,17 +6,40 @@ package import SegmentedDownloadCore
 /// lock and a record of its own, in files that no other run uses, and claims only what its run has written or read back.
 ///
 /// The task whose range it is may still run, or come back at any time, and write to the same places. That is harmless
-/// because it writes the same bytes: every task that may take part has one source, and a validator proves that its bytes are
-/// of the plan's version.
+/// because it writes the same bytes: before a task writes its first byte, a validator must prove that the server sends the plan's
+/// version (``DownloadRequest/requiredResource``), and with several sources no range is taken over. Besides, a range that others
+/// have fetched is read back before the file is put into place.
 package struct TakeOver: Sendable {
-    private struct FileState: Hashable {
-        let name: String
-        let inode: UInt64
-        let length: Int64
-        let modified: Int64
-    }
+    /// How far the files of others have come.
+    private struct Watch {
+        private struct State: Hashable {
+            let inode: UInt64
+            let length: Int64
+            let modified: Int64
+        }
 
-    private typealias Watch = ProgressWatch<String, [FileState]>
+        private var progress = ProgressWatch<String, Int64>()
+        /// What was last read of each manifest.
+        private var known: [String: (state: State, bytesDone: Int64)] = [:]
+
+        /// For how long files have shown no more bytes than before. A task that is started again and again, and fetches nothing,
+        /// writes its manifest each time.
+        mutating func idleTime(of key: String, _ manifests: [DestinationPaths], in file: SharedFile) throws -> Duration {
+            let bytes = try manifests.reduce(0) { $0 + (try self.bytesDone($1, in: file)) }
+            return self.progress.idleTime(of: key, bytes, now: file.clock.now)
+        }
+
+        private mutating func bytesDone(_ paths: DestinationPaths, in file: SharedFile) throws -> Int64 {
+            let before = self.known[paths.manifest]
+            guard let status = try file.storage.status(of: paths.manifest) else { return before?.bytesDone ?? 0 }
+            let state = State(inode: status.inode, length: status.length, modified: status.modified)
+            if let before, before.state == state { return before.bytesDone }
+            let saved = try? SavedDownload(reading: paths.destination, storage: file.storage)
+            let bytes = max(saved?.bytesDone ?? 0, before?.bytesDone ?? 0)
+            self.known[paths.manifest] = (state, bytes)
+            return bytes
+        }
+    }
 
     private let file: SharedFile
     private let plan: SharedFilePlan
@@ -39,9 +62,13 @@ package struct TakeOver: Sendable {
         by taker: Shard, id: UInt64, after patience: Duration
     ) throws(DownloadError) {
         guard request.sources.count == 1, plan.sources.count == 1 else {
-            throw DownloadError(.usage, "the range of a task can be taken over only if the file has one source")
+            throw DownloadError(
+                .usage, "the range of a task can be taken over only if the file has one source",
+                hint:
+                    "To start over with one source, stop all tasks, remove \(file.directory.printable), and run them again"
+            )
         }
-        guard case .same = plan.resource.verdict(on: resource) else {
+        guard plan.resource(of: 0..<plan.division.length, as: resource) != nil else {
             throw DownloadError(
                 .protocol,
                 "no ETag or Last-Modified proves that all tasks fetch the same version, so none can take over the range of another"
@@ -80,41 +107,30 @@ package struct TakeOver: Sendable {
         }
     }
 
-    /// Four looks in the time that a task may be silent. At most one a second, because each asks for the status of every
-    /// unfinished task, and at least one in 10 s, so that the file's completion is noticed.
+    /// Four looks in the time that a task may be silent. At most one a second, because each lists the directory, and asks for
+    /// the status of the manifests of unfinished tasks, and at least one in 10 s, so that the file's completion is noticed.
     private var interval: Duration { min(max(self.patience / 4, .seconds(1)), .seconds(10)) }
 
     // MARK: Choosing
 
     /// A piece that no task makes progress with; nil if there is none.
     private func nextPiece(of shards: [Shard], _ watch: inout Watch) throws -> RangePiece? {
-        let now = self.file.clock.now
         let files = try self.file.names().compactMap { SharedFile.PieceFile($0) }
-        let records = try self.file.pieceRecords(files, self.plan)
+        let records = self.file.pieceRecords(files, self.plan)
         var free: [RangePiece] = []
         for shard in shards {
-            let manifest = DestinationPaths(directory: "", name: shard.fileName).manifest
-            let idle = watch.idleTime(of: shard.fileName, try self.states([manifest]), now: now)
+            let idle = try watch.idleTime(of: shard.fileName, [self.file.paths(of: shard)], in: self.file)
             for piece in self.ordered(self.plan.division.pieces(of: shard)) where !self.isComplete(piece, records) {
-                let others = files.filter { $0.piece == piece && $0.run != self.run }.map(\.name).sorted()
+                let others = Set(files.filter { $0.piece == piece && $0.run != self.run }.map(\.run)).sorted()
+                    .map { self.file.paths(of: piece, run: $0) }
                 // All are looked at, so that the time of each is known.
                 let isFree =
                     try others.isEmpty
-                    || watch.idleTime(of: piece.fileName, self.states(others), now: now) >= self.patience
+                    || watch.idleTime(of: "\(piece.fileName) \(others.count)", others, in: self.file) >= self.patience
                 if idle >= self.patience, isFree { free.append(piece) }
             }
         }
         return free.first
-    }
-
-    private func states(_ names: [String]) throws(StorageError) -> [FileState] {
-        var states: [FileState] = []
-        for name in names {
-            guard let status = try self.file.storage.status(of: "\(self.file.directory)/\(name)") else { continue }
-            states.append(
-                FileState(name: name, inode: status.inode, length: status.length, modified: status.modified))
-        }
-        return states
     }
 
     private func isComplete(_ piece: RangePiece, _ records: [RangePiece: [FinishedRecord]]) -> Bool {
@@ -135,17 +151,16 @@ package struct TakeOver: Sendable {
     private func complete(_ piece: RangePiece, _ fetch: (DownloadRequest) async throws -> Bool) async throws -> Bool {
         let range = self.plan.division.range(of: piece)
         let paths = self.file.paths(of: piece, run: self.run)
-        let window = FileWindow(
-            part: paths.part, data: self.file.dataPath(of: self.plan.id), inode: self.plan.inode, range: range,
-            completeLength: self.plan.division.length)
+        let window = self.file.window(range, part: paths.part, self.plan)
         var task = self.file.request(for: window, to: paths, sharing: self.taker, self.request)
+        task.requiredResource = self.plan.resource(of: range, as: self.resource)
         // Bytes that were read back are then written again and synced before they count. They may be in the cache of a
         // machine that has failed.
         task.options.syncPolicy = .checkpoint
-        try await self.begin(piece, window, paths, task)
+        try await self.file.begin(task, of: piece.shard, self.plan, as: self.resource, id: self.id)
         guard try await fetch(task) else { return false }
         let hasDigest = !self.plan.digests.isEmpty
-        guard let record = try self.file.record(at: paths.destination),
+        guard let record = try self.file.record(at: paths.destination, self.plan),
             self.plan.division.accepts(record, of: piece, self.plan.resource, hasDigest: hasDigest)
         else {
             try? self.file.storage.remove(paths.destination)
@@ -154,76 +169,5 @@ package struct TakeOver: Sendable {
                 directory: self.file.directory)
         }
         return true
-    }
-
-    /// Begins the download of a piece with what others have claimed of it, if anything. The claims are not durable, so the
-    /// download reads the bytes back and compares their checksums.
-    private func begin(
-        _ piece: RangePiece, _ window: FileWindow, _ paths: DestinationPaths, _ task: DownloadRequest
-    ) async throws {
-        guard try self.file.storage.status(of: paths.part) == nil else { return }
-        let claims = try self.claims(of: piece)
-        guard !claims.isEmpty, let resource = self.resource(of: window.range) else { return }
-        let storage = WindowStorage(window, in: self.file.storage)
-        let header = Manifest.Header(
-            id: self.id, resource: resource, completeLength: window.length, device: 0, inode: 0, bootID: "",
-            sources: task.recordedSources(reference: .first), digests: [], label: task.label(inheriting: nil))
-        let part = PartialFile(
-            paths: paths, file: try PartialFile.createFile(paths, in: storage, noteUnlocked: {}), storage: storage,
-            header: header, claims: claims)
-        do throws(StorageError) {
-            try await part.writeManifest(durableCount: 0)
-        } catch {
-            try? part.discard()
-            throw error
-        }
-        part.close()
-    }
-
-    /// What the manifests of the range's task and of other runs claim of a piece, ordered and disjoint.
-    private func claims(of piece: RangePiece) throws -> [Claim] {
-        let range = self.plan.division.range(of: piece)
-        var found = self.claims(
-            in: self.file.paths(of: piece.shard).manifest, self.plan.division.range(of: piece.shard), to: range)
-        for other in try self.file.names().compactMap({ SharedFile.PieceFile($0) })
-        where other.piece == piece && other.kind == .manifest {
-            found += self.claims(in: "\(self.file.directory)/\(other.name)", range, to: range)
-        }
-        var (claims, reached) = ([Claim](), Int64(0))
-        for claim in found.sorted(by: { $0.offset < $1.offset }) where claim.offset >= reached {
-            claims.append(claim)
-            reached = claim.range.upperBound
-        }
-        return claims
-    }
-
-    /// The claims of a manifest to bytes of a piece, counted from the piece's first byte.
-    ///
-    /// - Parameters:
-    ///   - range: The bytes that the manifest is for.
-    ///   - piece: The bytes of the piece.
-    private func claims(in path: String, _ range: Range<Int64>, to piece: Range<Int64>) -> [Claim] {
-        guard let bytes = try? self.file.job.contents(of: path, Surveyor.manifestLengthMaximum),
-            let manifest = try? ManifestCodec.decode(bytes), !manifest.isRejected,
-            let resource = self.resource(of: range), case .same = manifest.header.resource.verdict(on: resource)
-        else { return [] }
-        return (manifest.durable + manifest.pending).settled().compactMap { claim in
-            let offset = claim.offset + range.lowerBound - piece.lowerBound
-            let end = offset + claim.length
-            let isWithinBlock = offset >= 0 && end <= BlockLayout.blockEnd(after: max(offset, 0))
-            // Bytes with a mark are of a source of which only samples were compared.
-            guard claim.mark == 0, isWithinBlock, end <= Int64(piece.count) else { return nil }
-            return Claim(offset: offset, length: claim.length, crc: claim.crc)
-        }
-    }
-
-    /// The identity of a range of the file as a download of this part has it; nil if the file's name is not known.
-    private func resource(of range: Range<Int64>) -> RemoteResource? {
-        guard case .named(let name)? = self.resource.locator else { return nil }
-        let part = ResourcePart(DownloadOptions.Part(first: range.lowerBound, last: range.upperBound - 1))
-        return RemoteResource(
-            completeLength: Int64(range.count), validator: self.resource.validator,
-            contentEncoding: self.resource.contentEncoding,
-            locator: .named(ResourceName(requested: name.requested + part.suffix, target: name.target)))
     }
 }

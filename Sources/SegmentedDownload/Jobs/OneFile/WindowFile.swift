@@ -9,13 +9,21 @@ final class WindowFile: StorageFile {
     private let window: FileWindow
     private let own: any StorageFile
     private let shared: any StorageFile
+    /// Where the shared file has its name; nil if nothing is to be written.
+    private let storage: (any Storage)?
 
-    init(_ window: FileWindow, own: any StorageFile, shared: any StorageFile) {
-        (self.window, self.own, self.shared) = (window, own, shared)
+    init(_ window: FileWindow, own: any StorageFile, shared: any StorageFile, in storage: (any Storage)? = nil) {
+        (self.window, self.own, self.shared, self.storage) = (window, own, shared, storage)
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
         guard offset >= 0, offset <= self.window.length - Int64(bytes.count) else { throw self.outside("pwrite") }
+        // A task that was stopped may go on after others have completed the file. It is the user's then.
+        guard let found = try self.storage?.status(of: self.window.data), self.window.isData(found) else {
+            throw StorageError(
+                call: "pwrite", path: self.window.data, errno: 0, condition: .other,
+                text: "the file was completed by other tasks, or their records were removed")
+        }
         return try self.shared.write(bytes, at: self.window.range.lowerBound + offset)
     }
 
@@ -68,7 +76,7 @@ final class WindowFile: StorageFile {
     func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool {
         guard name == FinishedRecord.attribute else { return false }
         try self.own.truncate(to: 0)
-        try self.own.writeFully(value, at: 0)
+        try self.own.writeFully(FileWindow.record(value, of: self.window.plan), at: 0)
         return true
     }
 

@@ -14,7 +14,7 @@ struct WindowStorage: Storage {
         do throws(StorageError) {
             // The shared file exists before any task begins.
             let data = try self.window.openData(in: self.base, mode == .read ? .read : .update)
-            return WindowFile(self.window, own: own, shared: data)
+            return WindowFile(self.window, own: own, shared: data, in: self.base)
         } catch {
             own.close()
             if mode == .create { try? self.base.remove(path) }
