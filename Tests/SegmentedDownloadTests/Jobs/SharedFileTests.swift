@@ -247,6 +247,19 @@ struct SharedFileTests {
         #expect(try storage.names(in: directory).sorted() == [".", "..", "notes"])
     }
 
+    @Test("A draft that a task left which was killed when it began is removed with the records")
+    func leftDraft() throws {
+        let scene = SharedFileScene(seed: 2)
+        let machine = SharedFileScene.Machine(seed: 2)
+        let storage = machine.disk.storage()
+        let directory = scene.file(in: storage, machine).directory
+        try storage.makeDirectory(directory)
+        try storage.open("\(directory)/data-1", .create).close()
+        try storage.open("\(directory)/data-1.plan", .create).close()
+        let endings = scene.run(scene.shards, on: machine)
+        #expect(scene.flaw(machine.disk, endings) == nil)
+    }
+
     @Test("The status of a task is that of its record")
     func status() throws {
         let scene = SharedFileScene(seed: 2, length: 12 << 10)
