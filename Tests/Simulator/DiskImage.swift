@@ -5,6 +5,8 @@ struct DiskImage {
         var bytes: [UInt8]
         var attributes: [String: [UInt8]]
         let pending: [SimulatedDisk.Operation]
+        /// The modification time in nanoseconds since 1970.
+        var modified: Int64 = 0
     }
 
     enum NameOperation {

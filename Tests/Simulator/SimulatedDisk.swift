@@ -116,6 +116,9 @@ package final class SimulatedDisk: @unchecked Sendable {
     /// Called before each operation, to crash a run at a chosen one.
     package var onOperation: (Int) -> Void = { _ in }
 
+    /// 31 years in nanoseconds: longer than a simulation lasts.
+    private static let ageOfSettled: Int64 = 1_000_000_000_000_000_000
+
     package init(seed: UInt64, clock: SimulatedClock) {
         self.generator = SplitMix64(seed: seed)
         self.clock = clock
@@ -146,7 +149,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         let files = inodes.values.sorted { $0.number < $1.number }.map { inode in
             DiskImage.File(
                 number: inode.number, bytes: inode.durable, attributes: inode.durableAttributes,
-                pending: inode.pending.map(\.operation))
+                pending: inode.pending.map(\.operation), modified: inode.modified)
         }
         let names = self.durableNames.sorted { $0.key < $1.key }.map { ($0.key, $0.value.number) }
         let pendingNames = self.pendingNames.map { operation -> DiskImage.NameOperation in
@@ -167,7 +170,8 @@ package final class SimulatedDisk: @unchecked Sendable {
         self.boot = settled.boot
         self.inodeNext = 1000
         for (name, file) in settled.files {
-            let inode = Inode(number: file.number, modified: self.stamp())
+            // Before all that happens on this disk, whose clock begins anew.
+            let inode = Inode(number: file.number, modified: file.modified - Self.ageOfSettled)
             (inode.bytes, inode.durable) = (file.bytes, file.bytes)
             (inode.attributes, inode.durableAttributes) = (file.attributes, file.attributes)
             self.names[name] = inode

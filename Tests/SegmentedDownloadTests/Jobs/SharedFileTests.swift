@@ -226,7 +226,7 @@ struct SharedFileTests {
     }
 
     @Test("What a task left that was killed at the very end is removed by the next run, which finds the file complete")
-    func rest() async throws {
+    func rest() throws {
         let scene = SharedFileScene(seed: 2)
         let machine = SharedFileScene.Machine(seed: 2)
         _ = scene.run(scene.shards, on: machine)
@@ -245,6 +245,19 @@ struct SharedFileTests {
         try storage.open("\(directory)/notes", .create).close()
         #expect(scene.run([scene.shards[0]], on: machine, round: 3) == ["already"])
         #expect(try storage.names(in: directory).sorted() == [".", "..", "notes"])
+    }
+
+    @Test("A draft that a task left which was killed when it began is removed with the records")
+    func leftDraft() throws {
+        let scene = SharedFileScene(seed: 2)
+        let machine = SharedFileScene.Machine(seed: 2)
+        let storage = machine.disk.storage()
+        let directory = scene.file(in: storage, machine).directory
+        try storage.makeDirectory(directory)
+        try storage.open("\(directory)/data-1", .create).close()
+        try storage.open("\(directory)/data-1.plan", .create).close()
+        let endings = scene.run(scene.shards, on: machine)
+        #expect(scene.flaw(machine.disk, endings) == nil)
     }
 
     @Test("The status of a task is that of its record")

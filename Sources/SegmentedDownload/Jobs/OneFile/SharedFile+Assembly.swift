@@ -231,10 +231,29 @@ extension SharedFile {
         if let now = try self.plan(), now.id != plan.id { return outcome }
         try await self.storage.synchronize(directory: self.paths.directory)
         let names = try self.names()
+        try self.removeLeftDrafts(names, plan)
         for name in names where self.isRemovable(name, plan) { try self.removeFile("\(self.directory)/\(name)") }
         if names.contains("plan") { try self.storage.remove("\(self.directory)/plan") }
         try self.storage.removeDirectory(self.directory)
         return outcome
+    }
+
+    /// Removes the drafts of other plans that tasks left which were killed when they began: those older than a record of this
+    /// plan. It is called before the records are removed.
+    private func removeLeftDrafts(_ names: [String], _ plan: SharedFilePlan) throws {
+        let drafts = names.filter { $0.hasPrefix(Self.dataPrefix) && !self.isRemovable($0, plan) }
+        guard !drafts.isEmpty else { return }
+        let files = names.filter { Shard(fileName: $0.prefix { $0 != "." }) != nil }
+        guard let newest = try files.compactMap({ try self.modified($0) }).max() else { return }
+        for draft in drafts {
+            if let modified = try self.modified(draft), modified < newest {
+                try self.removeFile("\(self.directory)/\(draft)")
+            }
+        }
+    }
+
+    private func modified(_ name: String) throws -> Int64? {
+        try self.storage.status(of: "\(self.directory)/\(name)")?.modified
     }
 
     /// Removes what is left of a completed file: a task may have been killed when it had removed the plan, or when it began a

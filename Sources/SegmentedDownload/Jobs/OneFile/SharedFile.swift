@@ -42,7 +42,8 @@ package struct SharedFile: Sendable {
     }
 
     private var planPath: String { "\(self.directory)/plan" }
-    func dataPath(of id: UInt64) -> String { "\(self.directory)/data-\(String(id, radix: 16))" }
+    func dataPath(of id: UInt64) -> String { "\(self.directory)/\(Self.dataPrefix)\(String(id, radix: 16))" }
+    static let dataPrefix = "data-"
 
     // MARK: The plan
 
