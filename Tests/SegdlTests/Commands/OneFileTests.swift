@@ -179,7 +179,8 @@ struct OneFileTests {
             let run = { (arguments: [String]) in
                 try await command.run(arguments, shell: #"umask 002; "$0" "$@""#)
             }
-            let url = origin.url("/9M/f.bin")
+            // Slow enough that the second task is killed while it runs.
+            let url = origin.url("/9M/f.bin?rate=2M")
             #expect(try await run(Self.arguments("1/2", url)).status == 0)
             let directory = command.path("f.bin.segdl-tasks")
             for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
@@ -188,7 +189,7 @@ struct OneFileTests {
             }
             #expect(try await run(["status", "f.bin"]).output.contains("task 1/2: 5.00 of 5.00 MiB (100%)"))
             let killed = try await command.run(
-                Self.arguments("2/2", url + "?rate=1M", ["-s", "1"]), shell: #"umask 002; exec "$0" "$@""#
+                Self.arguments("2/2", url, ["-s", "1"]), shell: #"umask 002; exec "$0" "$@""#
             ) { process in
                 await command.waitForBytes(writtenBy: process, 1 << 20)
                 kill(process, SIGKILL)
