@@ -85,7 +85,7 @@ extension DownloadClient {
     /// Waits while the host refuses requests of other processes.
     private func awaitHost(of request: DownloadRequest, _ board: RefusalBoard?) async throws {
         let key = HostKey(request.source.host)
-        while let refusal = board?.news(now: self.clock.now).first(where: { $0.host == key }) {
+        while let refusal = board?.news(now: self.clock.now).first(where: { $0.host == key && $0.kind == .refusal }) {
             try await self.clock.sleep(until: refusal.until)
         }
     }

@@ -21,7 +21,7 @@ final class DownloadEngine: Sendable {
         /// Apply new limits for the group.
         case limits(DownloadLimits)
         /// Apply refusals of requests of other processes. The times are the engine's.
-        case refusedElsewhere([HostRefusal])
+        case noticed([HostNotice])
         /// Apply a new priority or number of segments for a download.
         case adjust(GroupEvent)
         /// Apply a new rate limit for a download; `nil` removes it.
@@ -116,7 +116,7 @@ final class DownloadEngine: Sendable {
         var state = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         // Before the first request.
         if let news = self.refusals?.news(now: self.clock.now) {
-            _ = state.take(.refusedElsewhere(news), now: self.clock.now)
+            _ = state.take(.noticed(news), now: self.clock.now)
         }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
@@ -162,7 +162,7 @@ final class DownloadEngine: Sendable {
         case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
         case .adjust(.priority(let id, let priority)):
             self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
-        case .event, .closed, .move, .remove, .ask, .tick, .refusedElsewhere, .adjust, .look, .stopResuming, .close:
+        case .event, .closed, .move, .remove, .ask, .tick, .noticed, .adjust, .look, .stopResuming, .close:
             break
         }
     }
@@ -173,7 +173,7 @@ final class DownloadEngine: Sendable {
             // Ticks missed while the machine was suspended are skipped.
             next = max(next + Self.tick, self.clock.now)
             guard (try? await self.clock.sleep(until: next)) != nil else { return }
-            if let news = self.refusals?.news(now: self.clock.now), !news.isEmpty { self.post(.refusedElsewhere(news)) }
+            if let news = self.refusals?.news(now: self.clock.now), !news.isEmpty { self.post(.noticed(news)) }
             self.post(.tick)
         }
     }
@@ -351,7 +351,7 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
-        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .refusedElsewhere, .adjust, .limit, .look,
+        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .noticed, .adjust, .limit, .look,
             .stopResuming, .close:
             break
         }

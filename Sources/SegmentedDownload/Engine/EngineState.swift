@@ -87,8 +87,8 @@ struct EngineState {
         case .limits(let limits):
             for index in self.active { self.observe(index, now: now) }
             return self.machine.handle(.limits(limits.group), now: now) + self.machine.handle(.rateChanged, now: now)
-        case .refusedElsewhere(let refusals):
-            let actions = self.machine.handle(.refusedElsewhere(refusals), now: now)
+        case .noticed(let refusals):
+            let actions = self.machine.handle(.noticed(refusals), now: now)
             for index in self.active { self.noteWaiting(self.entries[index].job, now: now) }
             return actions
         case .adjust(let event):

@@ -7,7 +7,7 @@ final class RefusalBoard: Sendable {
         /// The table as it was last read.
         var bytes: [UInt8] = []
         /// The refusals that are the group's own or were reported to it, in the time of ``RefusalFile/now``.
-        var known: [HostKey: Duration] = [:]
+        var known: [HostNotice.Subject: HostNotice] = [:]
     }
 
     private let file: RefusalFile
@@ -16,25 +16,25 @@ final class RefusalBoard: Sendable {
     init(_ file: RefusalFile) { self.file = file }
 
     /// The refusals of other processes that were not reported before. One system call if nothing has changed.
-    func news(now: Duration) -> [HostRefusal] {
+    func news(now: Duration) -> [HostNotice] {
         let bytes = self.file.read()
         return self.state.withLock { state in
             guard bytes != state.bytes else { return [] }
             state.bytes = bytes
             let machineNow = RefusalFile.now
-            state.known = state.known.filter { $0.value > machineNow }
-            return self.file.table(bytes).refusals.compactMap { refusal in
-                guard refusal.until > state.known[refusal.host] ?? .zero else { return nil }
-                state.known[refusal.host] = refusal.until
-                return HostRefusal(host: refusal.host, until: now + (refusal.until - machineNow))
+            state.known = state.known.filter { $0.value.until > machineNow }
+            return self.file.table(bytes).notices.compactMap { refusal in
+                if let known = state.known[refusal.subject], !refusal.succeeds(known) { return nil }
+                state.known[refusal.subject] = refusal
+                return HostNotice(refusal.kind, host: refusal.host, until: now + (refusal.until - machineNow))
             }
         }
     }
 
     /// Lets other processes know of a refusal. Its time is that of the engine's clock, as is `now`.
-    func share(_ refusal: HostRefusal, now: Duration) {
-        let until = RefusalFile.now + (refusal.until - now)
-        self.state.withLock { $0.known[refusal.host] = until }
-        self.file.write(HostRefusal(host: refusal.host, until: until))
+    func share(_ refusal: HostNotice, now: Duration) {
+        let notice = HostNotice(refusal.kind, host: refusal.host, until: RefusalFile.now + (refusal.until - now))
+        self.state.withLock { $0.known[notice.subject] = notice }
+        self.file.write(notice)
     }
 }

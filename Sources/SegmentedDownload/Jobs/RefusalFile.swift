@@ -75,7 +75,7 @@ final class RefusalFile: Sendable {
     }
 
     /// Writes the record of a refusal. The time is that of ``now``.
-    func write(_ refusal: HostRefusal) {
+    func write(_ refusal: HostNotice) {
         guard let (offset, bytes) = self.table(self.read()).record(of: refusal) else { return }
         _ = pwrite(self.descriptor, bytes, bytes.count, off_t(offset))
     }

@@ -21,6 +21,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         var hasAnswered = false
         /// Absent in a process that is no task of a job.
         var pace: RequestPace?
+        var turns = PlaceTurns()
     }
 
     /// The first delay before one connection more than the origin allowed is tried. It doubles after each refused
@@ -47,6 +48,8 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     private var names: [HostKey: String] = [:]
     /// The times before which other processes were told not to ask a host.
     private var closedElsewhere: [HostKey: Duration] = [:]
+    /// What other processes are to be told.
+    private var notices: [HostNotice] = []
 
     /// - Parameter tasks: The tasks of the job that this process is one of. All of them use the same hosts.
     package init(connectionsMax: Int, connectionsPerHostMax: Int, tasks: Int = 1) {
@@ -146,7 +149,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     package mutating func reserve(_ name: String, now: Duration) {
         if self.hosts[name] == nil { self.names[HostKey(name)] = name }
         var host = self.hosts[name] ?? Host()
-        if let pause = host.pace?.requested(now: now, using: &self.generator) { host.closedUntil = now + pause }
+        if let pause = host.pace?.requested(now: now, using: &self.generator) {
+            host.closedUntil = now + pause
+            self.note(.taken, of: name, until: host.turns.requested(now: now))
+        }
         if host.active >= self.allowance(host) {
             // One trial at a time: the next one waits for the answer to this one.
             host.probeAt = nil
@@ -163,6 +169,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         host.accepted += 1
         host.hasAnswered = true
         host.pace?.accepted(now: now)
+        host.turns.accepted(now: now)
         if let ceiling = host.ceiling, host.accepted > ceiling {
             // A host that allows the configured maximum has no known limit of its own, should the maximum be raised.
             host.ceiling = host.accepted < self.connectionsPerHostMax ? host.accepted : nil
@@ -199,6 +206,11 @@ package struct ConcurrencyBudget: Hashable, Sendable {
             let delay = host.pace?.refused(
                 asked: retryAfter.map { _ in asked }, now: now, using: &self.generator)
             host.closedUntil = max(host.closedUntil, now + (delay ?? asked))
+            if host.pace != nil {
+                let asksAt = retryAfter == nil ? host.closedUntil : nil
+                host.turns.refused(asksAt: asksAt, now: now)
+                self.note(.waiting, of: name, until: asksAt)
+            }
         }
         self.hosts[name] = host
         return servesOthers
@@ -215,9 +227,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     ///
     /// A host that serves no connection of this process is not asked before the stated time. One that does gets no
     /// additional connection before it: the other process was refused because of all of them together.
-    package mutating func refusedElsewhere(_ refusals: [HostRefusal], now: Duration) {
+    package mutating func noticed(_ refusals: [HostNotice], now: Duration) {
         self.closedElsewhere = self.closedElsewhere.filter { $0.value > now }
-        for refusal in refusals {
+        for refusal in refusals where refusal.kind != .refusal { self.noticedOfPlaces(refusal, now: now) }
+        for refusal in refusals where refusal.kind == .refusal {
             let until = min(refusal.until, now + Self.retryAfterMax)
             let isKnown = self.closedElsewhere[refusal.host] == until
             self.closedElsewhere[refusal.host] = until
@@ -232,6 +245,28 @@ package struct ConcurrencyBudget: Hashable, Sendable {
             }
             self.hosts[name] = host
         }
+    }
+
+    /// Applies what another task of the machine lets know of the places at a host.
+    private mutating func noticedOfPlaces(_ notice: HostNotice, now: Duration) {
+        guard let name = self.names[notice.host], var host = self.hosts[name], let pace = host.pace else { return }
+        let pause = pace.delayOfTurn(using: &self.generator)
+        let time = host.turns.noticed(
+            notice.kind, until: notice.until, pause: pause, now: now, using: &self.generator)
+        if let time { host.closedUntil = time }
+        self.hosts[name] = host
+    }
+
+    private mutating func note(_ kind: HostNotice.Kind, of name: String, until: Duration?) {
+        guard let until else { return }
+        self.notices.append(HostNotice(kind, host: HostKey(name), until: until))
+    }
+
+    /// Takes what other processes are to be told.
+    package mutating func takeNotices() -> [HostNotice] {
+        guard !self.notices.isEmpty else { return [] }
+        defer { self.notices = [] }
+        return self.notices
     }
 
     /// The time before which the host is not asked because it refused another process; nil if it may be asked, or if it
@@ -262,6 +297,11 @@ package struct ConcurrencyBudget: Hashable, Sendable {
             host.probeAt = now + Self.probeDelay
         }
         self.active -= 1
+        if host.pace != nil, wasAccepted, !wasCut {
+            let end = host.turns.released(asksAt: host.closedUntil, now: now)
+            if let end { host.closedUntil = max(host.closedUntil, end) }
+            self.note(.offer, of: name, until: end)
+        }
         self.hosts[name] = host
     }
 

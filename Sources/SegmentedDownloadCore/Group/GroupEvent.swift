@@ -29,7 +29,7 @@ package enum GroupEvent: Sendable {
     /// A rate limit has changed, so the useful number of connections must be found again.
     case rateChanged
     /// Hosts have refused requests of other processes of this machine.
-    case refusedElsewhere([HostRefusal])
+    case noticed([HostNotice])
 }
 
 /// An action that the group requests.
@@ -38,7 +38,7 @@ package enum GroupAction: Hashable, Sendable {
     case fetch(DownloadID, FetchOrder)
     case download(DownloadID, DownloadAction)
     /// A host has refused a request and said how long to wait: let other processes of this machine know.
-    case share(HostRefusal)
+    case share(HostNotice)
 }
 
 /// An event for one download.

@@ -147,9 +147,10 @@ package struct GroupStateMachine: Hashable, Sendable {
             self.shed(now: now)
         case .rateChanged:
             for index in self.active { self.update(index, now: now) { $0.reconsiderConnections() } }
-        case .refusedElsewhere(let refusals): self.budget.refusedElsewhere(refusals, now: now)
+        case .noticed(let refusals): self.budget.noticed(refusals, now: now)
         }
         self.schedule(now: now)
+        for notice in self.budget.takeNotices() { self.outbox.append(.share(notice)) }
         defer { self.outbox = [] }
         return self.outbox
     }

@@ -65,6 +65,9 @@ struct RequestPace: Hashable, Sendable {
         self.upTo(self.turn, using: &generator)
     }
 
+    /// The delay of a task that leaves its place to another one.
+    func delayOfTurn(using generator: inout SplitMix64) -> Duration { self.delay(1, using: &generator) }
+
     /// Handles a request. Returns the delay before the next one.
     mutating func requested(now: Duration, using generator: inout SplitMix64) -> Duration {
         self.advance(to: now)

@@ -12,13 +12,13 @@ struct SharedRefusalsTests {
         SharedRefusals(decoding: bytes, bootID: boot, now: now)
     }
 
-    private static func refusal(_ host: String = "host", until seconds: Int = 110) -> HostRefusal {
-        HostRefusal(host: HostKey(host), until: .seconds(seconds))
+    private static func refusal(_ host: String = "host", until seconds: Int = 110) -> HostNotice {
+        HostNotice(.refusal, host: HostKey(host), until: .seconds(seconds))
     }
 
     /// The bytes of a table after a process has recorded a refusal.
     private static func adding(
-        _ refusal: HostRefusal, to bytes: [UInt8] = [], at now: Duration = .seconds(100)
+        _ refusal: HostNotice, to bytes: [UInt8] = [], at now: Duration = .seconds(100)
     ) throws -> [UInt8] {
         let (offset, record) = try #require(Self.table(bytes, at: now).record(of: refusal))
         #expect(record.count == SharedRefusals.recordLength)
@@ -31,9 +31,9 @@ struct SharedRefusalsTests {
     func roundTrip() throws {
         let bytes = try Self.adding(Self.refusal())
         #expect(bytes.count == Self.length)
-        #expect(Self.table(bytes).refusals == [Self.refusal()])
-        #expect(Self.table(bytes, at: .milliseconds(109_999)).refusals.count == 1)
-        #expect(Self.table(bytes, at: .seconds(110)).refusals.isEmpty)
+        #expect(Self.table(bytes).notices == [Self.refusal()])
+        #expect(Self.table(bytes, at: .milliseconds(109_999)).notices.count == 1)
+        #expect(Self.table(bytes, at: .seconds(110)).notices.isEmpty)
     }
 
     @Test("A later end replaces the record of a host, and an earlier one does not")
@@ -41,7 +41,7 @@ struct SharedRefusalsTests {
         let bytes = try Self.adding(Self.refusal(until: 110))
         #expect(Self.table(bytes).record(of: Self.refusal(until: 110)) == nil)
         #expect(Self.table(bytes).record(of: Self.refusal(until: 105)) == nil)
-        #expect(Self.table(try Self.adding(Self.refusal(until: 120), to: bytes)).refusals == [Self.refusal(until: 120)])
+        #expect(Self.table(try Self.adding(Self.refusal(until: 120), to: bytes)).notices == [Self.refusal(until: 120)])
     }
 
     @Test("A record with any bit changed, or cut anywhere, is ignored")
@@ -51,23 +51,23 @@ struct SharedRefusalsTests {
         for bit in 0..<SharedRefusals.recordLength * 8 {
             var torn = bytes
             torn[start + bit / 8] ^= 1 << UInt8(bit % 8)
-            #expect(Self.table(torn).refusals.isEmpty, "bit \(bit)")
+            #expect(Self.table(torn).notices.isEmpty, "bit \(bit)")
         }
         for count in start..<start + SharedRefusals.recordLength {
-            #expect(Self.table(Array(bytes[..<count])).refusals.isEmpty)
+            #expect(Self.table(Array(bytes[..<count])).notices.isEmpty)
         }
-        #expect(Self.table(Array(repeating: 0xFF, count: Self.length)).refusals.isEmpty)
+        #expect(Self.table(Array(repeating: 0xFF, count: Self.length)).notices.isEmpty)
     }
 
     @Test("A record of another boot, from the future, or for longer than a host may ask is ignored")
     func foreign() throws {
         let bytes = try Self.adding(Self.refusal())
-        #expect(Self.table(bytes, boot: "another").refusals.isEmpty)
-        #expect(Self.table(bytes, at: .seconds(99)).refusals.isEmpty)
+        #expect(Self.table(bytes, boot: "another").notices.isEmpty)
+        #expect(Self.table(bytes, at: .seconds(99)).notices.isEmpty)
         let longest = try Self.adding(Self.refusal(until: 700))
-        #expect(Self.table(longest).refusals.count == 1)
+        #expect(Self.table(longest).notices.count == 1)
         let tooLong = try Self.adding(Self.refusal(until: 701))
-        #expect(Self.table(tooLong).refusals.isEmpty)
+        #expect(Self.table(tooLong).notices.isEmpty)
     }
 
     @Test("Many hosts share the table; one that finds its places taken replaces the record that ends first")
@@ -75,9 +75,9 @@ struct SharedRefusalsTests {
         var bytes: [UInt8] = []
         for number in 0..<1000 {
             bytes = try Self.adding(Self.refusal("host\(number)", until: 200 + number % 300), to: bytes)
-            #expect(Self.table(bytes).refusals.contains(Self.refusal("host\(number)", until: 200 + number % 300)))
+            #expect(Self.table(bytes).notices.contains(Self.refusal("host\(number)", until: 200 + number % 300)))
         }
-        let hosts = Self.table(bytes).refusals.map(\.host)
+        let hosts = Self.table(bytes).notices.map(\.host)
         #expect(hosts.count == SharedRefusals.recordCount && Set(hosts).count == hosts.count)
     }
 

@@ -32,14 +32,14 @@ struct RefusalBoardTests {
         try await Self.withDirectory { directory in
             let (one, other) = (try Self.board(directory), try Self.board(directory))
             #expect(one.news(now: .zero).isEmpty)
-            one.share(HostRefusal(host: HostKey("host"), until: .seconds(70)), now: .seconds(10))
+            one.share(HostNotice(.refusal, host: HostKey("host"), until: .seconds(70)), now: .seconds(10))
             #expect(one.news(now: .seconds(10)).isEmpty)
             let news = other.news(now: .seconds(1000))
             #expect(news.map(\.host) == [HostKey("host")])
             let until = try #require(news.first).until
             #expect(until > .seconds(1000) && until <= .seconds(1060))
             #expect(other.news(now: .seconds(1000)).isEmpty)
-            one.share(HostRefusal(host: HostKey("host"), until: .seconds(300)), now: .seconds(10))
+            one.share(HostNotice(.refusal, host: HostKey("host"), until: .seconds(300)), now: .seconds(10))
             #expect(other.news(now: .seconds(1000)).count == 1)
             // One that begins later.
             #expect(try Self.board(directory).news(now: .zero).count == 1)
@@ -81,7 +81,7 @@ struct RefusalBoardTests {
             let path = URL(fileURLWithPath: directory + "/segdl/refusals")
             try Data((0..<5000).map { UInt8(truncatingIfNeeded: $0) }).write(to: path)
             #expect(try Self.board(directory).news(now: .zero).isEmpty)
-            one.share(HostRefusal(host: HostKey("host"), until: .seconds(60)), now: .zero)
+            one.share(HostNotice(.refusal, host: HostKey("host"), until: .seconds(60)), now: .zero)
             #expect(other.news(now: .zero).count == 1)
             #expect(truncate(path.path, 10) == 0)
             #expect(try Self.board(directory).news(now: .zero).isEmpty)

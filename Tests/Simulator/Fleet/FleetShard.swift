@@ -27,6 +27,8 @@ struct FleetShard {
     var tickSlots = 0
     /// When something last happened, in nanoseconds.
     var changedAt: Int64 = 0
+    /// What it reads of the other tasks of its node at the next tick.
+    var notices: [HostNotice] = []
     /// Idle connections to the origin.
     var idle = 0
     /// The missing bytes of the files whose part is on disk, by file.

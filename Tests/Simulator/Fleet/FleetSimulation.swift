@@ -122,6 +122,9 @@ package struct FleetSimulation {
         for (shard, number) in due where self.shards[shard].tickNext == number {
             guard self.shards[shard].machine != nil else { continue }
             self.observe(shard)
+            let notices = self.shards[shard].notices
+            self.shards[shard].notices = []
+            if !notices.isEmpty { self.handle(.noticed(notices), shard) }
             let isActive = self.handle(.tick, shard)
             if isActive { self.shards[shard].changedAt = self.now }
             let isWaiting = self.shards[shard].connections.isEmpty
@@ -176,6 +179,7 @@ package struct FleetSimulation {
         limits.connectionsPerHost = max(Int(task.portion(of: FleetScenario.connectionsPerHost)), 1)
         self.shards[shard].machine = GroupStateMachine(limits: limits)
         self.shards[shard].idNext = 0
+        self.shards[shard].notices = []
         self.shards[shard].changedAt = self.now
         self.planTick(shard, after: Self.tick)
         self.fill(shard)
@@ -440,12 +444,14 @@ package struct FleetSimulation {
     }
 
     /// The other processes of the node read the record.
-    private mutating func share(_ refusal: HostRefusal, from shard: Int) {
+    private mutating func share(_ refusal: HostNotice, from shard: Int) {
         let node = self.shards[shard].node
         let first = shard / FleetScenario.shardsPerNode * FleetScenario.shardsPerNode
         for other in first..<min(first + FleetScenario.shardsPerNode, self.shards.count)
         where other != shard && self.shards[other].node == node && self.shards[other].machine != nil {
-            self.handle(.refusedElsewhere([refusal]), other)
+            // It reads the record before its next tick.
+            if self.shards[other].notices.isEmpty { self.planTick(other, after: Int(self.random(Double(Self.tick))) + 1) }
+            self.shards[other].notices.append(refusal)
         }
     }
 

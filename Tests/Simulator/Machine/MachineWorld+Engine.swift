@@ -14,7 +14,7 @@ extension MachineWorld {
             self.downloads[id.rawValue].settings.segments = segments
             self.excessUntil = self.now + Self.yieldingTime
             for index in self.downloads.indices { self.observe(index) }
-        case .tick, .priority, .rateChanged, .refusedElsewhere:
+        case .tick, .priority, .rateChanged, .noticed:
             for index in self.downloads.indices { self.observe(index) }
         case .download(let id, let event):
             let index = id.rawValue
