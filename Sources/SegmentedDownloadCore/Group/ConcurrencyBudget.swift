@@ -11,6 +11,8 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         var ceiling: Int?
         /// No request is made before this time.
         var closedUntil: Duration = .zero
+        /// No further download gets its first connection before this time.
+        var pacedUntil: Duration = .zero
         /// The time from which one connection above the ceiling may be tried.
         var probeAt: Duration?
         /// Whether a connection above the ceiling is on trial.
@@ -31,8 +33,8 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     /// The longest delay between such trials.
     package static let probeDelayMax: Duration = .seconds(60)
 
-    /// The longest `Retry-After` that is applied to a host. A download that does not wait that long fails on its own,
-    /// and the others must not wait for it.
+    /// The longest `Retry-After` that is applied to a host. The download that gets a longer one fails at once, and the
+    /// others do not wait.
     package static let retryAfterMax: Duration = .seconds(600)
 
     package private(set) var connectionsMax: Int
@@ -107,7 +109,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     package func shortage(_ name: String, now: Duration) -> Shortage? {
         guard !self.allows(name, now: now) else { return nil }
         guard let host = self.hosts[name] else { return now < self.closedUntil(name) ? .closed : .total }
-        if now < host.closedUntil { return .closed }
+        if now < self.closedUntil(name) { return .closed }
         return host.active >= self.allowance(host) ? .host : .total
     }
 
@@ -123,9 +125,11 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     private func allowance(_ host: Host) -> Int { min(host.ceiling ?? .max, self.connectionsPerHostMax) }
 
     /// Whether a connection to the host may be opened now.
-    package func allows(_ name: String, now: Duration) -> Bool {
+    ///
+    /// - Parameter isFurther: Whether it is for a download that the host serves. The pace is that of downloads.
+    package func allows(_ name: String, isFurther: Bool = false, now: Duration) -> Bool {
         guard self.active < self.connectionsMax else { return false }
-        guard now >= self.closedUntil(name) else { return false }
+        guard now >= self.closedUntil(name, isFurther: isFurther) else { return false }
         guard let host = self.hosts[name] else { return true }
         // A host that refused the last request is asked by one connection at a time.
         if let pace = host.pace, pace.isRefused, host.active > 0 { return false }
@@ -133,8 +137,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     }
 
     /// No request is made to the host before this time.
-    private func closedUntil(_ name: String) -> Duration {
-        if let host = self.hosts[name] { return host.closedUntil }
+    func closedUntil(_ name: String, isFurther: Bool = false) -> Duration {
+        if let host = self.hosts[name] {
+            return isFurther ? host.closedUntil : max(host.closedUntil, host.pacedUntil)
+        }
         return self.closedElsewhere.isEmpty ? .zero : self.closedElsewhere[HostKey(name)] ?? .zero
     }
 
@@ -145,12 +151,12 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         return now >= probeAt
     }
 
-    /// Reserves a connection that ``allows(_:now:)`` granted.
-    package mutating func reserve(_ name: String, now: Duration) {
+    /// Reserves a connection that ``allows(_:isFurther:now:)`` granted.
+    package mutating func reserve(_ name: String, isFurther: Bool = false, now: Duration) {
         if self.hosts[name] == nil { self.names[HostKey(name)] = name }
         var host = self.hosts[name] ?? Host()
-        if let pause = host.pace?.requested(now: now, using: &self.generator) {
-            host.closedUntil = now + pause
+        if !isFurther, let pause = host.pace?.requested(now: now, using: &self.generator) {
+            host.pacedUntil = now + pause
             self.note(.taken, of: name, until: host.turns.requested(now: now))
         }
         if host.active >= self.allowance(host) {
@@ -187,15 +193,21 @@ package struct ConcurrencyBudget: Hashable, Sendable {
 
     /// Records that the origin refused a connection.
     ///
-    /// - Parameter isResponse: Whether it answered, and did not only close the connection.
+    /// - Parameters:
+    ///   - isResponse: Whether it answered, and did not only close the connection.
+    ///   - delayFixed: The delay that the user chose, which replaces that of the pace.
     /// - Returns: Whether the origin serves other connections, so that the refusal concerns their number.
     package mutating func refused(
-        _ name: String, retryAfter: Duration?, isResponse: Bool = true, now: Duration
+        _ name: String, retryAfter: Duration?, isResponse: Bool = true, delayFixed: Duration? = nil, now: Duration
     ) -> Bool {
         guard var host = self.hosts[name] else { return false }
         let servesOthers = host.accepted > 0
         host.hasAnswered = host.hasAnswered || isResponse
-        let asked = min(retryAfter ?? .zero, Self.retryAfterMax)
+        let asked = retryAfter ?? .zero
+        guard asked <= Self.retryAfterMax else {
+            self.hosts[name] = host
+            return servesOthers
+        }
         // Several refusals at the same time count as one; a refused trial counts as another.
         host.refusals = host.isTrying ? host.refusals + 1 : max(host.refusals, 1)
         host.isTrying = false
@@ -203,9 +215,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         let spacing = min(Self.probeDelay * (1 << min(host.refusals - 1, 6)), Self.probeDelayMax)
         host.probeAt = now + max(spacing, asked)
         if !servesOthers {
-            let delay = host.pace?.refused(
-                asked: retryAfter.map { _ in asked }, now: now, using: &self.generator)
-            host.closedUntil = max(host.closedUntil, now + (delay ?? asked))
+            let paced = host.pace?.refused(asked: retryAfter, now: now, using: &self.generator)
+            let delay = max(delayFixed ?? paced ?? asked, asked)
+            host.closedUntil = max(host.closedUntil, now + delay)
+            if delayFixed != nil { host.pacedUntil = host.closedUntil }
             if host.pace != nil {
                 let asksAt = retryAfter == nil ? host.closedUntil : nil
                 host.turns.refused(asksAt: asksAt, now: now)
@@ -216,9 +229,18 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         return servesOthers
     }
 
-    /// Records that a connection to a host that serves no other one failed before an answer.
+    /// Records that the origin refuses one file, while it serves others.
+    package mutating func refusedFile(_ name: String) { self.hosts[name]?.hasAnswered = true }
+
+    /// Whether the origin serves a connection.
+    package func serves(_ name: String) -> Bool { self.hosts[name]?.accepted ?? 0 > 0 }
+
+    /// Records that a connection to a host that serves no other one failed before an answer. A host that has never
+    /// answered may be misspelled: each download finds that out by itself, within seconds.
     package mutating func unreachable(_ name: String, now: Duration) {
-        guard var host = self.hosts[name], let delay = host.pace?.unreachable(using: &self.generator) else { return }
+        guard var host = self.hosts[name], host.hasAnswered,
+            let delay = host.pace?.unreachable(using: &self.generator)
+        else { return }
         host.closedUntil = max(host.closedUntil, now + delay)
         self.hosts[name] = host
     }
@@ -253,7 +275,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         let pause = pace.delayOfTurn(using: &self.generator)
         let time = host.turns.noticed(
             notice.kind, until: notice.until, pause: pause, now: now, using: &self.generator)
-        if let time { host.closedUntil = time }
+        if let time { (host.closedUntil, host.pacedUntil) = (time, .zero) }
         self.hosts[name] = host
     }
 
@@ -298,7 +320,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         }
         self.active -= 1
         if host.pace != nil, wasAccepted, !wasCut {
-            let end = host.turns.released(asksAt: host.closedUntil, now: now)
+            let end = host.turns.released(asksAt: max(host.closedUntil, host.pacedUntil), now: now)
             if let end { host.closedUntil = max(host.closedUntil, end) }
             self.note(.offer, of: name, until: end)
         }

@@ -105,7 +105,8 @@ package struct SharedRefusals: Hashable, Sendable {
     private static func record(_ bytes: ArraySlice<UInt8>, bootID: String, now: Duration) -> HostNotice? {
         var head = ByteReader(bytes)
         guard let kind = (head.read() as UInt32?).flatMap(HostNotice.Kind.init), let checksum: UInt32 = head.read(),
-            checksum == Self.checksum(of: kind, Array(bytes.dropFirst(8)), bootID: bootID), let host: UInt64 = head.read(),
+            checksum == Self.checksum(of: kind, Array(bytes.dropFirst(8)), bootID: bootID),
+            let host: UInt64 = head.read(),
             let written: Int64 = head.read(), let until: Int64 = head.read()
         else { return nil }
         let (writtenAt, end) = (Duration.nanoseconds(written), Duration.nanoseconds(until))
@@ -116,13 +117,12 @@ package struct SharedRefusals: Hashable, Sendable {
 }
 
 extension RangeResponse {
-    /// The refusal that other processes should know of: one that states how long to wait.
+    /// The refusal that other processes should know of: one that states how long to wait, if a download waits so long.
     package func refusal(of host: HostKey, now: Duration) -> HostNotice? {
         guard case .refused(let status, let retryAfter?) = self, TransientStatus.refusals.contains(status),
-            retryAfter.seconds > 0
+            retryAfter.seconds > 0, .seconds(retryAfter.seconds) <= ConcurrencyBudget.retryAfterMax
         else { return nil }
-        return HostNotice(
-            .refusal, host: host, until: now + min(.seconds(retryAfter.seconds), ConcurrencyBudget.retryAfterMax))
+        return HostNotice(.refusal, host: host, until: now + .seconds(retryAfter.seconds))
     }
 }
 

@@ -10,7 +10,6 @@ struct FleetShard {
         var missing: [Range<Int64>] = []
     }
 
-    let number: Int
     var node: Int
     /// The process; nil before the first start, between a death and the next start, and after the end.
     var machine: GroupStateMachine?
@@ -34,8 +33,9 @@ struct FleetShard {
     /// The missing bytes of the files whose part is on disk, by file.
     var parts: [Int: [Range<Int64>]] = [:]
 
-    var filesDone = 0
     var filesFailed = 0
+    /// When the last file was complete, in nanoseconds.
+    var completedAt: Int64 = 0
     /// Bytes of the files that are complete.
     var bytesDone: Int64 = 0
     /// In nanoseconds.
@@ -47,8 +47,7 @@ struct FleetShard {
     var episodes = 0
     var isInEpisode = false
 
-    init(_ number: Int, node: Int, files: Int) {
-        self.number = number
+    init(node: Int, files: Int) {
         self.node = node
         self.waiting = Array((0..<files).reversed())
     }

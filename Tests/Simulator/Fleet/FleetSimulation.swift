@@ -60,7 +60,7 @@ package struct FleetSimulation {
         self.flows = FleetFlows(capacity: scenario.capacity, groupMax: scenario.flowMax)
         self.origin = FleetOrigin(scenario)
         self.shards = (0..<scenario.shards).map {
-            FleetShard($0, node: $0 / FleetScenario.shardsPerNode, files: scenario.files)
+            FleetShard(node: $0 / FleetScenario.shardsPerNode, files: scenario.files)
         }
         self.ticks = Array(repeating: [], count: Self.tickMax)
         self.shardsRunning = scenario.shards
@@ -91,8 +91,10 @@ package struct FleetSimulation {
             self.advance()
         }
         let time = self.shards.compactMap(\.finishedAt).max() ?? self.now
+        let completed = self.shards.map(\.completedAt).max() ?? self.now
         return FleetReport(
-            self.scenario, shards: self.shards, time: Self.seconds(time), fairnessHalfway: self.fairness ?? 1,
+            self.scenario, shards: self.shards, time: Self.seconds(time), timeCompleted: Self.seconds(completed),
+            fairnessHalfway: self.fairness ?? 1,
             deaths: self.deaths, requestsPeak: self.requests.peak, violations: self.violations)
     }
 
@@ -148,10 +150,12 @@ package struct FleetSimulation {
             if self.shards[subject].run == event.run { self.start(subject) }
         case .arrival, .head, .ended:
             guard self.connections[subject].use == detail else { return }
-            switch event.kind {
-            case .arrival: self.arrive(subject)
-            case .head: self.head(subject)
-            default: self.ended(subject)
+            if event.kind == .arrival {
+                self.arrive(subject)
+            } else if event.kind == .head {
+                self.head(subject)
+            } else {
+                self.ended(subject)
             }
         case .surveyed, .prepared, .checkpointed, .placed:
             guard self.shards[subject].run == event.run else { return }
@@ -185,16 +189,17 @@ package struct FleetSimulation {
         self.fill(shard)
     }
 
-    /// Gives the process files, as many as it fetches at once.
+    /// Gives the process files, as many as it fetches at once, or all of them if it has to find those that are served.
     private mutating func fill(_ shard: Int) {
-        while self.shards[shard].machine != nil, self.shards[shard].downloads.count < Self.downloadsMax,
+        let downloadsMax = self.scenario.limit.isFault ? Int.max : Self.downloadsMax
+        while self.shards[shard].machine != nil, self.shards[shard].downloads.count < downloadsMax,
             let file = self.shards[shard].waiting.popLast()
         {
             let id = DownloadID(self.shards[shard].idNext)
             self.shards[shard].idNext += 1
             self.shards[shard].downloads.append(FleetShard.Download(id: id, file: file))
             var settings = DownloadSettings()
-            settings.host = "origin"
+            settings.host = self.scenario.limit == .deadHost && file < self.scenario.limit.filesBad ? "dead" : "origin"
             self.handle(.added(id, settings, seed: self.generator.next()), shard)
         }
         guard self.shards[shard].machine != nil, self.shards[shard].downloads.isEmpty else { return }
@@ -266,7 +271,7 @@ package struct FleetSimulation {
         self.requests.count += 1
         self.requests.peak = max(self.requests.peak, self.requests.count)
         let connection = self.connections[index]
-        let answer = self.origin.answer(connection.node, at: Self.seconds(self.now))
+        let answer = self.fault(of: connection) ?? self.origin.answer(connection.node, at: Self.seconds(self.now))
         self.connections[index].answer = answer
         if answer == .served {
             self.connections[index].holdsPlace = true
@@ -275,6 +280,19 @@ package struct FleetSimulation {
             self.shards[connection.shard].noteRefused()
         }
         self.later(.head, FleetScenario.roundTrip / 2, index, detail: connection.use)
+    }
+
+    /// The answer of a scenario with a fault, if it applies.
+    private func fault(of connection: FleetConnection) -> FleetOrigin.Answer? {
+        let shard = self.shards[connection.shard]
+        let file = shard.downloads.first { $0.id == connection.download }?.file ?? .max
+        let isBad = file < self.scenario.limit.filesBad
+        return switch self.scenario.limit {
+        case .deadHost: isBad ? .unreachable : nil
+        case .badFiles: isBad ? .refused(status: 503, retryAfter: nil) : nil
+        case .earlyRefusal: shard.served + shard.refused == 0 ? .refused(status: 503, retryAfter: nil) : nil
+        case .bandwidth, .clients, .connections, .clientConnections, .rate, .quota, .overload, .restart: nil
+        }
     }
 
     private mutating func head(_ index: Int) {
@@ -450,7 +468,9 @@ package struct FleetSimulation {
         for other in first..<min(first + FleetScenario.shardsPerNode, self.shards.count)
         where other != shard && self.shards[other].node == node && self.shards[other].machine != nil {
             // It reads the record before its next tick.
-            if self.shards[other].notices.isEmpty { self.planTick(other, after: Int(self.random(Double(Self.tick))) + 1) }
+            if self.shards[other].notices.isEmpty {
+                self.planTick(other, after: Int(self.random(Double(Self.tick))) + 1)
+            }
             self.shards[other].notices.append(refusal)
         }
     }
@@ -535,7 +555,7 @@ package struct FleetSimulation {
         let file = self.shards[shard].downloads.remove(at: place).file
         switch conclusion {
         case .completed:
-            self.shards[shard].filesDone += 1
+            self.shards[shard].completedAt = self.now
             self.shards[shard].parts[file] = nil
             self.shards[shard].bytesDone += self.scenario.length
             self.bytesDone += self.scenario.length
