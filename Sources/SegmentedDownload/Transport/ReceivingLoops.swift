@@ -115,12 +115,12 @@ final class ReceivingLoops: EventLoopGroup {
     func makeIterator() -> EventLoopIterator { EventLoopIterator(self.state.withLock { $0.lanes.map(\.loop) }) }
 
     /// Ends the threads that were started. Loops that were given go on.
-    func end(_ done: @escaping @Sendable () -> Void) {
+    func shutDown(_ done: @escaping @Sendable () -> Void) {
         guard let thread = self.state.withLock({ $0.threads.popLast() }) else { return done() }
-        thread.shutdownGracefully { _ in self.end(done) }
+        thread.shutdownGracefully { _ in self.shutDown(done) }
     }
 
     func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) {
-        self.end { queue.async { callback(nil) } }
+        self.shutDown { queue.async { callback(nil) } }
     }
 }

@@ -12,7 +12,7 @@ import Testing
     private static func run(_ plan: ReceivingLoops.Plan, _ body: (ReceivingLoops) async throws -> Void) async throws {
         let loops = ReceivingLoops(plan, of: nil)
         try await body(loops)
-        await withCheckedContinuation { continuation in loops.end { continuation.resume() } }
+        await withCheckedContinuation { continuation in loops.shutDown { continuation.resume() } }
     }
 
     @Test("Short bodies, bodies of unknown length and bodies that are not encrypted are received by the first loop")
@@ -68,7 +68,7 @@ import Testing
         #expect(
             Set(loops.makeIterator().map { ObjectIdentifier($0) })
                 == Set(group.makeIterator().map { ObjectIdentifier($0) }))
-        await withCheckedContinuation { continuation in loops.end { continuation.resume() } }
+        await withCheckedContinuation { continuation in loops.shutDown { continuation.resume() } }
         #expect(try await loops.first.submit { 1 }.get() == 1)
         try await group.shutdownGracefully()
     }
