@@ -58,7 +58,7 @@ struct RequestPaceTests {
         var generator = SplitMix64(seed: 1)
         func pace(serving count: Int) -> RequestPace {
             var pace = RequestPace(tasks: 10)
-            _ = pace.requested(now: -.seconds(1), using: &generator)
+            _ = pace.requested(now: .seconds(-1), using: &generator)
             for number in 0..<count { pace.accepted(now: .milliseconds(9000 * number / count)) }
             _ = pace.refused(asked: nil, now: .seconds(9), using: &generator)
             return pace
