@@ -23,7 +23,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         var hasAnswered = false
         /// Absent in a process that is no task of a job.
         var pace: RequestPace?
-        var turns = PlaceTurns()
+        /// Absent in a process that is no task of a job.
+        var turns: PlaceTurns?
+        /// The end of the last `Retry-After` that this process or another one received. No offer shortens it.
+        var retryAfterEnd: Duration = .zero
     }
 
     /// The first delay before one connection more than the origin allowed is tried. It doubles after each refused
@@ -50,7 +53,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
     private var names: [HostKey: String] = [:]
     /// The times before which other processes were told not to ask a host.
     private var closedElsewhere: [HostKey: Duration] = [:]
-    /// What other processes are to be told.
+    /// The notices for other processes.
     private var notices: [HostNotice] = []
 
     /// - Parameter tasks: The tasks of the job that this process is one of. All of them use the same hosts.
@@ -70,6 +73,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         var host = Host()
         host.closedUntil = max(now, self.closedUntil(name)) + pace.delayAtStart(using: &self.generator)
         host.pace = pace
+        host.turns = PlaceTurns()
         self.hosts[name] = host
         self.names[HostKey(name)] = name
     }
@@ -157,7 +161,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         var host = self.hosts[name] ?? Host()
         if !isFurther, let pause = host.pace?.requested(now: now, using: &self.generator) {
             host.pacedUntil = now + pause
-            self.note(.taken, of: name, until: host.turns.requested(now: now))
+            self.note(.taken, of: name, until: host.turns?.requested(now: now))
         }
         if host.active >= self.allowance(host) {
             // One trial at a time: the next one waits for the answer to this one.
@@ -175,7 +179,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         host.accepted += 1
         host.hasAnswered = true
         host.pace?.accepted(now: now)
-        host.turns.accepted(now: now)
+        host.turns?.accepted(now: now)
         if let ceiling = host.ceiling, host.accepted > ceiling {
             // A host that allows the configured maximum has no known limit of its own, should the maximum be raised.
             host.ceiling = host.accepted < self.connectionsPerHostMax ? host.accepted : nil
@@ -219,9 +223,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
             let delay = max(delayFixed ?? paced ?? asked, asked)
             host.closedUntil = max(host.closedUntil, now + delay)
             if delayFixed != nil { host.pacedUntil = host.closedUntil }
-            if host.pace != nil {
-                let asksAt = retryAfter == nil ? host.closedUntil : nil
-                host.turns.refused(asksAt: asksAt, now: now)
+            if retryAfter != nil { host.retryAfterEnd = max(host.retryAfterEnd, now + asked) }
+            if host.turns != nil {
+                let asksAt = retryAfter == nil && now >= host.retryAfterEnd ? host.closedUntil : nil
+                host.turns?.refused(asksAt: asksAt, now: now)
                 self.note(.waiting, of: name, until: asksAt)
             }
         }
@@ -245,38 +250,67 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         self.hosts[name] = host
     }
 
-    /// Applies refusals that other processes of this machine received.
+    /// Applies notices of other processes of this machine.
+    package mutating func noticed(_ notices: [HostNotice], now: Duration) {
+        self.closedElsewhere = self.closedElsewhere.filter { $0.value > now }
+        // Refusals last: an offer does not shorten a wait for which a host has asked.
+        for notice in notices where notice.kind != .refusal { self.noticedPlace(notice, now: now) }
+        for notice in notices where notice.kind == .refusal { self.noticedRefusal(notice, now: now) }
+    }
+
+    /// Applies a refusal that another process received.
     ///
     /// A host that serves no connection of this process is not asked before the stated time. One that does gets no
     /// additional connection before it: the other process was refused because of all of them together.
-    package mutating func noticed(_ refusals: [HostNotice], now: Duration) {
-        self.closedElsewhere = self.closedElsewhere.filter { $0.value > now }
-        for refusal in refusals where refusal.kind != .refusal { self.noticedOfPlaces(refusal, now: now) }
-        for refusal in refusals where refusal.kind == .refusal {
-            let until = min(refusal.until, now + Self.retryAfterMax)
-            let isKnown = self.closedElsewhere[refusal.host] == until
-            self.closedElsewhere[refusal.host] = until
-            guard let name = self.names[refusal.host], var host = self.hosts[name] else { continue }
-            if host.accepted > 0 {
-                host.ceiling = host.accepted
-                host.probeAt = max(host.probeAt ?? .zero, until)
-            } else {
-                // The tasks of a job have the same record, but do not ask at the same moment.
-                let delay = isKnown ? nil : host.pace?.delayBehindRetryAfter(using: &self.generator)
-                host.closedUntil = max(host.closedUntil, until + (delay ?? .zero))
-            }
-            self.hosts[name] = host
+    private mutating func noticedRefusal(_ notice: HostNotice, now: Duration) {
+        let until = min(notice.until, now + Self.retryAfterMax)
+        let isKnown = self.closedElsewhere[notice.host] == until
+        self.closedElsewhere[notice.host] = until
+        guard let name = self.names[notice.host], var host = self.hosts[name] else { return }
+        host.retryAfterEnd = max(host.retryAfterEnd, until)
+        if host.accepted > 0 {
+            host.ceiling = host.accepted
+            host.probeAt = max(host.probeAt ?? .zero, until)
+        } else {
+            // The tasks of a job have the same record, but do not ask at the same moment.
+            let delay = isKnown ? nil : host.pace?.delayBehindRetryAfter(using: &self.generator)
+            host.closedUntil = max(host.closedUntil, until + (delay ?? .zero))
+            host.turns?.refused(asksAt: nil, now: now)
         }
+        self.hosts[name] = host
     }
 
-    /// Applies what another task of the machine lets know of the places at a host.
-    private mutating func noticedOfPlaces(_ notice: HostNotice, now: Duration) {
+    /// Applies a notice of another task of the job about the places at a host. A process that is no task ignores it.
+    private mutating func noticedPlace(_ notice: HostNotice, now: Duration) {
         guard let name = self.names[notice.host], var host = self.hosts[name], let pace = host.pace else { return }
-        let pause = pace.delayOfTurn(using: &self.generator)
-        let time = host.turns.noticed(
-            notice.kind, until: notice.until, pause: pause, now: now, using: &self.generator)
-        if let time { (host.closedUntil, host.pacedUntil) = (time, .zero) }
+        let time = host.turns?.noticed(
+            notice.kind, until: notice.until, holdsPlaces: host.accepted > 0,
+            pause: pace.delayOfTurn(using: &self.generator), now: now, using: &self.generator)
+        if let time {
+            // Connections that the host serves go on.
+            if host.accepted > 0 { host.probeAt = time } else { (host.closedUntil, host.pacedUntil) = (time, .zero) }
+        }
         self.hosts[name] = host
+    }
+
+    /// Leaves a place at the host to other tasks that wait, if it is their turn.
+    private mutating func offerPlace(_ name: String, _ host: inout Host, now: Duration) {
+        guard let end = host.turns?.released(asksAt: max(host.closedUntil, host.pacedUntil), now: now) else { return }
+        if host.accepted > 0 {
+            host.ceiling = host.accepted
+            host.probeAt = end
+        } else {
+            host.closedUntil = max(host.closedUntil, end)
+        }
+        self.note(.offer, of: name, until: end)
+    }
+
+    /// Leaves all places to other tasks that wait. Call it when there will be no more requests.
+    package mutating func leave(now: Duration) {
+        // Sorted, so that runs can be replayed.
+        for name in self.names.values.sorted() {
+            self.note(.offer, of: name, until: self.hosts[name]?.turns?.left(now: now))
+        }
     }
 
     private mutating func note(_ kind: HostNotice.Kind, of name: String, until: Duration?) {
@@ -284,7 +318,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         self.notices.append(HostNotice(kind, host: HostKey(name), until: until))
     }
 
-    /// Takes what other processes are to be told.
+    /// Returns the notices for other processes, and forgets them.
     package mutating func takeNotices() -> [HostNotice] {
         guard !self.notices.isEmpty else { return [] }
         defer { self.notices = [] }
@@ -313,17 +347,16 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         }
         if wasAccepted {
             host.accepted -= 1
-        } else if host.isTrying {
+        } else {
+            host.turns?.failed()
+        }
+        if !wasAccepted, host.isTrying {
             // A trial without any answer is inconclusive, so another one may follow.
             host.isTrying = false
             host.probeAt = now + Self.probeDelay
         }
         self.active -= 1
-        if host.pace != nil, wasAccepted, !wasCut {
-            let end = host.turns.released(asksAt: max(host.closedUntil, host.pacedUntil), now: now)
-            if let end { host.closedUntil = max(host.closedUntil, end) }
-            self.note(.offer, of: name, until: end)
-        }
+        if wasAccepted, !wasCut { self.offerPlace(name, &host, now: now) }
         self.hosts[name] = host
     }
 

@@ -152,12 +152,18 @@ package struct GroupStateMachine: Hashable, Sendable {
             self.shed(now: now)
         case .rateChanged:
             for index in self.active { self.update(index, now: now) { $0.reconsiderConnections() } }
-        case .noticed(let refusals): self.budget.noticed(refusals, now: now)
+        case .noticed(let notices): self.budget.noticed(notices, now: now)
         }
         self.schedule(now: now)
-        for notice in self.budget.takeNotices() { self.outbox.append(.share(notice)) }
+        for notice in self.budget.takeNotices() { self.outbox.append(.post(notice)) }
         defer { self.outbox = [] }
         return self.outbox
+    }
+
+    /// Returns the notices of a process that makes no more requests.
+    package mutating func leave(now: Duration) -> [HostNotice] {
+        self.budget.leave(now: now)
+        return self.budget.takeNotices()
     }
 
     /// Records the progress of a download's leases. Call it just before handling an event.
@@ -265,7 +271,7 @@ package struct GroupStateMachine: Hashable, Sendable {
                 let asked = retryAfter.map { Duration.seconds($0.seconds) }
                 let host = self.holdings[index].host
                 self.refused(self.holdings[index], retryAfter: asked, now: now)
-                if let refusal = response.refusal(of: HostKey(host), now: now) { self.outbox.append(.share(refusal)) }
+                if let notice = response.notice(of: HostKey(host), now: now) { self.outbox.append(.post(notice)) }
             } else if !self.holdings[index].wasAccepted {
                 self.holdings[index].wasAccepted = true
                 self.budget.accepted(self.holdings[index].host, now: now)

@@ -167,7 +167,7 @@ struct ConcurrencyBudgetTests {
     }
 
     @Test("A host that refused another process gets no connection before the time, whether it had one here or not")
-    func noticed() {
+    func refusedElsewhere() {
         var budget = Self.budget(open: 1)
         budget.release("a", wasAccepted: false, now: .zero)
         budget.noticed(Self.refusal("a", until: .seconds(3)), now: .zero)
@@ -182,7 +182,7 @@ struct ConcurrencyBudgetTests {
     }
 
     @Test("A host that serves connections here keeps them when it refuses another process, and gets no more meanwhile")
-    func noticedWhileServing() {
+    func refusedElsewhereWhileServing() {
         var budget = Self.budget(open: 2, accepted: 2)
         budget.noticed(Self.refusal("a", until: .seconds(3)), now: .zero)
         #expect(!budget.allows("a", now: .milliseconds(2999)) && budget.closedElsewhere("a", now: .zero) == nil)
@@ -193,7 +193,7 @@ struct ConcurrencyBudgetTests {
     }
 
     @Test("A refusal elsewhere that claims more than ten minutes counts for ten")
-    func noticedTooLong() {
+    func refusedElsewhereTooLong() {
         var budget = Self.budget()
         budget.noticed(Self.refusal("a", until: .seconds(86_400)), now: .seconds(1))
         #expect(!budget.allows("a", now: .seconds(600)) && budget.allows("a", now: .seconds(601)))

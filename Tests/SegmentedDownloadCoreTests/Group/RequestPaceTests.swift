@@ -198,7 +198,7 @@ struct RequestPaceTests {
                 case .fetch(let id, let order): self.fetches.append((id, order))
                 case .download(let id, .survey): self.handle(.download(id, .surveyed(.nothing)))
                 case .download(_, .report(.retrying(_, attempt: _, let delay))): self.delays.append(delay)
-                case .download, .share: break
+                case .download, .post: break
                 }
             }
         }
@@ -257,7 +257,7 @@ struct RequestPaceTests {
             _ = world.refuse(retryAfter: try #require(asked))
             #expect(world.group.budget.closedUntil("a") <= world.now)
             let refusal = RangeResponse.refused(status: 503, retryAfter: asked)
-            #expect(refusal.refusal(of: HostKey("a"), now: world.now) == nil)
+            #expect(refusal.notice(of: HostKey("a"), now: world.now) == nil)
         }
     }
 

@@ -11,8 +11,8 @@ import SegmentedDownloadCore
 ///
 /// Modelled: the bytes, as a fluid that the origin shares equally (``FleetFlows``); the origin's limits
 /// (``FleetOrigin``); a round trip of 40 ms, and another for a new connection; some milliseconds for each step on disk,
-/// which keeps what was checkpointed; the record of refusals
-/// of a node, which all of its tasks read at once; a scheduler that starts the tasks of a dead node on another one, where they first
+/// which keeps what was checkpointed; the table of notices
+/// of a node, which its tasks read within a tick; a scheduler that starts the tasks of a dead node on another one, where they first
 /// wait as ``ShardRun`` does. Events are discrete, and a run follows from its seed.
 package struct FleetSimulation {
     private static let second: Int64 = 1_000_000_000
@@ -203,6 +203,9 @@ package struct FleetSimulation {
             self.handle(.added(id, settings, seed: self.generator.next()), shard)
         }
         guard self.shards[shard].machine != nil, self.shards[shard].downloads.isEmpty else { return }
+        for notice in self.shards[shard].machine?.leave(now: .nanoseconds(self.now)) ?? [] {
+            self.post(notice, from: shard)
+        }
         self.shards[shard].machine = nil
         self.shards[shard].run += 1
         self.shards[shard].finishedAt = self.now
@@ -455,23 +458,26 @@ package struct FleetSimulation {
             switch action {
             case .fetch(let id, let order): self.open(id, order, shard)
             case .download(let id, let action): actions += self.perform(action, id, shard)
-            case .share(let refusal): self.share(refusal, from: shard)
+            case .post(let notice): self.post(notice, from: shard)
             }
         }
         return !actions.isEmpty
     }
 
-    /// The other processes of the node read the record.
-    private mutating func share(_ refusal: HostNotice, from shard: Int) {
+    /// The other processes of the node read the record at their next ticks, unless it was replaced before.
+    private mutating func post(_ notice: HostNotice, from shard: Int) {
         let node = self.shards[shard].node
         let first = shard / FleetScenario.shardsPerNode * FleetScenario.shardsPerNode
         for other in first..<min(first + FleetScenario.shardsPerNode, self.shards.count)
         where other != shard && self.shards[other].node == node && self.shards[other].machine != nil {
-            // It reads the record before its next tick.
             if self.shards[other].notices.isEmpty {
                 self.planTick(other, after: Int(self.random(Double(Self.tick))) + 1)
             }
-            self.shards[other].notices.append(refusal)
+            if let known = self.shards[other].notices.firstIndex(where: { $0.subject == notice.subject }) {
+                guard notice.replaces(self.shards[other].notices[known]) else { continue }
+                self.shards[other].notices.remove(at: known)
+            }
+            self.shards[other].notices.append(notice)
         }
     }
 

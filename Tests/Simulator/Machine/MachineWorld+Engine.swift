@@ -76,7 +76,7 @@ extension MachineWorld {
             switch action {
             case .fetch(let id, let order): self.open(order, id.rawValue)
             case .download(let id, let action): actions += self.perform(action, id.rawValue)
-            case .share: break
+            case .post: break
             }
         }
     }
