@@ -150,6 +150,19 @@ struct SimulationTests {
         #expect(report.ratio <= 1.5)
     }
 
+    @Test("The tasks of a node take turns at an origin that serves two connections of each address")
+    func fleetTurns() async throws {
+        let report = try await aside {
+            var simulation = FleetSimulation(FleetScenario(.clientConnections, shards: 50, files: 30), seed: 1)
+            return simulation.run()
+        }
+        #expect(report.violations == [])
+        #expect(report.filesFailed == 0)
+        #expect(report.refusedPerEpisode <= 2)
+        #expect(report.fairness > 0.95)
+        #expect(report.ratio <= 1.5)
+    }
+
     @Test("The same seed is the same run of a fleet in which nodes die")
     func fleetReplays() async throws {
         let reports = try await aside {

@@ -235,7 +235,7 @@ package struct SmallWorld: Hashable, Sendable {
                 self.connections.append(
                     Connection(order: order, position: order.writesFrom, limit: order.writesFrom))
             case .download(_, let action): actions += self.perform(action)
-            case .share: break
+            case .post: break
             }
         }
     }

@@ -69,7 +69,7 @@ extension DownloadClient {
     ) async throws(DownloadError) -> Answer {
         do {
             let follower = try self.follower(of: request)
-            let board = self.refusals.map { RefusalBoard($0) }
+            let board = self.notices.map { NoticeBoard($0) }
             try await self.awaitHost(of: request, board)
             return try await self.within(request.headTimeout, of: request.source.host) {
                 try await follower.withResponse(to: range) { head, response, announced, body in
@@ -83,18 +83,18 @@ extension DownloadClient {
     }
 
     /// Waits while the host refuses requests of other processes.
-    private func awaitHost(of request: DownloadRequest, _ board: RefusalBoard?) async throws {
+    private func awaitHost(of request: DownloadRequest, _ board: NoticeBoard?) async throws {
         let key = HostKey(request.source.host)
-        while let refusal = board?.news(now: self.clock.now).first(where: { $0.host == key }) {
+        while let refusal = board?.news(now: self.clock.now).first(where: { $0.host == key && $0.kind == .refusal }) {
             try await self.clock.sleep(until: refusal.until)
         }
     }
 
     /// Lets other processes know if a response is a refusal.
-    private func share(_ response: RangeResponse, of request: DownloadRequest, _ board: RefusalBoard?) {
+    private func share(_ response: RangeResponse, of request: DownloadRequest, _ board: NoticeBoard?) {
         let now = self.clock.now
-        guard let refusal = response.refusal(of: HostKey(request.source.host), now: now) else { return }
-        board?.share(refusal, now: now)
+        guard let notice = response.notice(of: HostKey(request.source.host), now: now) else { return }
+        board?.post(notice, now: now)
     }
 
     /// The way to the source of a request, with the fields, credentials and redirect rules of a download.

@@ -39,7 +39,8 @@ public struct DownloadConfiguration: Sendable {
     /// Whether processes of this user on this machine share how long hosts ask them to wait. Default `false`.
     ///
     /// If a host refuses a request with 429 or 503 and `Retry-After`, the others send it no request before that time is
-    /// over, at most 10 min; connections that the host serves continue. The processes share a file in memory, below `XDG_RUNTIME_DIR` or
+    /// over, at most 10 min; connections that the host serves continue. Tasks of one job
+    /// also take turns at a host that serves only some of their connections. The processes share a file in memory, below `XDG_RUNTIME_DIR` or
     /// in `/dev/shm`. Without such a place nothing is shared.
     public var sharesRefusals = false
     /// The event loops that make the connections: a `MultiThreadedEventLoopGroup` or one of its loops, which must outlive
@@ -51,8 +52,8 @@ public struct DownloadConfiguration: Sendable {
     ///
     /// The default is half of the processors that the process may use, at most 8, and 1 if there are fewer than 4 or an
     /// ``eventLoopGroup`` is given. Then only connections of the same time that fetch 4 MiB or more over TLS are spread
-    /// over several threads. With a number, all connections are. Threads are started when they are needed. All fetches of
-    /// one file are written by the same thread.
+    /// over several threads. With a number from 1 to 1024, all connections are. Threads are started when they are needed.
+    /// All fetches of one file are written by the same thread.
     public var receivingThreads: Int?
     /// The logger for what happens to downloads, in messages with metadata; nil, the default, for none.
     public var logger: Logger?
@@ -77,8 +78,8 @@ public func withDownloadClient<Answer: Sendable>(
     _ body: (DownloadClient) async throws -> Answer
 ) async throws -> Answer {
     for path in [configuration.history.path, configuration.memory?.path] { _ = try path?.text }
-    guard configuration.receivingThreads.map({ $0 > 0 }) ?? true else {
-        throw DownloadError(.usage, "the number of receiving threads must be 1 or more")
+    guard configuration.receivingThreads.map(DownloadConfiguration.receivingThreadsRange.contains) ?? true else {
+        throw DownloadError(.usage, "the number of receiving threads must be from 1 to 1024")
     }
     let loops = configuration.loopPlan
     do {
@@ -92,7 +93,7 @@ public func withDownloadClient<Answer: Sendable>(
                         configuration: configuration, transport: transport, storage: storage,
                         clock: SystemClock(), seed: UInt64.random(in: .min ... .max), threads: threads,
                         memory: PartMemory(),
-                        refusals: configuration.sharesRefusals ? RefusalFile.standard(bootID: storage.bootID) : nil))
+                        notices: configuration.sharesRefusals ? NoticeFile.standard(bootID: storage.bootID) : nil))
             }
         }
     } catch let failure as Failure {
@@ -138,8 +139,8 @@ public struct DownloadClient: Sendable {
     private let servers: ServerRecords?
     /// The memory for the parts of short files; `nil` if all parts are on disk.
     private let memory: PartMemory?
-    /// The refusals that processes share; `nil` if none are shared.
-    let refusals: RefusalFile?
+    /// The notices that processes share; `nil` if they share none.
+    let notices: NoticeFile?
 
     /// Creates a client with a given transport, storage, clock and seed. Tests use it to inject faults and to replay
     /// runs.
@@ -149,14 +150,14 @@ public struct DownloadClient: Sendable {
     ) {
         self.init(
             configuration: configuration, transport: transport, storage: storage, clock: clock, seed: seed,
-            threads: threads, memory: memory, refusals: nil)
+            threads: threads, memory: memory, notices: nil)
     }
 
     init(
         configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
-        clock: any EngineClock, seed: UInt64, threads: EngineThreads, memory: PartMemory?, refusals: RefusalFile?
+        clock: any EngineClock, seed: UInt64, threads: EngineThreads, memory: PartMemory?, notices: NoticeFile?
     ) {
-        self.refusals = refusals
+        self.notices = notices
         self.memory = memory
         self.configuration = configuration
         self.transport = transport
@@ -219,7 +220,7 @@ public struct DownloadClient: Sendable {
         let engine = DownloadEngine(
             transport: self.transport, storage: self.storage, clock: self.clock,
             limits: limits ?? self.configuration.limits, seed: self.seed,
-            threads: self.threads, hub: hub, refusals: self.refusals.map { RefusalBoard($0) })
+            threads: self.threads, hub: hub, notices: self.notices.map { NoticeBoard($0) })
         // Read before downloads are added, because adding one does not block.
         if let servers = self.servers { await self.threads.run(.stepping) { servers.load() } }
         let log = history.log(in: self.storage, clock: self.clock)

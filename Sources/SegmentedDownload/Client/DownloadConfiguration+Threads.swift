@@ -9,6 +9,9 @@ extension DownloadConfiguration {
     /// 8: as many receive 100 Gbit/s over TLS at 1.5 GiB/s each.
     private static let countMax = 8
 
+    /// 1024: more than the processors of any machine. Every thread that writes is prepared at the start.
+    package static let receivingThreadsRange = 1...1024
+
     /// The loops that receive.
     var loopPlan: ReceivingLoops.Plan {
         if let count = self.receivingThreads { return ReceivingLoops.Plan(countMax: count, spreadsAll: true) }

@@ -20,8 +20,8 @@ final class DownloadEngine: Sendable {
         case tick
         /// Apply new limits for the group.
         case limits(DownloadLimits)
-        /// Apply refusals of requests of other processes. The times are the engine's.
-        case refusedElsewhere([HostRefusal])
+        /// Apply notices of other processes. The times are the engine's.
+        case noticed([HostNotice])
         /// Apply a new priority or number of segments for a download.
         case adjust(GroupEvent)
         /// Apply a new rate limit for a download; `nil` removes it.
@@ -54,8 +54,8 @@ final class DownloadEngine: Sendable {
     private let looks = SegmentSnapshot()
     private let seed: UInt64
     private let threads: EngineThreads
-    /// The refusals that processes of this machine share; nil if they share none.
-    private let refusals: RefusalBoard?
+    /// The notices that processes of this machine share; nil if they share none.
+    private let notices: NoticeBoard?
     /// Unbounded. Its length is limited by its writers: a child posts a few messages and ends, and ticks come at a
     /// fixed rate.
     private let inbox = Mailbox<Message>()
@@ -64,9 +64,9 @@ final class DownloadEngine: Sendable {
 
     init(
         transport: any HTTPTransport, storage: any Storage, clock: any EngineClock, limits: DownloadLimits,
-        seed: UInt64, threads: EngineThreads, hub: GroupHub, refusals: RefusalBoard? = nil
+        seed: UInt64, threads: EngineThreads, hub: GroupHub, notices: NoticeBoard? = nil
     ) {
-        self.refusals = refusals
+        self.notices = notices
         self.hub = hub
         self.transport = transport
         self.storage = storage
@@ -115,8 +115,8 @@ final class DownloadEngine: Sendable {
         // Limits that were changed before this point are in the inbox too.
         var state = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         // Before the first request.
-        if let news = self.refusals?.news(now: self.clock.now) {
-            _ = state.take(.refusedElsewhere(news), now: self.clock.now)
+        if let news = self.notices?.news(now: self.clock.now) {
+            _ = state.take(.noticed(news), now: self.clock.now)
         }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
@@ -132,6 +132,8 @@ final class DownloadEngine: Sendable {
             self.looks.close()
             group.cancelAll()
         }
+        let now = self.clock.now
+        for notice in state.leave(now: now) { self.notices?.post(notice, now: now) }
         let jobs = state.jobs.filter { $0.part != nil }
         if !jobs.isEmpty { await self.threads.run(.stepping) { for job in jobs { job.close() } } }
         state.finishAll()
@@ -162,7 +164,7 @@ final class DownloadEngine: Sendable {
         case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
         case .adjust(.priority(let id, let priority)):
             self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
-        case .event, .closed, .move, .remove, .ask, .tick, .refusedElsewhere, .adjust, .look, .stopResuming, .close:
+        case .event, .closed, .move, .remove, .ask, .tick, .noticed, .adjust, .look, .stopResuming, .close:
             break
         }
     }
@@ -173,7 +175,7 @@ final class DownloadEngine: Sendable {
             // Ticks missed while the machine was suspended are skipped.
             next = max(next + Self.tick, self.clock.now)
             guard (try? await self.clock.sleep(until: next)) != nil else { return }
-            if let news = self.refusals?.news(now: self.clock.now), !news.isEmpty { self.post(.refusedElsewhere(news)) }
+            if let news = self.notices?.news(now: self.clock.now), !news.isEmpty { self.post(.noticed(news)) }
             self.post(.tick)
         }
     }
@@ -195,8 +197,8 @@ final class DownloadEngine: Sendable {
         case .download(let id, let action):
             guard let job = state.job(id) else { return [] }
             return self.perform(action, job, state: &state, in: &group)
-        case .share(let refusal):
-            self.refusals?.share(refusal, now: self.clock.now)
+        case .post(let notice):
+            self.notices?.post(notice, now: self.clock.now)
         }
         return []
     }
@@ -351,7 +353,7 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
-        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .refusedElsewhere, .adjust, .limit, .look,
+        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .noticed, .adjust, .limit, .look,
             .stopResuming, .close:
             break
         }

@@ -36,6 +36,9 @@ struct EngineState {
         self.generator = SplitMix64(seed: seed)
     }
 
+    /// The notices of a group that makes no more requests.
+    mutating func leave(now: Duration) -> [HostNotice] { self.machine.leave(now: now) }
+
     var isFinished: Bool { self.isClosed && self.machine.isIdle && self.closing.isEmpty }
 
     var jobs: [DownloadJob] { self.entries.map(\.job) }
@@ -87,8 +90,8 @@ struct EngineState {
         case .limits(let limits):
             for index in self.active { self.observe(index, now: now) }
             return self.machine.handle(.limits(limits.group), now: now) + self.machine.handle(.rateChanged, now: now)
-        case .refusedElsewhere(let refusals):
-            let actions = self.machine.handle(.refusedElsewhere(refusals), now: now)
+        case .noticed(let notices):
+            let actions = self.machine.handle(.noticed(notices), now: now)
             for index in self.active { self.noteWaiting(self.entries[index].job, now: now) }
             return actions
         case .adjust(let event):

@@ -1,5 +1,6 @@
 import CLinux
 package import SegmentedDownloadCore
+import Synchronization
 
 #if canImport(Musl)
     import Musl
@@ -21,7 +22,7 @@ package enum DescriptorLimit {
     /// The number of connections that the descriptors allow if each file has its own descriptors; at least 1.
     ///
     /// - Parameter files: The maximum number of files fetched at the same time.
-    static func connections(files: Int, descriptors: Int = Self.current) -> Int {
+    static func connections(files: Int, descriptors: Int = Self.current - Self.loops.load(ordering: .relaxed)) -> Int {
         let free = max(descriptors - Self.reserve, 0)
         // If there are fewer connections than files, only as many files are fetched; see `files(beside:)`.
         return max(free / (1 + Self.perFile), free - Self.perFile * min(files, free), 1)
@@ -29,9 +30,35 @@ package enum DescriptorLimit {
 
     /// The number of files that the descriptors allow beside a number of connections; at least 1. A file that is being
     /// put into place has no connection left but still has descriptors.
-    static func files(beside connections: Int, descriptors: Int = Self.current) -> Int {
+    static func files(
+        beside connections: Int, descriptors: Int = Self.current - Self.loops.load(ordering: .relaxed)
+    ) -> Int {
         max((max(descriptors - Self.reserve, 0) - connections) / Self.perFile, 1)
     }
+
+    /// `epoll`, a timer and an event.
+    static let perLoop = 3
+
+    /// The descriptors kept for the event loops of all clients, without the first of each, which ``reserve`` includes.
+    private static let loops = Atomic(0)
+
+    /// Keeps descriptors for event loops besides the first one of a client: those of at most a quarter of the limit.
+    ///
+    /// - Returns: The number of loops. Give them back with ``returnLoops(_:)``.
+    static func keepLoops(_ count: Int, descriptors: Int = Self.current) -> Int {
+        let kept = Self.loopsAllowed(count, descriptors: descriptors)
+        Self.loops.add(kept * Self.perLoop, ordering: .relaxed)
+        return kept
+    }
+
+    static func loopsAllowed(_ count: Int, descriptors: Int) -> Int {
+        min(count, max(descriptors - Self.reserve, 0) / 4 / Self.perLoop)
+    }
+
+    static func returnLoops(_ count: Int) { Self.loops.subtract(count * Self.perLoop, ordering: .relaxed) }
+
+    /// Whether one more event loop can open its descriptors now. One that cannot traps.
+    static var hasRoomForLoop: Bool { (try? Self.check()) != nil }
 
     /// 6: an event loop's three, a connection, a part, and its manifest or its directory in turn. No download needs
     /// fewer.

@@ -45,6 +45,8 @@ final class ReceivingLoops: EventLoopGroup {
 
     let first: any EventLoop
     private let plan: Plan
+    /// The loops for which descriptors are kept.
+    private let loopsKept: Int
     private let state: Mutex<State>
 
     /// - Parameter group: The loops to use; nil to start threads.
@@ -54,14 +56,19 @@ final class ReceivingLoops: EventLoopGroup {
             let loops = plan.countMax == 1 ? [group.next()] : Array(group.makeIterator().prefix(plan.countMax))
             self.first = loops[0]
             self.plan = Plan(countMax: loops.count, spreadsAll: plan.spreadsAll)
+            self.loopsKept = 0
             self.state = Mutex(State(lanes: [Lane(loop: loops[0])], given: loops.dropFirst(), threads: []))
         } else {
             let own = MultiThreadedEventLoopGroup(numberOfThreads: 1)
             self.first = own.next()
-            self.plan = plan
+            self.plan = Plan(
+                countMax: 1 + DescriptorLimit.keepLoops(plan.countMax - 1), spreadsAll: plan.spreadsAll)
+            self.loopsKept = self.plan.countMax - 1
             self.state = Mutex(State(lanes: [Lane(loop: self.first)], given: [], threads: [own]))
         }
     }
+
+    deinit { DescriptorLimit.returnLoops(self.loopsKept) }
 
     // MARK: Placing bodies
 
@@ -96,6 +103,7 @@ final class ReceivingLoops: EventLoopGroup {
         if let loop = state.given.popFirst() {
             state.lanes.append(Lane(loop: loop))
         } else {
+            guard DescriptorLimit.hasRoomForLoop else { return freest }
             let thread = MultiThreadedEventLoopGroup(numberOfThreads: 1)
             state.threads.append(thread)
             state.lanes.append(Lane(loop: thread.next()))
@@ -115,12 +123,12 @@ final class ReceivingLoops: EventLoopGroup {
     func makeIterator() -> EventLoopIterator { EventLoopIterator(self.state.withLock { $0.lanes.map(\.loop) }) }
 
     /// Ends the threads that were started. Loops that were given go on.
-    func end(_ done: @escaping @Sendable () -> Void) {
+    func shutDown(_ done: @escaping @Sendable () -> Void) {
         guard let thread = self.state.withLock({ $0.threads.popLast() }) else { return done() }
-        thread.shutdownGracefully { _ in self.end(done) }
+        thread.shutdownGracefully { _ in self.shutDown(done) }
     }
 
     func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) {
-        self.end { queue.async { callback(nil) } }
+        self.shutDown { queue.async { callback(nil) } }
     }
 }

@@ -6,10 +6,12 @@ package struct DownloadSettings: Hashable, Sendable {
     package var connectionsKnown: Int?
     /// The sources' hosts, in order. Connections to equal hosts share one budget.
     package var hosts: [String] = [""]
-    /// Whether it is fetched by one of many tasks of a job, see ``RequestPace``.
+    /// Whether it is fetched by one of many tasks of a job, and is retried with the patience of a job.
     package var isOfJob = false
     /// What the file must be, because other tasks fetch other ranges of the same version; nil if any version will do.
     package var requiredResource: RemoteResource?
+    /// Whether the group decides when the host is asked again after a refusal, see ``RequestPace``.
+    package var isPaced = false
     /// Whether the download begins paused.
     package var startsPaused = false
     /// The least length in bytes that a free connection takes over from another: near the end, smaller requests save

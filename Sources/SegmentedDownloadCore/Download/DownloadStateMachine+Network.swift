@@ -29,6 +29,20 @@ extension DownloadStateMachine {
         self.state = .probing(probing)
     }
 
+    /// Records who is at fault for a refusal that is handled next, see ``FileRefusals``.
+    ///
+    /// - Parameters:
+    ///   - isPaced: Whether the host is, so that the group decides when it is asked again.
+    ///   - isOfJob: Whether the patience of a job applies.
+    mutating func noteRefusal(isPaced: Bool, isOfJob: Bool) {
+        self.settings.isPaced = isPaced
+        self.settings.isOfJob = isOfJob
+        guard case .fetching(var fetching) = self.state else { return }
+        fetching.settings.isPaced = isPaced
+        fetching.settings.isOfJob = isOfJob
+        self.state = .fetching(fetching)
+    }
+
     /// Takes work from another connection for a free one, if no segment is waiting.
     package mutating func steal(now: Duration) -> [DownloadAction] {
         self.updateFetching { $0.steal(now: now) }

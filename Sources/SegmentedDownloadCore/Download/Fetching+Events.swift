@@ -334,10 +334,13 @@ extension Fetching {
             self.outcome = .failed(failure)
             return []
         }
-        let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
-        // The group decides when the host of a job that refused a request is asked again.
-        let isPaced = isRefused && (isCrowded || self.settings.isOfJob)
-        self.plan.postpone(segment, until: isPaced ? now : now + delay)
+        let isPaced = isRefused && self.settings.isPaced
+        let delay =
+            isPaced
+            ? policy.delayFixed ?? .zero
+            : policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
+        // While others are served, the group decides when one more is tried.
+        self.plan.postpone(segment, until: isRefused && isCrowded ? now : now + delay)
         return [.report(.retrying(failure, attempt: failures, delay: delay))]
     }
 }

@@ -334,10 +334,12 @@ struct Probing: Hashable, Sendable {
         else {
             return .failed(failure)
         }
-        let delay = policy.delay(afterFailures: self.failures, retryAfter: failure.retryAfter, using: &generator)
-        // The group decides when the host of a job that refused a request is asked again.
-        let isPaced = settings.isOfJob && failure.isRefusal
-        self.retryAt = isPaced ? now : now + delay
+        let isPaced = settings.isPaced && failure.isRefusal
+        let delay =
+            isPaced
+            ? policy.delayFixed ?? .zero
+            : policy.delay(afterFailures: self.failures, retryAfter: failure.retryAfter, using: &generator)
+        self.retryAt = now + delay
         return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
     }
 }

@@ -28,8 +28,8 @@ package enum GroupEvent: Sendable {
     case segments(DownloadID, DownloadOptions.Segments)
     /// A rate limit has changed, so the useful number of connections must be found again.
     case rateChanged
-    /// Hosts have refused requests of other processes of this machine.
-    case refusedElsewhere([HostRefusal])
+    /// Other processes of this machine have posted notices.
+    case noticed([HostNotice])
 }
 
 /// An action that the group requests.
@@ -37,8 +37,8 @@ package enum GroupAction: Hashable, Sendable {
     /// Make this request in a task of its own.
     case fetch(DownloadID, FetchOrder)
     case download(DownloadID, DownloadAction)
-    /// A host has refused a request and said how long to wait: let other processes of this machine know.
-    case share(HostRefusal)
+    /// Let other processes of this machine read a notice.
+    case post(HostNotice)
 }
 
 /// An event for one download.

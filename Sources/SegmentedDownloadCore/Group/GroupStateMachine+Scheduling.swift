@@ -15,19 +15,25 @@ extension GroupStateMachine {
         var kept = self.keptConnections()
         var candidates = self.active.filter { self.entries[$0].machine.mayFetch }
         var idle: [Int] = []
+        var running = self.running
         while let place = self.neediest(candidates) {
             let index = candidates[place]
             let held = self.entries[index].held
             let allHosts = self.entries[index].machine.settings.hosts
             let hosts = allHosts.filter { host in
-                self.budget.allows(host, now: now) && (held == 0 || self.leaves(kept, host))
+                let isFurther = held > 0 && self.isServed(index, by: host)
+                return self.budget.allows(host, isFurther: isFurther, now: now)
+                    && (held == 0 || self.leaves(kept, host))
             }
-            // A probe that was told to stop may still be connected. The next one would be a second connection.
-            guard !(held > 0 && self.entries[index].machine.isProbing), !hosts.isEmpty else {
+            let isProbing = self.entries[index].machine.isProbing
+            // A probe that was told to stop may still be connected. The next one would be a second connection. The first
+            // one of a file that did not count waits until there is room for it.
+            guard !(isProbing && (held > 0 || running >= self.limits.downloads)), !hosts.isEmpty else {
                 candidates.remove(at: place)
                 continue
             }
             if let order = self.entries[index].machine.nextFetch(now: now, isOpen: { hosts.contains($0) }) {
+                if isProbing { running += 1 }
                 self.open(order, of: index, now: now)
                 continue
             }
@@ -59,17 +65,28 @@ extension GroupStateMachine {
 
     private mutating func open(_ order: FetchOrder, of index: Int, now: Duration) {
         let host = self.entries[index].machine.settings.hosts[order.source.rawValue]
-        self.budget.reserve(host, now: now)
+        self.budget.reserve(host, isFurther: self.isServed(index, by: host), now: now)
         self.holdings.append(Holding(download: self.entries[index].id, lease: order.lease, host: host))
         self.entries[index].held += 1
         self.outbox.append(.fetch(self.entries[index].id, order))
     }
 
-    /// The candidate with the fewest connections for its weight; of two, the earlier one.
+    /// Whether a host of a job serves a connection of the download, so that further ones need not keep to the pace.
+    private func isServed(_ index: Int, by host: String) -> Bool {
+        guard self.limits.tasks > 1 else { return false }
+        let id = self.entries[index].id
+        return self.holdings.contains { $0.download == id && $0.host == host && $0.wasAccepted }
+    }
+
+    /// The candidate with the fewest connections for its weight; of two, the one that was refused least recently, and
+    /// else the earlier one.
     private func neediest(_ candidates: [Int]) -> Int? {
         let need = { (index: Int) in
             // Reads the fields one by one, because copying an entry retains the whole state of a download.
-            (Double(self.entries[index].held) / self.entries[index].weight, self.entries[index].id)
+            (
+                Double(self.entries[index].held) / self.entries[index].weight, self.entries[index].refusals.lastAt,
+                self.entries[index].id
+            )
         }
         return candidates.indices.min { need(candidates[$0]) < need(candidates[$1]) }
     }
@@ -78,16 +95,40 @@ extension GroupStateMachine {
 
     /// Starts queued downloads while there is room.
     ///
-    /// A file that could not get a connection is not started, so that those already started finish first.
+    /// A file that could not get a connection is not started, so that those already started finish first. Files that wait
+    /// for a closed host do not count, but keep only files of closed hosts from starting.
     private mutating func startQueued(now: Duration) {
-        guard !self.queue.isEmpty, self.active.count < self.limits.downloads else { return }
-        var needing = self.active.count { self.entries[$0].machine.standing != .ending }
-        while self.active.count < self.limits.downloads, needing < self.limits.connections,
-            let index = self.queue.next()
+        guard !self.queue.isEmpty else { return }
+        let waiting = self.active.count < self.limits.downloads ? 0 : self.active.count { self.waits($0, now: now) }
+        guard self.active.count - waiting < self.limits.downloads else { return }
+        var needing = self.active.count { self.entries[$0].machine.standing != .ending } - waiting
+        while self.active.count - waiting < self.limits.downloads, needing < self.limits.connections,
+            let index = self.nextQueued(now: now)
         {
             needing += 1
             self.update(index, now: now) { $0.start() }
         }
+    }
+
+    private mutating func nextQueued(now: Duration) -> Int? {
+        guard self.active.count >= self.limits.downloads else { return self.queue.next() }
+        let index = self.queue.first { !self.isClosed($0, now: now) }
+        if let index { self.queue.take(index) }
+        return index
+    }
+
+    /// The started downloads that have had a connection, or need none yet.
+    private var running: Int {
+        self.active.count { !self.entries[$0].machine.isProbing || self.entries[$0].held > 0 }
+    }
+
+    /// Whether a download that has no part yet waits for closed hosts.
+    private func waits(_ index: Int, now: Duration) -> Bool {
+        self.entries[index].machine.isProbing && self.entries[index].held == 0 && self.isClosed(index, now: now)
+    }
+
+    private func isClosed(_ index: Int, now: Duration) -> Bool {
+        self.entries[index].machine.settings.hosts.allSatisfy { now < self.budget.closedUntil($0) }
     }
 
     /// The hosts of downloads that will soon ask for their first connection, one entry for each reserved connection.

@@ -8,7 +8,8 @@ package struct GroupStateMachine: Hashable, Sendable {
         package var connections = 64
         /// Connections open at the same time to one host. Browsers use 6, download managers 16.
         package var connectionsPerHost = 16
-        /// Files fetched at the same time. The others are queued.
+        /// Files fetched at the same time. The others are queued. A file does not count before it has its first
+        /// connection while its hosts are closed, see ``ConcurrencyBudget/Shortage/closed``.
         package var downloads = 5
         /// The tasks of the job that this process is one of, which all use the same hosts; 1 without a job. Only the
         /// value at the beginning counts.
@@ -37,6 +38,8 @@ package struct GroupStateMachine: Hashable, Sendable {
         var held = 0
         /// Whether it is being moved into place and is so short that the next download starts soon.
         var isBrief = false
+        /// How its host refuses it; for a task of a job only.
+        var refusals = FileRefusals()
     }
 
     /// A connection reserved from the budget.
@@ -64,6 +67,8 @@ package struct GroupStateMachine: Hashable, Sendable {
     /// The connections reserved from the budget, at most as many as it allowed.
     var holdings: [Holding] = []
     var budget: ConcurrencyBudget
+    /// The download that each host refused last, until it serves one.
+    private var suspects: [String: DownloadID] = [:]
     /// The actions collected while an event is handled, in order.
     var outbox: [GroupAction] = []
     /// Until this time connections move fast after a change; later, slowly.
@@ -147,11 +152,18 @@ package struct GroupStateMachine: Hashable, Sendable {
             self.shed(now: now)
         case .rateChanged:
             for index in self.active { self.update(index, now: now) { $0.reconsiderConnections() } }
-        case .refusedElsewhere(let refusals): self.budget.refusedElsewhere(refusals, now: now)
+        case .noticed(let notices): self.budget.noticed(notices, now: now)
         }
         self.schedule(now: now)
+        for notice in self.budget.takeNotices() { self.outbox.append(.post(notice)) }
         defer { self.outbox = [] }
         return self.outbox
+    }
+
+    /// Returns the notices of a process that makes no more requests.
+    package mutating func leave(now: Duration) -> [HostNotice] {
+        self.budget.leave(now: now)
+        return self.budget.takeNotices()
     }
 
     /// Records the progress of a download's leases. Call it just before handling an event.
@@ -165,6 +177,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         var settings = settings
         if self.limits.tasks > 1 {
             settings.isOfJob = true
+            settings.isPaced = true
             for host in settings.hosts { self.budget.admit(host, seed: seed, now: now) }
         }
         if self.indices.count <= id.rawValue {
@@ -213,6 +226,10 @@ package struct GroupStateMachine: Hashable, Sendable {
             case .revoke(let lease), .answer(let lease, .stop):
                 if let holding = self.holding(id, lease) { self.holdings[holding].isEnding = true }
             case .place(let length, _): self.entries[index].isBrief = length <= Self.briefLength
+            case .report(.retrying(let failure, let attempt, let delay)) where self.limits.tasks > 1:
+                let delay = max(delay, self.delayUntilOpen(index, now: now))
+                self.outbox.append(.download(id, .report(.retrying(failure, attempt: attempt, delay: delay))))
+                continue
             case .survey, .replaceExisting, .prepare, .answer(_, .proceed), .narrow, .checkpoint, .revise,
                 .interruptPlacing, .discard,
                 .report,
@@ -253,11 +270,12 @@ package struct GroupStateMachine: Hashable, Sendable {
                 guard TransientStatus.refusals.contains(status) else { return }
                 let asked = retryAfter.map { Duration.seconds($0.seconds) }
                 let host = self.holdings[index].host
-                _ = self.budget.refused(host, retryAfter: asked, now: now)
-                if let refusal = response.refusal(of: HostKey(host), now: now) { self.outbox.append(.share(refusal)) }
+                self.refused(self.holdings[index], retryAfter: asked, now: now)
+                if let notice = response.notice(of: HostKey(host), now: now) { self.outbox.append(.post(notice)) }
             } else if !self.holdings[index].wasAccepted {
                 self.holdings[index].wasAccepted = true
                 self.budget.accepted(self.holdings[index].host, now: now)
+                self.accepted(self.holdings[index])
             }
         case .ended(let lease, let end):
             guard let index = self.holding(id, lease) else { return }
@@ -284,6 +302,44 @@ package struct GroupStateMachine: Hashable, Sendable {
             .narrowed, .limitReached, .pause, .resume, .cancel:
             break
         }
+    }
+
+    /// Updates the budget after a refusal, and tells the download whether its host or the file is at fault.
+    private mutating func refused(_ holding: Holding, retryAfter: Duration?, now: Duration) {
+        guard self.limits.tasks > 1, let index = self.index(holding.download) else {
+            _ = self.budget.refused(holding.host, retryAfter: retryAfter, now: now)
+            return
+        }
+        let others = self.holdings.filter { $0.host == holding.host && $0.wasAccepted }
+        let isCrowd = others.contains { $0.download == holding.download }
+        let isOfFile = self.entries[index].refusals.note(servesOthers: !others.isEmpty && !isCrowd, now: now)
+        if isOfFile, others.isEmpty {
+            self.budget.refusedFile(holding.host)
+        } else {
+            let delayFixed = self.entries[index].machine.settings.retry.delayFixed
+            _ = self.budget.refused(holding.host, retryAfter: retryAfter, delayFixed: delayFixed, now: now)
+            if others.isEmpty { self.suspects[holding.host] = holding.download }
+        }
+        let isLasting = self.entries[index].refusals.isLasting
+        self.entries[index].machine.noteRefusal(isPaced: !isOfFile, isOfJob: !isLasting)
+    }
+
+    private mutating func accepted(_ holding: Holding) {
+        guard self.limits.tasks > 1 else { return }
+        if let index = self.index(holding.download), self.entries[index].refusals != FileRefusals() {
+            self.entries[index].refusals = FileRefusals()
+            self.entries[index].machine.noteRefusal(isPaced: true, isOfJob: true)
+        }
+        guard let suspect = self.suspects.removeValue(forKey: holding.host), suspect != holding.download,
+            let index = self.index(suspect)
+        else { return }
+        self.entries[index].refusals.noteOtherServed()
+    }
+
+    /// The time until one of a download's hosts may be asked.
+    private func delayUntilOpen(_ index: Int, now: Duration) -> Duration {
+        let times = self.entries[index].machine.settings.hosts.map { self.budget.closedUntil($0) }
+        return max((times.min() ?? now) - now, .zero)
     }
 
     /// The time before which a download waits because its host refused another process; nil if it does not.

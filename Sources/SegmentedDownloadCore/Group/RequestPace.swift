@@ -10,21 +10,29 @@ struct RequestPace: Hashable, Sendable {
     /// A hundred tasks begin in a second, and all within the length of a turn, or a thousand in a second if they are too
     /// many for that. What most of them meet shows before all have asked.
     private static func spread(_ tasks: Int) -> Double {
-        max(min(Double(tasks) / 100, Self.turnMin), Double(tasks) / 1000)
+        max(min(Double(tasks) / 100, Self.turnOfMany), Double(tasks) / 1000)
     }
 
-    /// The length of a turn for up to 10,000 tasks, in seconds: the time in which a rate changes once. Short beside a job,
-    /// long beside the time that a refused task would otherwise wait.
-    static let turnMin = 10.0
+    /// The length of a turn for 10 to 10,000 tasks, in seconds: the time in which a rate changes once. Short beside a job,
+    /// long beside the time that a refused task would otherwise wait. It falls with the square of the number of tasks, to a
+    /// second, because fewer tasks ask the host more often each, and share what it allows with fewer others.
+    static let turnOfMany = 10.0
+    static let turnLeast = 1.0
 
-    /// The longest delay after many refusals, in seconds. A host that serves again is asked within this time.
+    /// The longest average delay after many refusals, in seconds, unless a turn is longer. A delay is at most twice as
+    /// long.
     static let delayMax = 30.0
+
+    /// The rate of ten tasks before it can be measured, in requests per second of each. It falls with the third power of
+    /// the number of tasks: one of two that meets one refusal at its beginning asks on quickly, and a hundred do not ask a
+    /// host that is overloaded more often than once in a turn.
+    static let rateOfTen = 0.5
 
     /// A refusal lowers the rate to this part, as in CUBIC (RFC 9438 §4.6). Half would leave more unused.
     static let decrease = 0.7
 
-    /// The first increase, in requests for each turn. It doubles with each turn without a refusal, so that a limit that
-    /// was lifted is found in a minute.
+    /// The first increase, in requests for each turn. It doubles with each turn without a refusal, so that after a limit
+    /// was lifted the pace no longer matters within eleven turns: 110 s for most fleets.
     static let increase = 0.5
     static let doublingsMax = 10
 
@@ -34,6 +42,10 @@ struct RequestPace: Hashable, Sendable {
     /// In seconds.
     private let turn: Double
     private let spread: Double
+    /// The rate before it can be measured, in requests per second.
+    private let rateUnmeasured: Double
+    /// When the first request was made.
+    private var beganAt: Duration?
     /// Requests in a second; nil while nothing was refused.
     private(set) var rate: Double?
     /// When the present turn began.
@@ -49,7 +61,9 @@ struct RequestPace: Hashable, Sendable {
 
     init(tasks: Int) {
         self.spread = Self.spread(tasks)
-        self.turn = max(Self.turnMin, self.spread)
+        let tens = Double(tasks) / 10
+        self.turn = max(min(max(Self.turnOfMany * tens * tens, Self.turnLeast), Self.turnOfMany), self.spread)
+        self.rateUnmeasured = Self.rateOfTen / (tens * tens * tens)
     }
 
     /// Whether the last request was refused.
@@ -65,9 +79,13 @@ struct RequestPace: Hashable, Sendable {
         self.upTo(self.turn, using: &generator)
     }
 
+    /// The delay of a task that leaves its place to another one.
+    func delayOfTurn(using generator: inout SplitMix64) -> Duration { self.delay(1, using: &generator) }
+
     /// Handles a request. Returns the delay before the next one.
     mutating func requested(now: Duration, using generator: inout SplitMix64) -> Duration {
         self.advance(to: now)
+        self.beganAt = self.beganAt ?? now
         guard let rate else { return .zero }
         return self.about(1 / rate, using: &generator)
     }
@@ -86,16 +104,24 @@ struct RequestPace: Hashable, Sendable {
         self.advance(to: now)
         self.refusals += 1
         if !self.wasRefusedInTurn || self.refusals > 1 {
-            // At least one request in a turn: a lower rate comes from the delays after several refusals.
-            let part = (now - self.turnAt).inSeconds / self.turn
-            let lately = (Double(self.served) + (1 - part) * Double(self.servedBefore)) / self.turn
-            self.rate = max(Self.decrease * min(self.rate ?? .infinity, lately), 1 / self.turn)
+            // At least one request in a long turn: a lower rate comes from the delays after several refusals.
+            self.rate = max(
+                Self.decrease * min(self.rate ?? .infinity, self.rateLately(now: now)),
+                1 / max(self.turn, Self.turnOfMany))
         }
         self.wasRefusedInTurn = true
         self.calmTurns = 0
         if let asked { return asked + self.delayBehindRetryAfter(using: &generator) }
         guard self.refusals > 1 else { return self.upTo(2 / (self.rate ?? 1), using: &generator) }
         return self.delay(Double(self.refusals) / 2, using: &generator)
+    }
+
+    /// The requests served in a second, over the length of a turn.
+    private func rateLately(now: Duration) -> Double {
+        let part = (now - self.turnAt).inSeconds / self.turn
+        let unmeasured = max(self.turn - (now - (self.beganAt ?? now)).inSeconds, 0)
+        let served = Double(self.served) + (1 - part) * Double(self.servedBefore)
+        return (served + unmeasured * self.rateUnmeasured) / self.turn
     }
 
     /// Handles a connection that failed before an answer. Returns the delay before the next one.

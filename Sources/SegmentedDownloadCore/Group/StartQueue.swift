@@ -108,16 +108,42 @@ struct StartQueue: Hashable, Sendable {
         while self.lines[line].head < self.lines[line].tickets.count {
             let ticket = self.lines[line].tickets[self.lines[line].head]
             self.lines[line].head += 1
-            guard self.places[ticket.index]?.number == ticket.number else { continue }
-            self.places[ticket.index] = nil
-            self.count -= 1
-            self.pass = self.lines[line].pass
-            self.lines[line].pass += Self.stride / self.lines[line].level
-            self.lines[line].live -= 1
-            self.tidy(line)
+            guard self.isValid(ticket) else { continue }
+            self.served(ticket.index, of: line)
             return ticket.index
         }
         return nil
+    }
+
+    /// 256: the files that are examined for one that may start. More of one host in a row wait for it.
+    private static let depth = 256
+
+    /// The next download that may start.
+    func first(where mayStart: (Int) -> Bool) -> Int? {
+        for line in self.lines.sorted(by: { $0.pass < $1.pass }) {
+            let tickets = line.tickets[line.head...].prefix(Self.depth)
+            if let ticket = tickets.first(where: { self.isValid($0) && mayStart($0.index) }) { return ticket.index }
+        }
+        return nil
+    }
+
+    /// Removes a download that starts before its turn. Those before it keep their places.
+    mutating func take(_ index: Int) {
+        guard self.waits(index), let level = self.places[index]?.level,
+            let line = self.lines.firstIndex(where: { $0.level == level })
+        else { return }
+        self.served(index, of: line)
+    }
+
+    private func isValid(_ ticket: Ticket) -> Bool { self.places[ticket.index]?.number == ticket.number }
+
+    private mutating func served(_ index: Int, of line: Int) {
+        self.places[index] = nil
+        self.count -= 1
+        self.pass = self.lines[line].pass
+        self.lines[line].pass += Self.stride / self.lines[line].level
+        self.lines[line].live -= 1
+        self.tidy(line)
     }
 
     /// Removes an empty line, or invalid tickets from a line.

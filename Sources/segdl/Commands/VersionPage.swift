@@ -21,7 +21,9 @@ enum VersionPage {
         ]
         let indent = String(repeating: " ", count: Self.column)
         let rows = recorded.map { name, value in
-            let value = value.map { String(cString: $0) } ?? "not recorded, because no script of segdl built it"
+            let value =
+                value.map { String(cString: $0) }
+                ?? "not recorded, because it was not built with scripts/install or scripts/package"
             let lines = Self.unbroken(value).wrapped(to: Self.width).joined(separator: "\n" + indent)
             return name.padded(to: Self.column) + lines.replacing(Self.noBreak, with: " ")
         }

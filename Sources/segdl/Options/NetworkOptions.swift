@@ -90,8 +90,8 @@ struct NetworkOptions: ParsableArguments {
     mutating func validate() throws {
         if self.interface.contains("") { throw ValidationError("--interface is empty") }
         if self.maxRedirs < 0 { throw ValidationError("--max-redirs must be 0 or more") }
-        if let count = self.receivingThreads, count < 1 {
-            throw ValidationError("--receiving-threads must be 1 or more")
+        if let count = self.receivingThreads, !DownloadConfiguration.receivingThreadsRange.contains(count) {
+            throw ValidationError("--receiving-threads must be from 1 to 1024")
         }
         if self.usesIPv4, self.usesIPv6 { throw ValidationError("-4 and -6 exclude each other") }
         if self.proxyUser?.contains(":") == false { throw ValidationError("--proxy-user must be NAME:PASSWORD") }

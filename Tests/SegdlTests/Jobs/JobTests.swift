@@ -343,6 +343,32 @@ struct JobTests {
         }
     }
 
+    @Test(
+        "Two tasks of a machine fetch all files of a server that serves one request at a time, and are rarely refused")
+    func turns() async throws {
+        try await Self.withRuntimeDirectory { runtime in
+            try await withOrigin { origin in
+                // One limit for all files, each of which takes a quarter of a second.
+                origin.route { _ in .content("/32K/x?limit=1&limit-status=503&rate=131072") }
+                try await withCommand { command in
+                    let variables = ["XDG_RUNTIME_DIR": runtime]
+                    // One connection for each task.
+                    let arguments = { (shard: String) in
+                        ["--shard", shard, "--job", "j", "-x", "2", "-d", "out", origin.url("/p[1-12].bin")]
+                    }
+                    let outcome = try await command.run(arguments("1/2"), environment: variables) { _ in
+                        let other = try? await command.run(arguments("2/2"), environment: variables)
+                        #expect(other?.status == 0, "\(String(describing: other))")
+                    }
+                    #expect(outcome.status == 0, "\(outcome)")
+                    #expect(Self.names(command, "out").count == 12)
+                    let requests = origin.log.snapshot().requests
+                    #expect(requests.count { $0.status == 503 } <= 12, "\(requests)")
+                }
+            }
+        }
+    }
+
     @Test("A task that waits because another one was refused continues when the time is over")
     func sharedRefusalEnds() async throws {
         try await Self.withRuntimeDirectory { runtime in

@@ -162,16 +162,16 @@ struct ConcurrencyBudgetTests {
         }
     }
 
-    private static func refusal(_ host: String, until time: Duration) -> [HostRefusal] {
-        [HostRefusal(host: HostKey(host), until: time)]
+    private static func refusal(_ host: String, until time: Duration) -> [HostNotice] {
+        [HostNotice(.refusal, host: HostKey(host), until: time)]
     }
 
     @Test("A host that refused another process gets no connection before the time, whether it had one here or not")
     func refusedElsewhere() {
         var budget = Self.budget(open: 1)
         budget.release("a", wasAccepted: false, now: .zero)
-        budget.refusedElsewhere(Self.refusal("a", until: .seconds(3)), now: .zero)
-        budget.refusedElsewhere(Self.refusal("b", until: .seconds(5)), now: .zero)
+        budget.noticed(Self.refusal("a", until: .seconds(3)), now: .zero)
+        budget.noticed(Self.refusal("b", until: .seconds(5)), now: .zero)
         for (host, end) in [("a", 3), ("b", 5)] {
             #expect(!budget.allows(host, now: .milliseconds(end * 1000 - 1)))
             #expect(budget.shortage(host, now: .zero) == .closed)
@@ -184,7 +184,7 @@ struct ConcurrencyBudgetTests {
     @Test("A host that serves connections here keeps them when it refuses another process, and gets no more meanwhile")
     func refusedElsewhereWhileServing() {
         var budget = Self.budget(open: 2, accepted: 2)
-        budget.refusedElsewhere(Self.refusal("a", until: .seconds(3)), now: .zero)
+        budget.noticed(Self.refusal("a", until: .seconds(3)), now: .zero)
         #expect(!budget.allows("a", now: .milliseconds(2999)) && budget.closedElsewhere("a", now: .zero) == nil)
         budget.release("a", wasAccepted: true, now: .zero)
         #expect(budget.allows("a", now: .zero), "the next request over a connection that the host serves")
@@ -195,7 +195,7 @@ struct ConcurrencyBudgetTests {
     @Test("A refusal elsewhere that claims more than ten minutes counts for ten")
     func refusedElsewhereTooLong() {
         var budget = Self.budget()
-        budget.refusedElsewhere(Self.refusal("a", until: .seconds(86_400)), now: .seconds(1))
+        budget.noticed(Self.refusal("a", until: .seconds(86_400)), now: .seconds(1))
         #expect(!budget.allows("a", now: .seconds(600)) && budget.allows("a", now: .seconds(601)))
     }
 }

@@ -51,7 +51,7 @@ struct ConnectionSharingTests {
                 switch action {
                 case .fetch(let id, let order): self.orders[id.rawValue, default: []].append(order)
                 case .download(let id, .revoke(let lease)): revoked[id.rawValue, default: []].append(lease)
-                case .download, .share: break
+                case .download, .post: break
                 }
             }
             return revoked

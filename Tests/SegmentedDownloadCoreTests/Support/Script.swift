@@ -155,7 +155,7 @@ struct Script {
         defer { self.actions = [] }
         return self.actions.compactMap {
             switch $0 {
-            case .fetch, .share, .download(_, .report): nil
+            case .fetch, .post, .download(_, .report): nil
             case .download(_, let action): action
             }
         }

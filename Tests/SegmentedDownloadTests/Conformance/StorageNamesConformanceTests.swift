@@ -163,7 +163,7 @@ struct StorageNamesConformanceTests {
     @Test(
         "Only an empty directory is removed; one that is missing or has files is no error",
         arguments: StorageDoor.Kind.allCases)
-    func removed(kind: StorageDoor.Kind) async throws {
+    func removedDirectory(kind: StorageDoor.Kind) async throws {
         try await StorageDoor.run(kind) { door in
             try door.storage.removeDirectory(door.path("d"))
             try door.storage.makeDirectory(door.path("d/e"))

@@ -21,6 +21,13 @@ struct DescriptorLimitTests {
         #expect(connections == 1 || together == 1 || 24 + connections + 3 * together <= descriptors)
     }
 
+    @Test(
+        "Event loops have at most a quarter of the descriptors",
+        arguments: [(1024, 63, 63), (256, 63, 19), (64, 7, 3), (24, 7, 0), (0, 7, 0)])
+    func loops(descriptors: Int, count: Int, expected: Int) {
+        #expect(DescriptorLimit.loopsAllowed(count, descriptors: descriptors) == expected)
+    }
+
     @Test("The largest possible limits do not overflow")
     func unlimited() {
         #expect(DescriptorLimit.connections(files: 5, descriptors: .max) > 1 << 40)

@@ -89,7 +89,7 @@ struct EngineOffice {
                 if let job = self.desk.job(id) { self.desk.noteStart(of: job, now: self.now) }
             case .download(_, .answer(let lease, let decision)): self.leases[lease]?.answer(decision)
             case .download(_, let action): self.actions.append(action)
-            case .share: break
+            case .post: break
             }
         }
     }

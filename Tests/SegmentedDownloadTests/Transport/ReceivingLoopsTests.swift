@@ -12,7 +12,7 @@ import Testing
     private static func run(_ plan: ReceivingLoops.Plan, _ body: (ReceivingLoops) async throws -> Void) async throws {
         let loops = ReceivingLoops(plan, of: nil)
         try await body(loops)
-        await withCheckedContinuation { continuation in loops.end { continuation.resume() } }
+        await withCheckedContinuation { continuation in loops.shutDown { continuation.resume() } }
     }
 
     @Test("Short bodies, bodies of unknown length and bodies that are not encrypted are received by the first loop")
@@ -68,7 +68,7 @@ import Testing
         #expect(
             Set(loops.makeIterator().map { ObjectIdentifier($0) })
                 == Set(group.makeIterator().map { ObjectIdentifier($0) }))
-        await withCheckedContinuation { continuation in loops.end { continuation.resume() } }
+        await withCheckedContinuation { continuation in loops.shutDown { continuation.resume() } }
         #expect(try await loops.first.submit { 1 }.get() == 1)
         try await group.shutdownGracefully()
     }
@@ -80,11 +80,14 @@ import Testing
         #expect(DownloadConfiguration.count(processors: count) == loops)
     }
 
-    @Test("The number of threads must be positive, and is the limit of a group that is given")
+    @Test("The number of threads must be from 1 to 1024, and is the limit of a group that is given")
     func configured() async {
         var configuration = DownloadConfiguration()
-        configuration.receivingThreads = 0
-        await #expect(throws: DownloadError.self) { try await withDownloadClient(configuration) { _ in } }
+        for count in [-1, 0, 1025, .max] {
+            configuration.receivingThreads = count
+            let refused = configuration
+            await #expect(throws: DownloadError.self) { try await withDownloadClient(refused) { _ in } }
+        }
         configuration.receivingThreads = 5
         #expect(configuration.loopPlan == .init(countMax: 5, spreadsAll: true))
         configuration.receivingThreads = nil

@@ -4,6 +4,8 @@ import SegmentedDownload
 package struct FleetReport: Hashable, Sendable {
     /// Seconds until the last shard has ended.
     package fileprivate(set) var time = 0.0
+    /// Seconds until the last file was complete.
+    package fileprivate(set) var timeCompleted = 0.0
     /// See ``FleetScenario/optimum``.
     package fileprivate(set) var optimum = 0.0
     /// Refused requests. A connection that is refused counts as one.
@@ -33,10 +35,11 @@ package struct FleetReport: Hashable, Sendable {
     package var refusedPerServed: Double { self.served == 0 ? 0 : Double(self.refused) / Double(self.served) }
 
     init(
-        _ scenario: FleetScenario, shards: [FleetShard], time: Double, fairnessHalfway: Double, deaths: Int,
-        requestsPeak: Int, violations: [String]
+        _ scenario: FleetScenario, shards: [FleetShard], time: Double, timeCompleted: Double, fairnessHalfway: Double,
+        deaths: Int, requestsPeak: Int, violations: [String]
     ) {
         self.time = time
+        self.timeCompleted = timeCompleted
         self.optimum = scenario.optimum
         self.fairnessHalfway = fairnessHalfway
         let times = shards.map { Double($0.finishedAt ?? .max) }

@@ -22,6 +22,32 @@ package struct FleetScenario: Sendable {
         case overload
         /// As `bandwidth`. For 30 s the origin is down: connections are reset, and refused.
         case restart
+        /// No limit, but nothing listens at the host of the first files of each task.
+        case deadHost = "dead-host"
+        /// No limit, but the first files of each task are always answered with 503.
+        case badFiles = "bad-files"
+        /// No limit, but the first request of each task is answered with 503.
+        case earlyRefusal = "early-refusal"
+
+        /// Whether it is a fault of a few files or requests, which must not delay the others. What a process alone needs is
+        /// then the measure.
+        package var isFault: Bool {
+            switch self {
+            case .deadHost, .badFiles, .earlyRefusal: true
+            case .bandwidth, .clients, .connections, .clientConnections, .rate, .quota, .overload, .restart: false
+            }
+        }
+
+        /// The files of each task, from the first, that are never served.
+        package var filesBad: Int {
+            switch self {
+            case .deadHost: 10
+            case .badFiles: 2
+            case .bandwidth, .clients, .connections, .clientConnections, .rate, .quota, .overload, .restart,
+                .earlyRefusal:
+                0
+            }
+        }
     }
 
     package let limit: Limit
@@ -73,7 +99,7 @@ package struct FleetScenario: Sendable {
         switch self.limit {
         case .bandwidth, .clients, .overload, .restart:
             Double(self.shards) * Double(self.length) / Self.secondsPerFile
-        case .connections, .clientConnections, .rate, .quota: .infinity
+        case .connections, .clientConnections, .rate, .quota, .deadHost, .badFiles, .earlyRefusal: .infinity
         }
     }
 
@@ -85,7 +111,7 @@ package struct FleetScenario: Sendable {
         case .clientConnections:
             Double(self.length) * Double(Self.shardsPerNode) / Double(Self.placesPerClient) / Self.secondsPerFile
         // 10 MiB/s: the others receive a file in a tenth of a second.
-        case .bandwidth, .overload, .restart, .rate, .quota: Double(10 << 20)
+        case .bandwidth, .overload, .restart, .rate, .quota, .deadHost, .badFiles, .earlyRefusal: Double(10 << 20)
         case .clients: Double(10 << 20) * Double(Self.shardsPerNode)
         }
     }
@@ -99,7 +125,9 @@ package struct FleetScenario: Sendable {
         switch self.limit {
         case .rate: Double(self.shards) / Self.secondsPerFile
         case .overload: 2 * Double(self.shards) / Self.secondsPerFile
-        case .bandwidth, .clients, .connections, .clientConnections, .quota, .restart: nil
+        case .bandwidth, .clients, .connections, .clientConnections, .quota, .restart, .deadHost, .badFiles,
+            .earlyRefusal:
+            nil
         }
     }
 

@@ -10,7 +10,6 @@ struct FleetShard {
         var missing: [Range<Int64>] = []
     }
 
-    let number: Int
     var node: Int
     /// The process; nil before the first start, between a death and the next start, and after the end.
     var machine: GroupStateMachine?
@@ -27,13 +26,16 @@ struct FleetShard {
     var tickSlots = 0
     /// When something last happened, in nanoseconds.
     var changedAt: Int64 = 0
+    /// What it reads of the other tasks of its node at the next tick.
+    var notices: [HostNotice] = []
     /// Idle connections to the origin.
     var idle = 0
     /// The missing bytes of the files whose part is on disk, by file.
     var parts: [Int: [Range<Int64>]] = [:]
 
-    var filesDone = 0
     var filesFailed = 0
+    /// When the last file was complete, in nanoseconds.
+    var completedAt: Int64 = 0
     /// Bytes of the files that are complete.
     var bytesDone: Int64 = 0
     /// In nanoseconds.
@@ -45,8 +47,7 @@ struct FleetShard {
     var episodes = 0
     var isInEpisode = false
 
-    init(_ number: Int, node: Int, files: Int) {
-        self.number = number
+    init(node: Int, files: Int) {
         self.node = node
         self.waiting = Array((0..<files).reversed())
     }

@@ -11,8 +11,8 @@ import SegmentedDownloadCore
 ///
 /// Modelled: the bytes, as a fluid that the origin shares equally (``FleetFlows``); the origin's limits
 /// (``FleetOrigin``); a round trip of 40 ms, and another for a new connection; some milliseconds for each step on disk,
-/// which keeps what was checkpointed; the record of refusals
-/// of a node, which all of its tasks read at once; a scheduler that starts the tasks of a dead node on another one, where they first
+/// which keeps what was checkpointed; the table of notices
+/// of a node, which its tasks read within a tick; a scheduler that starts the tasks of a dead node on another one, where they first
 /// wait as ``ShardRun`` does. Events are discrete, and a run follows from its seed.
 package struct FleetSimulation {
     private static let second: Int64 = 1_000_000_000
@@ -60,7 +60,7 @@ package struct FleetSimulation {
         self.flows = FleetFlows(capacity: scenario.capacity, groupMax: scenario.flowMax)
         self.origin = FleetOrigin(scenario)
         self.shards = (0..<scenario.shards).map {
-            FleetShard($0, node: $0 / FleetScenario.shardsPerNode, files: scenario.files)
+            FleetShard(node: $0 / FleetScenario.shardsPerNode, files: scenario.files)
         }
         self.ticks = Array(repeating: [], count: Self.tickMax)
         self.shardsRunning = scenario.shards
@@ -91,8 +91,10 @@ package struct FleetSimulation {
             self.advance()
         }
         let time = self.shards.compactMap(\.finishedAt).max() ?? self.now
+        let completed = self.shards.map(\.completedAt).max() ?? self.now
         return FleetReport(
-            self.scenario, shards: self.shards, time: Self.seconds(time), fairnessHalfway: self.fairness ?? 1,
+            self.scenario, shards: self.shards, time: Self.seconds(time), timeCompleted: Self.seconds(completed),
+            fairnessHalfway: self.fairness ?? 1,
             deaths: self.deaths, requestsPeak: self.requests.peak, violations: self.violations)
     }
 
@@ -122,6 +124,9 @@ package struct FleetSimulation {
         for (shard, number) in due where self.shards[shard].tickNext == number {
             guard self.shards[shard].machine != nil else { continue }
             self.observe(shard)
+            let notices = self.shards[shard].notices
+            self.shards[shard].notices = []
+            if !notices.isEmpty { self.handle(.noticed(notices), shard) }
             let isActive = self.handle(.tick, shard)
             if isActive { self.shards[shard].changedAt = self.now }
             let isWaiting = self.shards[shard].connections.isEmpty
@@ -145,10 +150,12 @@ package struct FleetSimulation {
             if self.shards[subject].run == event.run { self.start(subject) }
         case .arrival, .head, .ended:
             guard self.connections[subject].use == detail else { return }
-            switch event.kind {
-            case .arrival: self.arrive(subject)
-            case .head: self.head(subject)
-            default: self.ended(subject)
+            if event.kind == .arrival {
+                self.arrive(subject)
+            } else if event.kind == .head {
+                self.head(subject)
+            } else {
+                self.ended(subject)
             }
         case .surveyed, .prepared, .checkpointed, .placed:
             guard self.shards[subject].run == event.run else { return }
@@ -176,24 +183,29 @@ package struct FleetSimulation {
         limits.connectionsPerHost = Int(task.limit(of: FleetScenario.connectionsPerHost))
         self.shards[shard].machine = GroupStateMachine(limits: limits)
         self.shards[shard].idNext = 0
+        self.shards[shard].notices = []
         self.shards[shard].changedAt = self.now
         self.planTick(shard, after: Self.tick)
         self.fill(shard)
     }
 
-    /// Gives the process files, as many as it fetches at once.
+    /// Gives the process files, as many as it fetches at once, or all of them if it has to find those that are served.
     private mutating func fill(_ shard: Int) {
-        while self.shards[shard].machine != nil, self.shards[shard].downloads.count < Self.downloadsMax,
+        let downloadsMax = self.scenario.limit.isFault ? Int.max : Self.downloadsMax
+        while self.shards[shard].machine != nil, self.shards[shard].downloads.count < downloadsMax,
             let file = self.shards[shard].waiting.popLast()
         {
             let id = DownloadID(self.shards[shard].idNext)
             self.shards[shard].idNext += 1
             self.shards[shard].downloads.append(FleetShard.Download(id: id, file: file))
             var settings = DownloadSettings()
-            settings.host = "origin"
+            settings.host = self.scenario.limit == .deadHost && file < self.scenario.limit.filesBad ? "dead" : "origin"
             self.handle(.added(id, settings, seed: self.generator.next()), shard)
         }
         guard self.shards[shard].machine != nil, self.shards[shard].downloads.isEmpty else { return }
+        for notice in self.shards[shard].machine?.leave(now: .nanoseconds(self.now)) ?? [] {
+            self.post(notice, from: shard)
+        }
         self.shards[shard].machine = nil
         self.shards[shard].run += 1
         self.shards[shard].finishedAt = self.now
@@ -262,7 +274,7 @@ package struct FleetSimulation {
         self.requests.count += 1
         self.requests.peak = max(self.requests.peak, self.requests.count)
         let connection = self.connections[index]
-        let answer = self.origin.answer(connection.node, at: Self.seconds(self.now))
+        let answer = self.fault(of: connection) ?? self.origin.answer(connection.node, at: Self.seconds(self.now))
         self.connections[index].answer = answer
         if answer == .served {
             self.connections[index].holdsPlace = true
@@ -271,6 +283,19 @@ package struct FleetSimulation {
             self.shards[connection.shard].noteRefused()
         }
         self.later(.head, FleetScenario.roundTrip / 2, index, detail: connection.use)
+    }
+
+    /// The answer of a scenario with a fault, if it applies.
+    private func fault(of connection: FleetConnection) -> FleetOrigin.Answer? {
+        let shard = self.shards[connection.shard]
+        let file = shard.downloads.first { $0.id == connection.download }?.file ?? .max
+        let isBad = file < self.scenario.limit.filesBad
+        return switch self.scenario.limit {
+        case .deadHost: isBad ? .unreachable : nil
+        case .badFiles: isBad ? .refused(status: 503, retryAfter: nil) : nil
+        case .earlyRefusal: shard.served + shard.refused == 0 ? .refused(status: 503, retryAfter: nil) : nil
+        case .bandwidth, .clients, .connections, .clientConnections, .rate, .quota, .overload, .restart: nil
+        }
     }
 
     private mutating func head(_ index: Int) {
@@ -433,19 +458,26 @@ package struct FleetSimulation {
             switch action {
             case .fetch(let id, let order): self.open(id, order, shard)
             case .download(let id, let action): actions += self.perform(action, id, shard)
-            case .share(let refusal): self.share(refusal, from: shard)
+            case .post(let notice): self.post(notice, from: shard)
             }
         }
         return !actions.isEmpty
     }
 
-    /// The other processes of the node read the record.
-    private mutating func share(_ refusal: HostRefusal, from shard: Int) {
+    /// The other processes of the node read the record at their next ticks, unless it was replaced before.
+    private mutating func post(_ notice: HostNotice, from shard: Int) {
         let node = self.shards[shard].node
         let first = shard / FleetScenario.shardsPerNode * FleetScenario.shardsPerNode
         for other in first..<min(first + FleetScenario.shardsPerNode, self.shards.count)
         where other != shard && self.shards[other].node == node && self.shards[other].machine != nil {
-            self.handle(.refusedElsewhere([refusal]), other)
+            if self.shards[other].notices.isEmpty {
+                self.planTick(other, after: Int(self.random(Double(Self.tick))) + 1)
+            }
+            if let known = self.shards[other].notices.firstIndex(where: { $0.subject == notice.subject }) {
+                guard notice.replaces(self.shards[other].notices[known]) else { continue }
+                self.shards[other].notices.remove(at: known)
+            }
+            self.shards[other].notices.append(notice)
         }
     }
 
@@ -529,7 +561,7 @@ package struct FleetSimulation {
         let file = self.shards[shard].downloads.remove(at: place).file
         switch conclusion {
         case .completed:
-            self.shards[shard].filesDone += 1
+            self.shards[shard].completedAt = self.now
             self.shards[shard].parts[file] = nil
             self.shards[shard].bytesDone += self.scenario.length
             self.bytesDone += self.scenario.length

@@ -14,7 +14,7 @@ extension MachineWorld {
             self.downloads[id.rawValue].settings.segments = segments
             self.excessUntil = self.now + Self.yieldingTime
             for index in self.downloads.indices { self.observe(index) }
-        case .tick, .priority, .rateChanged, .refusedElsewhere:
+        case .tick, .priority, .rateChanged, .noticed:
             for index in self.downloads.indices { self.observe(index) }
         case .download(let id, let event):
             let index = id.rawValue
@@ -76,7 +76,7 @@ extension MachineWorld {
             switch action {
             case .fetch(let id, let order): self.open(order, id.rawValue)
             case .download(let id, let action): actions += self.perform(action, id.rawValue)
-            case .share: break
+            case .post: break
             }
         }
     }

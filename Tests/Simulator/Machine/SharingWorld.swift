@@ -307,7 +307,7 @@ package struct SharingWorld {
             switch action {
             case .fetch(let id, let order): self.open(id, order)
             case .download(let id, let action): actions += self.perform(action, id)
-            case .share: break
+            case .post: break
             }
         }
     }

@@ -15,7 +15,7 @@ extension AsyncHTTPClientTransport {
                 if isOver.raise() { continuation.resume() }
             }
             _ = loops.first.scheduleTask(in: Self.shutdownPatience, resume)
-            clients.shutDown { loops.end(resume) }
+            clients.shutDown { loops.shutDown(resume) }
         }
     }
 }

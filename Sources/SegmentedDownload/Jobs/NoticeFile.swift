@@ -12,11 +12,11 @@ import SegmentedDownloadCore
     import Glibc
 #endif
 
-/// The file of ``SharedRefusals``, which all processes of the user on this machine read and write.
+/// The file of ``SharedNotices``, which all processes of the user on this machine read and write.
 ///
 /// It is in memory (tmpfs), so no call waits for a disk, and it does not outlive the boot. It is a cache: if it cannot be
 /// made, is damaged or is removed, hosts refuse requests that need not have been sent.
-final class RefusalFile: Sendable {
+final class NoticeFile: Sendable {
     private let descriptor: CInt
     private let bootID: String
 
@@ -24,10 +24,10 @@ final class RefusalFile: Sendable {
     /// a directory or a file that another user could have made is not used.
     ///
     /// - Returns: Nil if there is no such place.
-    static func standard(bootID: String) -> RefusalFile? {
+    static func standard(bootID: String) -> NoticeFile? {
         let runtime = ProcessInfo.processInfo.environment["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        if let runtime, let file = RefusalFile(in: runtime, "segdl", isOwn: true, bootID: bootID) { return file }
-        return RefusalFile(in: "/dev/shm", "segdl-\(geteuid())", isOwn: false, bootID: bootID)
+        if let runtime, let file = NoticeFile(in: runtime, "segdl", isOwn: true, bootID: bootID) { return file }
+        return NoticeFile(in: "/dev/shm", "segdl-\(geteuid())", isOwn: false, bootID: bootID)
     }
 
     /// - Parameters:
@@ -45,7 +45,7 @@ final class RefusalFile: Sendable {
         guard directory >= 0 else { return nil }
         defer { SystemCalls.closeFile(directory) }
         guard Self.isTrusted(directory, .directory) else { return nil }
-        let file = openat(directory, "refusals", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
+        let file = openat(directory, "notices", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
         guard file >= 0 else { return nil }
         guard Self.isTrusted(file, .file), segdl_free_memory(file) >= 0 else {
             SystemCalls.closeFile(file)
@@ -64,19 +64,19 @@ final class RefusalFile: Sendable {
 
     /// The bytes of the table; empty if it cannot be read.
     func read() -> [UInt8] {
-        let length = SharedRefusals.recordCount * SharedRefusals.recordLength
+        let length = SharedNotices.recordCount * SharedNotices.recordLength
         return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
             count = max(pread(self.descriptor, buffer.baseAddress, length, 0), 0)
         }
     }
 
-    func table(_ bytes: [UInt8]) -> SharedRefusals {
-        SharedRefusals(decoding: bytes, bootID: self.bootID, now: Self.now)
+    func table(_ bytes: [UInt8]) -> SharedNotices {
+        SharedNotices(decoding: bytes, bootID: self.bootID, now: Self.now)
     }
 
-    /// Writes the record of a refusal. The time is that of ``now``.
-    func write(_ refusal: HostRefusal) {
-        guard let (offset, bytes) = self.table(self.read()).record(of: refusal) else { return }
+    /// Writes the record of a notice. Its time is that of ``now``.
+    func write(_ notice: HostNotice) {
+        guard let (offset, bytes) = self.table(self.read()).record(of: notice) else { return }
         _ = pwrite(self.descriptor, bytes, bytes.count, off_t(offset))
     }
 
