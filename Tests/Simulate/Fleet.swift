@@ -31,7 +31,7 @@ struct Fleet: ParsableCommand {
         static let refusedPerEpisode = 2.0
         static let fairness = 0.95
         /// The time until the last good file is complete, as a multiple of that of a process alone, and seconds added.
-        static let fault = (ratio: 2.0, seconds: 10.0)
+        static let fault = (ratio: 2.0, seconds: 15.0)
     }
 
     func validate() throws {

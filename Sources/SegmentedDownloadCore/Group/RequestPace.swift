@@ -23,10 +23,13 @@ struct RequestPace: Hashable, Sendable {
     /// long.
     static let delayMax = 30.0
 
-    /// The rate of ten tasks before it can be measured, in requests per second of each. It falls with the third power of
-    /// the number of tasks: one of two that meets one refusal at its beginning asks on quickly, and a hundred do not ask a
-    /// host that is overloaded more often than once in a turn.
-    static let rateOfTen = 0.5
+    /// The rate of a task before it can be measured, in requests per second: for ten tasks one in a turn. It falls with the
+    /// fifth power of their number, so that one of five that meets a refusal at its beginning makes three requests in a
+    /// second, and one of two is not delayed. Ten that asked more often would be refused more often.
+    private static func rateUnmeasured(_ tasks: Int) -> Double {
+        let part = 10 / Double(tasks)
+        return min(Self.rateMax, part * part * part * part * part / Self.turnOfMany)
+    }
 
     /// A refusal lowers the rate to this part, as in CUBIC (RFC 9438 §4.6). Half would leave more unused.
     static let decrease = 0.7
@@ -63,7 +66,7 @@ struct RequestPace: Hashable, Sendable {
         self.spread = Self.spread(tasks)
         let tens = Double(tasks) / 10
         self.turn = max(min(max(Self.turnOfMany * tens * tens, Self.turnLeast), Self.turnOfMany), self.spread)
-        self.rateUnmeasured = Self.rateOfTen / (tens * tens * tens)
+        self.rateUnmeasured = Self.rateUnmeasured(tasks)
     }
 
     /// Whether the last request was refused.

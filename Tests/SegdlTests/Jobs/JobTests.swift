@@ -353,11 +353,9 @@ struct JobTests {
                 try await withCommand { command in
                     let variables = ["XDG_RUNTIME_DIR": runtime]
                     // One connection for each task.
-                    let arguments = { (shard: String) in
-                        ["--shard", shard, "--job", "j", "-x", "2", "-d", "out", origin.url("/p[1-12].bin")]
-                    }
-                    let outcome = try await command.run(arguments("1/2"), environment: variables) { _ in
-                        let other = try? await command.run(arguments("2/2"), environment: variables)
+                    let arguments = ["--job", "j", "-x", "2", "-d", "out", origin.url("/p[1-12].bin")]
+                    let outcome = try await command.run(["--shard", "1/2"] + arguments, environment: variables) { _ in
+                        let other = try? await command.run(["--shard", "2/2"] + arguments, environment: variables)
                         #expect(other?.status == 0, "\(String(describing: other))")
                     }
                     #expect(outcome.status == 0, "\(outcome)")

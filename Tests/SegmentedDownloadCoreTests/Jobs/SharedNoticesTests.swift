@@ -100,7 +100,7 @@ struct SharedNoticesTests {
         #expect(hosts.count == SharedNotices.recordCount && Set(hosts).count == hosts.count)
     }
 
-    @Test("Only a refusal that states how long to wait is shared, for at most ten minutes")
+    @Test("Only a refusal that states how long to wait is shared, and only if that is at most ten minutes")
     func shared() {
         let refusal = { (status: Int, field: String?) in
             RangeResponse.refused(
@@ -108,7 +108,8 @@ struct SharedNoticesTests {
             ).notice(of: HostKey("host"), now: .seconds(1))?.until
         }
         #expect(refusal(429, "3") == .seconds(4))
-        #expect(refusal(503, "99999999999999999999") == .seconds(601))
+        #expect(refusal(503, "600") == .seconds(601))
+        #expect(refusal(503, "601") == nil && refusal(503, "99999999999999999999") == nil)
         #expect(refusal(429, nil) == nil && refusal(429, "0") == nil && refusal(500, "3") == nil)
     }
 }
