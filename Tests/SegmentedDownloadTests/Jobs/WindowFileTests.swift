@@ -87,7 +87,7 @@ struct WindowFileTests {
                 ])
             #expect(try Self.bytes(window, disk) == [UInt8](repeating: 7, count: Int(Self.length)))
             let own = try disk.open(window.part, .read)
-            #expect(try own.contents(limit: 100) == Array("record".utf8))
+            #expect(try own.contents(limit: 100) == FileWindow.record(Array("record".utf8), of: window.plan))
             own.close()
             #expect(try file.attribute(FinishedRecord.attribute) == nil && !file.setAttribute("user.other", [1]))
         }

@@ -89,7 +89,7 @@ extension SharedFile {
     ) throws -> [Claim] {
         let range = plan.division.range(of: piece)
         guard bytes.contains(range.lowerBound), range.upperBound <= bytes.upperBound,
-            let record = try self.record(at: path, plan),
+            let record = try? self.record(at: path, plan),
             plan.division.accepts(record, of: piece, plan.resource, hasDigest: !plan.digests.isEmpty)
         else { return [] }
         let file = try self.window(spanning: plan).openData(in: self.storage, .read)
