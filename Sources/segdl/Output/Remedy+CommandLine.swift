@@ -22,7 +22,8 @@ extension Remedy {
         .resumeInterrupted: "Resume it with segdl resume PATH",
         .startOver: "Start over with --continue no",
         .startOverOnChange: "Start over with --on-change restart",
-        .startTasksOver: "To start over, stop all tasks, remove the directory FILE.segdl-tasks, and run segdl --shard I/N --one-file again",
+        .startTasksOver:
+            "To start over, stop all tasks, remove the directory FILE.segdl-tasks, and run segdl --shard I/N --one-file again",
         .allowStartingOver: "Start over with --continue auto",
         .fetchAgain: "Fetch it again with --if-exists overwrite",
         .fetchAgainOrElsewhere: "Fetch it again with --if-exists overwrite, or from another server",
