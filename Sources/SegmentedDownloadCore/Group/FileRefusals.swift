@@ -7,8 +7,9 @@ struct FileRefusals: Hashable, Sendable {
     /// 2: near its limit a host refuses one file and serves the next one too, but rarely the same file often.
     private static let suspicionsMax = 2
 
-    /// 10, see ``RetryPolicy/retriesMax``: refusals of the file after which the patience of a job ends.
-    private static let countMax = 10
+    /// 30: refusals of the file after which the patience of a job ends. A host near its limit also refuses one file and
+    /// serves others by chance: with 10, as many as a process alone tries, one file of 6000 was given up in a simulation.
+    private static let countMax = 30
 
     /// When it was last refused; zero if it was not since it was served.
     private(set) var lastAt: Duration = .zero
@@ -19,7 +20,7 @@ struct FileRefusals: Hashable, Sendable {
 
     init() {}
 
-    /// Whether the file has been refused as often as a process alone would retry it.
+    /// Whether the file has been refused so often that the host will not serve it.
     var isLasting: Bool { self.count > Self.countMax }
 
     /// Handles a refusal. Returns whether the file is at fault.

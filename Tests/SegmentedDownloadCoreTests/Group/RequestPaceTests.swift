@@ -164,9 +164,9 @@ struct RequestPaceTests {
         let isOfFile = file.note(servesOthers: false, now: .seconds(3))
         #expect(isOfFile && file.lastAt == .seconds(3))
         var (crowded, bad) = (FileRefusals(), FileRefusals())
-        for number in 1...20 { _ = crowded.note(servesOthers: false, now: .seconds(number)) }
+        for number in 1...40 { _ = crowded.note(servesOthers: false, now: .seconds(number)) }
         #expect(!crowded.isLasting)
-        for number in 1...11 { _ = bad.note(servesOthers: true, now: .seconds(number)) }
+        for number in 1...31 { _ = bad.note(servesOthers: true, now: .seconds(number)) }
         #expect(bad.isLasting)
     }
 
