@@ -20,12 +20,16 @@ struct ChangedFileTests {
         #expect(script.failure?.code == .changed)
     }
 
+    /// A download that must be of the version with an entity tag.
+    private static func requiring(_ tag: String) -> Script {
+        var script = Script { $0.requiredResource = .tagged(tag, length: 1 << 20) }
+        script.tell(.surveyed(.nothing))
+        return script
+    }
+
     @Test("Bytes of another version than the required one are not written, not even the first ones")
     func required() throws {
-        var script = Script { settings in
-            settings.requiredResource = .tagged("\"a\"", length: 1 << 20)
-        }
-        script.tell(.surveyed(.nothing))
+        var script = Self.requiring("\"a\"")
         for _ in 0..<100 where script.conclusion == nil {
             let lease = try #require(script.orders.last?.lease.rawValue)
             script.accept(lease, .tagged("\"b\"", length: 1 << 20))
@@ -39,10 +43,7 @@ struct ChangedFileTests {
 
     @Test("A node with the required version is found among others")
     func requiredOfFarm() throws {
-        var script = Script { settings in
-            settings.requiredResource = .tagged("\"a\"", length: 1 << 20)
-        }
-        script.tell(.surveyed(.nothing))
+        var script = Self.requiring("\"a\"")
         for tag in ["\"b\"", "\"b\""] {
             let lease = try #require(script.orders.last?.lease.rawValue)
             script.accept(lease, .tagged(tag, length: 1 << 20))
