@@ -129,25 +129,21 @@ struct SharedFileTests {
         #expect(scene.run([dead], on: machine, round: 2) == ["already"], "seed \(seed): \(endings)")
     }
 
-    /// Every byte of every task is asked for before or after the change, which no task can know.
-    @Test(
-        "If the server has another version while tasks run, none of its bytes get into the file",
-        arguments: UInt64(0)..<96)
-    func changedMeanwhile(seed: UInt64) {
-        guard case (var scene, let machine, let dead, var generator)? = Self.killed(seed: seed) else { return }
-        scene.patience = .seconds(Int.random(in: 1...20, using: &generator))
-        let since = machine.clock.now + .milliseconds(Int.random(in: 0...60_000, using: &generator))
-        let later = SimulatedNetwork.version(2, count: scene.version.bytes.count, using: &generator)
-        scene.origin.versionLater = (since, later)
-        let delay = Duration.seconds(Int.random(in: 0...60, using: &generator))
-        let living = scene.shards.filter { $0 != dead }
-        for round in UInt64(1)...2 {
-            let endings = scene.run(living + [dead], on: machine, round: round, delays: [dead: delay])
-            // A job that has no plan before the change makes the later version.
-            if let file = machine.disk.names[SharedFileScene.name] {
-                #expect(file.bytes == scene.version.bytes || file.bytes == later.bytes, "seed \(seed): \(endings)")
-            }
-        }
+    /// The task whose range it is still receives the plan's version, over a connection from before the change.
+    @Test("A task that takes a range over writes nothing of a version that the server has since", arguments: 1...8)
+    func changedBeforeTakeOver(seconds: Int) {
+        var scene = SharedFileScene(seed: 2, length: 12 << 10)
+        (scene.count, scene.segments) = (2, 1)
+        let machine = SharedFileScene.Machine(seed: 2)
+        #expect(scene.run([scene.shards[0]], on: machine) == ["waiting"])
+        scene.rate = 128
+        scene.patience = .seconds(1)
+        var generator = SplitMix64(seed: UInt64(seconds))
+        let later = SimulatedNetwork.version(2, count: 12 << 10, using: &generator)
+        scene.origin.versionLater = (machine.clock.now + .seconds(seconds), later)
+        let endings = scene.run(scene.shards, on: machine, round: 1)
+        let file = machine.disk.names[SharedFileScene.name]
+        #expect(file == nil || file?.bytes == scene.version.bytes, "\(endings)")
     }
 
     @Test("A task that waits fails if the records are removed, because the file is not there")
