@@ -1,6 +1,6 @@
 package import SegmentedDownloadCore
 
-/// What tasks have fetched of a range of which another task fetches the rest.
+/// What tasks have fetched of a range whose rest another task fetches.
 extension SharedFile {
     /// Begins the download of a task's range, or of a piece of it, with what others have fetched of it, and so that they see it.
     /// Does nothing if it has begun, or if nothing proves that it is of the plan's version.

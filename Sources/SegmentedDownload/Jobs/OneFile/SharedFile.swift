@@ -5,7 +5,8 @@ import SystemPackage
 ///
 /// Beside the destination `FILE` there is a directory `FILE.segdl-tasks`, until `FILE` is complete:
 ///
-/// - `data-ID`: the file's bytes. Every task writes its own range and no other, so that no locks between machines are needed.
+/// - `data-ID`: the file's bytes. Every task writes its own range, and a task that takes a range over writes the same bytes to
+///   it (``TakeOver``), so that no locks between machines are needed.
 /// - `plan`: what all tasks agree on (``SharedFilePlan``). It appears at once and is never changed.
 /// - `3-of-8.segdl` and `3-of-8.segdl-part`: the manifest of task 3 while it runs, and its lock.
 /// - `3-of-8`: its record, once its range is complete and durable (``FinishedRecord``).
