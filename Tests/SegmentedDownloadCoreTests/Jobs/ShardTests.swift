@@ -91,18 +91,50 @@ struct ShardTests {
     func repeated() {
         let entries = (0..<50).map { self.entry($0) } + [EntryFingerprint](repeating: self.entry(3), count: 1000)
         let set = FinishedEntries(capacity: entries.count) { entries.forEach($0) }
-        #expect(set.count < 50 + 255 && entries.allSatisfy(set.contains))
+        #expect(set.count == 50 && entries.allSatisfy(set.contains))
+    }
+
+    @Test("Entries are told apart whose stored bits would all be 0")
+    func zeros() {
+        let zero = EntryFingerprint(high: 0, share: 0)
+        let other = EntryFingerprint(high: 2, share: 0)
+        // One bucket, which has the first 50 bits.
+        #expect(!FinishedEntries(capacity: 1) { $0(EntryFingerprint(high: 1 << 63, share: 0)) }.contains(zero))
+        #expect(FinishedEntries(capacity: 1) { $0(zero) }.contains(zero))
+        #expect(!FinishedEntries().contains(zero) && !FinishedEntries().contains(other))
+        // An entry that is passed only the first time leaves room, which is no entry.
+        var isSecond = false
+        let short = FinishedEntries(capacity: 1) { take in
+            if !isSecond { take(zero) }
+            isSecond = true
+        }
+        #expect(short.count == 0 && !short.contains(zero))
+    }
+
+    @Test("The ranges of buckets follow each other", arguments: [1, 2, 63, 64, 255, 256, 257, 1000], [0, 1, 3, 255])
+    func ranges(buckets: Int, countMax: Int) {
+        var generator = SplitMix64(seed: UInt64(buckets * 256 + countMax))
+        // Most buckets of some tables are empty.
+        let counts = (0..<buckets).map { bucket in
+            bucket % 7 == 0 || countMax == 1 ? UInt8.random(in: 0...UInt8(countMax), using: &generator) : 0
+        }
+        let ranges = BucketRanges(counts: counts)
+        var start = 0
+        for (bucket, count) in counts.enumerated() {
+            #expect(ranges.range(of: bucket) == start..<start + Int(count))
+            start += Int(count)
+        }
+        #expect(ranges.total == start)
     }
 
     @Test("Entries that differ in one bit are told apart")
     func bits() {
         let base = self.entry(1)
-        // The set stores as many bits of the share as its table has address bits.
         let set = FinishedEntries(capacity: 1 << 23) { $0(base) }
         for bit in 0..<64 {
             #expect(!set.contains(EntryFingerprint(high: base.high ^ 1 << UInt64(bit), share: base.share)))
         }
-        // 20 bits of the table and 53 bits: 9 of the share.
+        // 23 bits of the table and 50 bits: 9 of the share.
         for bit in 23..<32 {
             #expect(!set.contains(EntryFingerprint(high: base.high, share: base.share ^ 1 << UInt32(bit))))
         }
