@@ -356,7 +356,11 @@ package struct ConcurrencyBudget: Hashable, Sendable {
             host.probeAt = now + Self.probeDelay
         }
         self.active -= 1
-        if wasAccepted, !wasCut { self.offerPlace(name, &host, now: now) }
+        if wasAccepted, !wasCut {
+            let keeps = host.pace?.released(now: now) ?? false
+            if keeps, host.turns?.lasts(now: now) ?? false { host.pacedUntil = .zero }
+            self.offerPlace(name, &host, now: now)
+        }
         self.hosts[name] = host
     }
 

@@ -80,6 +80,12 @@ struct PlaceTurns: Hashable, Sendable {
         if case .asking = self.state { self.state = .none }
     }
 
+    /// Whether the task has been served for less than a turn, so that its place is left to no other.
+    func lasts(now: Duration) -> Bool {
+        if case .served(let since) = self.state { return now - since < Self.turn }
+        return false
+    }
+
     /// Handles the end of a response, after which the next request is due at `asksAt`. Returns the end of the offer that
     /// the task makes, if any.
     mutating func released(asksAt: Duration, now: Duration) -> Duration? {

@@ -61,6 +61,7 @@ struct RequestPace: Hashable, Sendable {
     private var wasRefusedInTurn = false
     /// Refusals since a request was served.
     private var refusals = 0
+    private var keeping = PlaceKeeping()
 
     init(tasks: Int) {
         self.spread = Self.spread(tasks)
@@ -89,6 +90,7 @@ struct RequestPace: Hashable, Sendable {
     mutating func requested(now: Duration, using generator: inout SplitMix64) -> Duration {
         self.advance(to: now)
         self.beganAt = self.beganAt ?? now
+        self.keeping.requested(now: now)
         guard let rate else { return .zero }
         return self.about(1 / rate, using: &generator)
     }
@@ -98,7 +100,11 @@ struct RequestPace: Hashable, Sendable {
         self.advance(to: now)
         self.refusals = 0
         self.served += 1
+        self.keeping.accepted()
     }
+
+    /// Handles the end of a complete response. Returns whether the next request may be made at once.
+    mutating func released(now: Duration) -> Bool { self.keeping.released(now: now) }
 
     /// Handles a refusal. Returns the delay before the next request.
     ///
@@ -106,6 +112,7 @@ struct RequestPace: Hashable, Sendable {
     mutating func refused(asked: Duration?, now: Duration, using generator: inout SplitMix64) -> Duration {
         self.advance(to: now)
         self.refusals += 1
+        self.keeping.refused(saidWhen: asked != nil, now: now)
         if !self.wasRefusedInTurn || self.refusals > 1 {
             // At least one request in a long turn: a lower rate comes from the delays after several refusals.
             self.rate = max(
@@ -127,10 +134,11 @@ struct RequestPace: Hashable, Sendable {
         return (served + unmeasured * self.rateUnmeasured) / self.turn
     }
 
-    /// Handles a connection that failed before an answer. Returns the delay before the next one.
+    /// Handles a connection that failed before an answer. Returns the delay before the next one, which is longer than after
+    /// a refusal: a server takes a while to start again.
     mutating func unreachable(using generator: inout SplitMix64) -> Duration {
         self.refusals += 1
-        return self.delay(Double(self.refusals), using: &generator)
+        return self.delay(2 * Double(self.refusals), using: &generator)
     }
 
     /// A random delay of so many turns on average.
