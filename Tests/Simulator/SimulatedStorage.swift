@@ -14,11 +14,13 @@ package struct SimulatedStorage: Storage {
         try self.disk.begin("open", path, epoch: self.epoch)
         let inode: SimulatedDisk.Inode
         switch (try self.disk.entry(at: path, "open"), mode) {
-        case (.file(let found), .read), (.file(let found), .update), (.file(let found), .append): inode = found
+        case (.file(let found), .read), (.file(let found), .update), (.file(let found), .through),
+            (.file(let found), .append):
+            inode = found
         // A directory may be opened for reading, and cannot be read: the error comes a call earlier here.
-        case (.directory, .read), (.directory, .update), (.directory, .append):
+        case (.directory, .read), (.directory, .update), (.directory, .through), (.directory, .append):
             throw SystemError.isDirectory.of("open", path)
-        case (nil, .read), (nil, .update): throw SystemError.notFound.of("open", path)
+        case (nil, .read), (nil, .update), (nil, .through): throw SystemError.notFound.of("open", path)
         case (nil, .create), (nil, .createPrivate), (nil, .append):
             try self.disk.checkDirectory(of: path, "open")
             inode = self.disk.create(path, permissions: mode == .create ? 0o644 : 0o600)

@@ -25,6 +25,7 @@ package struct POSIXStorage: Storage {
             switch mode {
             case .read: (O_RDONLY, 0)
             case .update: (O_RDWR, 0)
+            case .through: (O_RDWR | O_DSYNC, 0)
             case .create: (O_RDWR | O_CREAT | O_EXCL, 0o666)
             case .createPrivate: (O_RDWR | O_CREAT | O_EXCL, 0o600)
             // Linux appends to such a file and ignores the offset of `pwrite` (pwrite(2), section BUGS).

@@ -144,6 +144,8 @@ package enum StorageOpenMode: Hashable, Sendable {
     case read
     /// For reading and writing an existing file.
     case update
+    /// Like `update`. What is written is durable when a write returns, and nothing beside it is written (`O_DSYNC`).
+    case through
     /// For reading and writing a new file; fails if it exists. The umask applies.
     case create
     /// Like `create`, accessible to the owner only.

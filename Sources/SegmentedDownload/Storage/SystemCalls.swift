@@ -10,6 +10,9 @@ package enum SystemCalls {
     /// The error of the last call that failed.
     package static var errorNumber: CInt { errno }
 
+    /// The length of a page of memory and of the file cache.
+    static let pageLength = Int(getpagesize())
+
     package static func openFile(_ path: String, _ flags: CInt, _ mode: UInt32 = 0) -> CInt { open(path, flags, mode) }
 
     package static func closeFile(_ descriptor: CInt) { _ = close(descriptor) }

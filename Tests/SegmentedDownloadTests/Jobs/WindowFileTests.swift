@@ -9,16 +9,17 @@ struct WindowFileTests {
     private static let length: Int64 = 100
 
     private static func run(
-        _ range: Range<Int64>, _ body: (WindowStorage, FileWindow, WatchedStorage) async throws -> Void
+        _ range: Range<Int64>, length: Int64 = Self.length,
+        _ body: (WindowStorage, FileWindow, WatchedStorage) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { directory in
             let disk = WatchedStorage()
             let data = try disk.open("\(directory)/data", .create)
             defer { data.close() }
-            try data.writeFully([UInt8](repeating: 7, count: Int(Self.length)), at: 0)
+            try data.writeFully([UInt8](repeating: 7, count: Int(length)), at: 0)
             let window = FileWindow(
                 part: "\(directory)/1-of-2.segdl-part", data: "\(directory)/data",
-                inode: try data.status().inode, range: range, completeLength: Self.length, plan: 1)
+                inode: try data.status().inode, range: range, completeLength: length, plan: 1)
             _ = disk.take()
             try await body(WindowStorage(window, in: disk), window, disk)
         }
@@ -29,7 +30,7 @@ struct WindowFileTests {
     ) throws -> [UInt8] {
         let file = try disk.open(path ?? window.data, .read)
         defer { file.close() }
-        return try file.contents(limit: 1000)
+        return try file.contents(limit: 1 << 20)
     }
 
     @Test("Nothing is written once the shared file has another name: it is the user's then")
@@ -38,10 +39,40 @@ struct WindowFileTests {
             let file = try storage.open(window.part, .create)
             defer { file.close() }
             try file.writeFully([1, 2, 3], at: 0)
+            try await file.synchronize(metadata: false)
             try disk.rename(window.data, to: "\(window.data).complete", replacing: false)
             #expect(throws: StorageError.self) { try file.writeFully([4], at: 0) }
             let bytes = try Self.bytes(window, in: "\(window.data).complete", disk)
             #expect(bytes[30..<34] == [1, 2, 3, 7])
+        }
+    }
+
+    @Test("A part of a page is read at once, and written once the page is whole or the file is synced or closed")
+    func pages() async throws {
+        let page = Int64(SystemCalls.pageLength)
+        try await Self.run(page..<3 * page, length: 4 * page) { storage, window, disk in
+            let file = try storage.open(window.part, .create)
+            func holds(_ count: Int64) throws -> Bool {
+                try Self.bytes(window, disk).count { $0 == 1 } == count
+            }
+            func write(_ range: Range<Int64>) throws {
+                try file.writeFully([UInt8](repeating: 1, count: range.count), at: range.lowerBound)
+            }
+            try write(0..<100)
+            #expect(try holds(0))
+            #expect(try file.contents(limit: 4 * Int(page)).prefix(101) == [UInt8](repeating: 1, count: 100) + [7])
+            try write(100..<page + 10)
+            #expect(try holds(page))
+            // Not after the first bytes of the page.
+            try write(page + 20..<page + 30)
+            #expect(try holds(page))
+            try await file.synchronize(metadata: false)
+            #expect(try holds(page + 20))
+            try write(page + 5..<page + 25)
+            #expect(try file.contents(limit: 4 * Int(page)).count { $0 == 1 } == Int(page) + 30)
+            #expect(try holds(page + 20))
+            file.close()
+            #expect(try holds(page + 30))
         }
     }
 
@@ -57,6 +88,7 @@ struct WindowFileTests {
             #expect(try file.status().length == Int64(range.count))
             try file.begin(length: Int64(range.count), allocates: true)
             try file.writeFully([UInt8](repeating: 1, count: range.count), at: 0)
+            try await file.synchronize(metadata: false)
             #expect(await condition { try file.writeFully([2], at: Int64(range.count)) } == .other)
             #expect(await condition { try file.writeFully([2, 2], at: Int64(range.count) - 1) } == .other)
             #expect(await condition { try file.writeFully([2], at: -1) } == .other)

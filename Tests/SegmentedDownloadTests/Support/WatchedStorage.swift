@@ -105,7 +105,7 @@ final class WatchedStorage: Storage {
 
     func open(_ path: String, _ mode: StorageOpenMode) throws(StorageError) -> any StorageFile {
         switch mode {
-        case .read, .update: try self.check("open", path, isNoted: false)
+        case .read, .update, .through: try self.check("open", path, isNoted: false)
         case .create: try self.check("create", path)
         case .createPrivate: try self.check("create privately", path)
         case .append: try self.check("open to append", path, isNoted: false)

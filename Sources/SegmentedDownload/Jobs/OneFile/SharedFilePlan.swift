@@ -28,7 +28,7 @@ package struct SharedFilePlan: Hashable, Sendable {
     ) {
         var required = RequiredDigests(request.digests)
         required.note(announced)
-        required.expectLatest()
+        required.expectLatest(isSameVersion: false)
         self.id = id
         self.division = division
         self.resource = resource

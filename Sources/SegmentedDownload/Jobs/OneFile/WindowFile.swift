@@ -1,19 +1,24 @@
 import SegmentedDownloadCore
+import Synchronization
 
 /// A window of a shared file, as if it were a file.
 ///
 /// Bytes are in the shared file. Lock, name, link count and identity are those of the task's own file. The finished file's
 /// record is the own file's content, because not every shared file system has extended attributes. No call changes a byte
-/// of the shared file outside the window, nor its length.
+/// of the shared file outside the window, nor its length. Bytes that do not fill a page are written when the file is synced
+/// or closed (``PageFragments``).
 final class WindowFile: StorageFile {
     private let window: FileWindow
     private let own: any StorageFile
     private let shared: any StorageFile
     /// Where the shared file has its name; nil if nothing is to be written.
     private let storage: (any Storage)?
+    private let fragments: Mutex<PageFragments>
 
     init(_ window: FileWindow, own: any StorageFile, shared: any StorageFile, in storage: (any Storage)? = nil) {
         (self.window, self.own, self.shared, self.storage) = (window, own, shared, storage)
+        self.fragments = Mutex(
+            PageFragments(pageLength: SystemCalls.pageLength, completeLength: window.completeLength))
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
@@ -24,15 +29,41 @@ final class WindowFile: StorageFile {
                 call: "pwrite", path: self.window.data, errno: 0, condition: .other,
                 text: "the file was completed by other tasks, or their records were removed")
         }
-        return try self.shared.write(bytes, at: self.window.range.lowerBound + offset)
+        let start = self.window.range.lowerBound + offset
+        let parts = self.fragments.withLock { $0.parts(of: start..<start + Int64(bytes.count)) }
+        func slice(_ range: Range<Int64>) -> UnsafeRawBufferPointer {
+            UnsafeRawBufferPointer(rebasing: bytes[Int(range.lowerBound - start)..<Int(range.upperBound - start)])
+        }
+        if !parts.pages.isEmpty {
+            try self.shared.writeFully(slice(parts.pages), at: parts.pages.lowerBound)
+            self.fragments.withLock { $0.drop(parts.pages) }
+        }
+        for part in [parts.head, parts.tail] where !part.isEmpty {
+            guard let page = self.fragments.withLock({ $0.take(slice(part), at: part.lowerBound) }) else { continue }
+            try self.shared.writeFully(page.bytes, at: page.offset)
+        }
+        return bytes.count
+    }
+
+    /// Writes the bytes that do not fill a page.
+    private func writeFragments() throws(StorageError) {
+        let runs = self.fragments.withLock { $0.runs }
+        guard let storage, !runs.isEmpty else { return }
+        let through = try self.window.openData(in: storage, .through)
+        defer { through.close() }
+        for run in runs { try through.writeFully(run.bytes, at: run.offset) }
+        self.fragments.withLock { $0.drop(runs) }
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
         let rest = self.window.length - offset
         guard offset >= 0, rest > 0 else { return 0 }
-        return try self.shared.read(
-            into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: rest))),
-            at: self.window.range.lowerBound + offset)
+        let start = self.window.range.lowerBound + offset
+        let count = try self.shared.read(
+            into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: rest))), at: start)
+        nonisolated(unsafe) let read = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count))
+        self.fragments.withLock { $0.overlay(read, at: start) }
+        return count
     }
 
     /// Empties the own file for length 0, and otherwise has no effect. Bytes that remain in the window have no claims.
@@ -60,6 +91,7 @@ final class WindowFile: StorageFile {
 
     /// Makes the data durable before the record of it.
     func synchronize(metadata: Bool) async throws(StorageError) {
+        try self.writeFragments()
         try await self.shared.synchronize(metadata: false)
         if metadata { try await self.own.synchronize(metadata: true) }
     }
@@ -90,6 +122,8 @@ final class WindowFile: StorageFile {
     func setModified(_ seconds: Int64) {}
 
     func close() {
+        // What fails here has no claim that is durable.
+        try? self.writeFragments()
         self.own.close()
         self.shared.close()
     }
