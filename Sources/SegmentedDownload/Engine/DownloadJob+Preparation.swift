@@ -23,7 +23,7 @@ extension DownloadJob {
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
         surveyed?.keep(self.request.syncPolicy)
         let sources = self.request.recordedSources(reference: preparation.source)
-        let digests = self.shared.withLock { $0.digests.recorded }.map(\.description)
+        let digests = self.shared.withLock { $0.digests.stored }
         switch (preparation.mode, surveyed) {
         case (.adopted, let part?):
             try await part.adopt(
@@ -70,7 +70,7 @@ extension DownloadJob {
         self.shared.withLock { shared in
             shared.resource = preparation.resource
             shared.reference = preparation.source
-            shared.digests.expectLatest()
+            shared.digests.expectLatest(isSameVersion: preparation.mode != .fresh)
             shared.destination.settle()
             return shared.part
         }
@@ -93,7 +93,7 @@ extension DownloadJob {
             throw Failure(.exists, "another download is already fetching \(paths.destination.printable)")
         }
         _ = self.accept(preparation)
-        let digests = self.shared.withLock { $0.digests.recorded }.map(\.description)
+        let digests = self.shared.withLock { $0.digests.stored }
         let header = Manifest.Header(
             id: id, resource: preparation.resource, completeLength: length, device: 0, inode: 0, bootID: "",
             sources: self.request.recordedSources(reference: preparation.source), digests: digests,

@@ -2,12 +2,15 @@ import SegmentedDownloadCore
 
 /// The digests that a file must have: those of the request, of its manifest, and of the server.
 struct RequiredDigests: Hashable, Sendable {
-    /// The request's digests, and those that the manifest of the same source records. The next manifest records them.
+    /// The request's digests, and those that the manifest of the same source records as given.
     private(set) var recorded: [ExpectedDigest]
     /// The whole-file digest of the latest response.
     private var latest: ExpectedDigest?
-    /// The whole-file digest of the response that defined the resource.
+    /// The whole-file digest of the response that defined the resource, in this run or an earlier one.
     private var announced: ExpectedDigest?
+
+    /// Marks a digest in a manifest that the server announced.
+    private static let announcedMark: Character = "~"
 
     init(_ requested: [ExpectedDigest]) {
         self.recorded = requested
@@ -15,8 +18,7 @@ struct RequiredDigests: Hashable, Sendable {
 
     /// All digests that the file must have.
     ///
-    /// The server's digest is not stored in the manifest, because every run receives it again. It is ignored if the
-    /// user gave a digest of an algorithm that is at least as strong.
+    /// The server's digest is ignored if the user gave a digest of an algorithm that is at least as strong.
     var all: [ExpectedDigest] {
         guard let announced,
             !self.recorded.contains(where: { $0.algorithm.isTrusted(asMuchAs: announced.algorithm) })
@@ -29,13 +31,22 @@ struct RequiredDigests: Hashable, Sendable {
         self.latest = digest
     }
 
+    /// The digests as a manifest records them. The server's has a mark, because it belongs to this version of the file, and does not
+    /// identify the file that the user wants.
+    var stored: [String] {
+        self.recorded.map(\.description) + (self.announced.map { ["\(Self.announcedMark)\($0)"] } ?? [])
+    }
+
     /// Expects the digest of the latest response, which defines the resource.
-    mutating func expectLatest() {
-        self.announced = self.latest
+    ///
+    /// - Parameter isSameVersion: Whether bytes of an earlier response are kept, so that its digest applies too if the
+    ///   latest has none: a response with a part of the file, or without content, may have none.
+    mutating func expectLatest(isSameVersion: Bool) {
+        self.announced = self.latest ?? (isSameVersion ? self.announced : nil)
     }
 
     /// Adds the digests that a manifest of the same source records, except for algorithms that the request gives
-    /// itself.
+    /// itself. The one that the server announced holds while bytes of the part are kept.
     mutating func inherit(_ header: Manifest.Header, of source: SourceURL) {
         let text = source.resourceText
         guard header.recordedSources.contains(where: { RecordedSource.resourceText(of: $0.url) == text }) else {
@@ -45,11 +56,20 @@ struct RequiredDigests: Hashable, Sendable {
         where !self.recorded.contains(where: { $0.algorithm == digest.algorithm }) {
             self.recorded.append(digest)
         }
+        self.announced = Self.announced(header)
     }
 
-    /// Whether a manifest has digests and all of them still apply. They identify the file independently of its URL.
+    private static func announced(_ header: Manifest.Header) -> ExpectedDigest? {
+        header.digests.lazy.filter { $0.first == Self.announcedMark }.compactMap {
+            ExpectedDigest(String($0.dropFirst()))
+        }
+        .first
+    }
+
+    /// Whether a manifest has digests that were given and all of them still apply. They identify the file independently of its
+    /// URL.
     func pins(_ header: Manifest.Header) -> Bool {
-        let known = Set(header.digests)
+        let known = Set(header.digests.filter { $0.first != Self.announcedMark })
         return !known.isEmpty && known.isSubset(of: self.recorded.map(\.description))
     }
 }

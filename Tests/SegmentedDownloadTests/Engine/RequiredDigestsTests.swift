@@ -18,19 +18,40 @@ struct RequiredDigestsTests {
             sources: [source], digests: digests.map(\.description))
     }
 
-    @Test("The server's digest counts once its response defines the resource, and is not recorded")
+    @Test("The server's digest counts once its response defines the resource, and is stored with a mark")
     func announced() throws {
         let sha256 = try Self.digest(.sha256, 64)
         var digests = RequiredDigests([])
         digests.note(sha256)
         #expect(digests.all.isEmpty)
-        digests.expectLatest()
-        #expect(digests.all == [sha256] && digests.recorded.isEmpty)
-        // Later responses, of other segments, change nothing.
+        digests.expectLatest(isSameVersion: false)
+        #expect(digests.all == [sha256] && digests.recorded.isEmpty && digests.stored == ["~\(sha256)"])
+        // Later responses, of other segments, change nothing, nor does one without a digest for the same version.
         digests.note(nil)
         #expect(digests.all == [sha256])
-        digests.expectLatest()
-        #expect(digests.all.isEmpty)
+        digests.expectLatest(isSameVersion: true)
+        #expect(digests.all == [sha256])
+        digests.expectLatest(isSameVersion: false)
+        #expect(digests.all.isEmpty && digests.stored.isEmpty)
+    }
+
+    @Test("The server's digest in a manifest of the same source holds while bytes are kept, and identifies no file")
+    func announcedBefore() throws {
+        let (md5, sha256) = (try Self.digest(.md5, 32), try Self.digest(.sha256, 64))
+        let source = try SourceURL("http://host/file")
+        for (recordedSource, isInherited) in [("http://host/file", true), ("http://other/file", false)] {
+            var header = Self.header([], source: recordedSource)
+            header.digests = ["~\(md5)"]
+            var digests = RequiredDigests([])
+            digests.inherit(header, of: source)
+            #expect(digests.all == (isInherited ? [md5] : []) && !digests.pins(header))
+            var anew = digests
+            anew.expectLatest(isSameVersion: false)
+            #expect(anew.all.isEmpty)
+            digests.note(sha256)
+            digests.expectLatest(isSameVersion: true)
+            #expect(digests.all == [sha256])
+        }
     }
 
     @Test("The server's digest is ignored beside one of the user's that is at least as strong")
@@ -42,7 +63,7 @@ struct RequiredDigestsTests {
         ] {
             var digests = RequiredDigests(requested)
             digests.note(announced)
-            digests.expectLatest()
+            digests.expectLatest(isSameVersion: false)
             #expect(digests.all == all)
         }
     }

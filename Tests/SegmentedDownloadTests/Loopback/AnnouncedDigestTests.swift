@@ -90,6 +90,20 @@ import Testing
     }
 
     @Test(
+        "A digest that only the response with all bytes has holds after a pause",
+        arguments: [Way.contentMD5, .amazonChecksum], [UInt64(1), 2])
+    func afterPause(way: Way, seed: UInt64) async throws {
+        try await Harness.run { harness in
+            let resource = way.resource(saying: seed, of: harness.origin) + "&stall-after=400000:1"
+            try await harness.interrupt(resource, after: 300_000) { $0.segments = .exactly(1) }
+            let result = await harness.fetch(resource) { $0.segments = .exactly(1) }
+            #expect(result.code == (seed == 1 ? nil : .integrity), "\(result)")
+            #expect(result.value?.digests.map(\.algorithm) == (seed == 1 ? [way.algorithm] : nil))
+            #expect(harness.exists(harness.path) == (seed == 1))
+        }
+    }
+
+    @Test(
         "A server's digest counts only if it is stronger than the user's", arguments: [true, false])
     func users(isBetter: Bool) async throws {
         try await Harness.run { harness in
