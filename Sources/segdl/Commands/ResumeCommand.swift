@@ -109,6 +109,8 @@ struct ResumeCommand: FetchingCommand {
         }
         var request = draft.request
         request.destination = .file(saved.path)
+        // The user asks for this file's other bytes, and not for whatever a URL leads to.
+        request.options.continuation = .must
         // The user names the place.
         request.rootDirectory = nil
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })

@@ -306,13 +306,17 @@ struct ResumingTests {
         }
     }
 
-    @Test("A part of another file is set aside, but if a digest identifies the file it has changed")
+    @Test(
+        "A part of another file is set aside, but if it is of the request's URL or has its digest, the file has changed"
+    )
     func pinned() throws {
-        for isPinned in [false, true] {
+        for (isPinned, reference) in [(false, nil), (true, nil), (false, .first)] as [(Bool, SourceID?)] {
             var script = Script(.exactly(1))
             var saved = SavedPartial(
-                resource: Self.strong, completeLength: Self.length, missing: [3_000_000..<Self.length])
+                resource: Self.strong, completeLength: Self.length, missing: [3_000_000..<Self.length],
+                reference: reference)
             saved.isPinned = isPinned
+            let hasChanged = isPinned || reference != nil
             script.tell(.surveyed(.partial(saved)))
             script.respond(0, .moved(nil))
             script.end(0, .stopped)
@@ -321,8 +325,8 @@ struct ResumingTests {
             script.tell(.prepared())
             script.end(comparison.lease.rawValue, .differs(at: comparison.request.lowerBound, byte: 1))
             script.answerCheckpoints()
-            #expect(script.failure?.code == (isPinned ? .changed : nil))
-            #expect(script.orders.last?.request.rangeFieldValue == (isPinned ? nil : "bytes=0-"))
+            #expect(script.failure?.code == (hasChanged ? .changed : nil))
+            #expect((script.orders.last?.request.rangeFieldValue == "bytes=0-") == !hasChanged)
         }
     }
 

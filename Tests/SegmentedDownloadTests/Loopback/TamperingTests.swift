@@ -50,6 +50,26 @@ import Testing
         }
     }
 
+    @Test(
+        "A part is kept if its URL leads to a login page later", arguments: ["", "&length=chunked", "&etag=none"],
+        [DownloadOptions.ChangePolicy.fail, .restart])
+    func loginPage(page: String, onChange: DownloadOptions.ChangePolicy) async throws {
+        try await Harness.run { harness in
+            let places = ["/8M/file.bin?stall-after=600000:all", "/1K/login?type=text/html&seed=2\(page)"].map {
+                harness.origin.url($0).addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+            }
+            let resource = "/8M/asked/file.bin?" + places.map { "redirect=302:\($0)" }.joined(separator: "&")
+            try await harness.interrupt(resource, after: 500_000) { $0.segments = .exactly(1) }
+            let kept = try harness.bytes(harness.part)
+            let result = await harness.fetch(resource) { $0.onChange = onChange }
+            #expect(result.code == (onChange == .fail ? .changed : nil), "\(result)")
+            if onChange == .fail {
+                #expect(try harness.bytes(harness.part) == kept && harness.exists(harness.manifest))
+                #expect(!harness.exists(harness.path))
+            }
+        }
+    }
+
     @Test("A complete part is not accepted as another URL's file", arguments: ["", "&etag=none&last-modified=none"])
     func completePartOfAnotherFile(validators: String) async throws {
         try await Harness.run { harness in
