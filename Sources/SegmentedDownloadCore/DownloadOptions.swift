@@ -51,11 +51,11 @@ public struct DownloadOptions: Hashable, Sendable {
         /// Succeed without fetching if it is the remote file, as this library's record of it or a given digest proves. Replace a
         /// file without the given digest, and one that this library downloaded, if the remote file has changed or is at another
         /// URL. Any other file, also one that was edited after its download, is replaced only if the remote file is newer or has
-        /// another length, as by wget's `-N`; it stays in any case if the server answers `If-Modified-Since` with 304. Files stay
-        /// until the new one is complete.
+        /// another length, as by wget's `-N`. `If-Modified-Since` is not sent then, because a 304 states no length and would keep
+        /// a file that was cut off. Files stay until the new one is complete.
         case update
         /// As ``update``, but a file without a record is replaced only if the remote file is newer, whatever their lengths, as by
-        /// curl's `-z`.
+        /// curl's `-z`. A file that was cut off stays.
         case newer
         /// Succeed without looking at it.
         case skip
