@@ -5,7 +5,8 @@ extension DownloadClient {
     /// Compares a partial file of another program with the server's file. Nothing is changed.
     ///
     /// The control files of aria2 (`NAME.aria2`) and axel (`NAME.st`) beside the file are read. Without one, all bytes that
-    /// are no holes count as there. Runs of zeros are compared too, and those that differ count as missing.
+    /// are no holes count as there. Runs of zeros are compared too. If one of them differs in any place, all count as
+    /// missing.
     ///
     /// - Parameters:
     ///   - path: The path of the partial file, or of its control file.

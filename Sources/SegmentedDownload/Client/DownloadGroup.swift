@@ -119,6 +119,7 @@ public final class DownloadGroup: Sendable {
             // In the same critical section: another task that finds the job may post events, which must reach the
             // engine after `.add`.
             for old in state.registry.add(job) { self.forget(old) }
+            if self.hub.isIdle { self.placed.beginRun() }
             self.hub.added(self.download(job), isPaused: progress != nil)
             self.engine.post(.add(job))
             return job

@@ -21,6 +21,12 @@ extension DownloadJob {
             replaces: self.request.ifExists == .overwrite || self.replacesExisting, alternative: self.alternative,
             keepsRemoteTime: self.request.keepsRemoteTime)
         finisher.replaceable = replaceable
+        // Another download of the run may have got there since the survey.
+        if self.output == nil { try self.checkOverwritten(part.paths) }
+        let content = PlacedFiles.Content(self.request)
+        var placed: StorageStatus?
+        self.placed.beginPlacing(content, at: part.paths.destination)
+        defer { self.placed.endPlacing(content, at: part.paths.destination, placed) }
         if length == 0 { try await self.output?.begin { !flag.isRaised && !Task.isCancelled } }
         let result: Finisher.Result
         do {
@@ -38,7 +44,7 @@ extension DownloadJob {
             shared.finished = result
             if let paths = result.paths { shared.destination.paths = paths }
         }
-        if let file = result.file { self.placed.insert(file, from: self.request.source) }
+        placed = result.file
     }
 
     func interruptPlacing() {

@@ -88,18 +88,45 @@ extension DownloadJob {
         try self.storage.removeSecondName(paths)
         if self.replacesExisting {
             let found = try self.storage.status(of: paths.destination)
-            if let found, let source = self.placed.source(of: found), source != self.request.source {
-                throw Failure(
-                    .exists, "another URL of this run has the same file name, \(paths.destination.printable)",
-                    remedy: .keepBothOrChooseName)
-            }
+            try self.checkPlaced(found, paths, in: .group)
             self.shared.withLock { $0.replaceable = found }
         }
+        try self.checkOverwritten(paths)
         let finding = try self.surveyor.survey(
             paths, policy: self.replacesExisting ? .overwrite : self.settings.ifExists)
         if case .existing(let file) = finding.survey {
+            if self.keepsUnproven(file) {
+                try self.checkPlaced(try self.storage.status(of: paths.destination), paths, in: .run)
+            }
             try await self.storage.completePlacing(paths, hasRecord: file.record != nil)
         }
         return finding
+    }
+    /// Throws if the request replaces any existing file, and this one is of another download of the run.
+    func checkOverwritten(_ paths: DestinationPaths) throws {
+        guard self.request.ifExists == .overwrite else { return }
+        try self.checkPlaced(try self.storage.status(of: paths.destination), paths, in: .run)
+    }
+
+    /// Throws if another download of the group has put the file at the destination in place.
+    private func checkPlaced(
+        _ found: StorageStatus?, _ paths: DestinationPaths, in scope: PlacedFiles.Scope
+    ) throws(Failure) {
+        guard let found,
+            self.placed.hasOther(
+                than: PlacedFiles.Content(self.request), found, at: paths.destination, in: scope)
+        else { return }
+        throw Failure(
+            .exists, "another download of this run has the same destination, \(paths.destination.printable)",
+            remedy: .keepBothOrChooseName)
+    }
+
+    /// Whether an existing file may be kept although neither a digest nor its record proves that it is the remote one.
+    private func keepsUnproven(_ file: ExistingFile) -> Bool {
+        switch self.settings.ifExists {
+        case .skip: file.agreesWithDigests != true
+        case .update, .newer: file.agreesWithDigests == nil && file.record?.completeLength != file.length
+        case .verify, .rename, .overwrite, .fail: false
+        }
     }
 }

@@ -21,6 +21,9 @@ final class GroupHub: Sendable {
 
     var summary: GroupSummary { self.state.withLock { $0.tally.summary } }
 
+    /// Whether no download is active.
+    var isIdle: Bool { self.state.withLock { $0.tally.isIdle } }
+
     // MARK: Watching
 
     func events() -> AsyncStream<DownloadGroup.Event> {

@@ -24,28 +24,32 @@ package enum AdoptionVerdict: Hashable, Sendable {
     /// two parts of the damage.
     private static let marginCount = 2
 
+    /// Decides which bytes are kept. No byte of a place that differs is among them.
+    ///
     /// - Parameters:
     ///   - runs: The bytes on disk, ordered and disjoint.
-    ///   - zeros: The runs of zeros in them, ordered and disjoint. Those that differ are missing bytes, and say nothing
-    ///     about the others.
+    ///   - zeros: The runs of zeros in them, ordered and disjoint. If a place in one of them differs, zeros stand where
+    ///     nothing was written, and none of the runs is kept: a run in which other places agree may be of such zeros too,
+    ///     where the file has mostly zeros itself. Places within them say nothing about the other bytes.
     ///   - unstated: The runs of which it is unknown whether they were written, ordered and disjoint. They say nothing
     ///     about the others either.
-    ///   - places: The compared places in order, each within a run.
+    ///   - places: The compared places in order, disjoint, each within a run.
     package init(
         runs: [Range<Int64>], zeros: [Range<Int64>] = [], unstated: [Range<Int64>] = [], places: [Place]
     ) {
-        let telling = places.filter { !zeros.contains($0.range) && !unstated.contains($0.range) }
+        let written = places.filter { !zeros.contains($0.range) }
+        let telling = written.filter { !unstated.contains($0.range) }
         let differing = telling.count { !$0.agrees }
         guard differing * Self.foreignShare <= telling.count, places.contains(where: \.agrees) else {
             self = .foreign
             return
         }
-        var dropped = Self.lost(zeros, places)
-        var rest = places[...]
+        var dropped = places.contains { !$0.agrees && zeros.overlaps($0.range) } ? zeros : []
+        var rest = written[...]
         for run in runs {
             let own = Array(rest.prefix { $0.range.lowerBound < run.upperBound })
             rest = rest.dropFirst(own.count)
-            for index in own.indices where !own[index].agrees && !zeros.contains(own[index].range) {
+            for index in own.indices where !own[index].agrees {
                 let before = own[..<index].reversed().filter(\.agrees).dropFirst(Self.marginCount - 1).first
                 let after = own[(index + 1)...].filter(\.agrees).dropFirst(Self.marginCount - 1).first
                 let start = before?.range.upperBound ?? run.lowerBound
@@ -55,14 +59,6 @@ package enum AdoptionVerdict: Hashable, Sendable {
         dropped = dropped.merged()
         let kept = runs.subtracting(dropped)
         self = kept.isEmpty ? .foreign : .kept(kept)
-    }
-
-    /// The runs of zeros that were not written. If one of them differs, so may every one that was not compared.
-    private static func lost(_ zeros: [Range<Int64>], _ places: [Place]) -> [Range<Int64>] {
-        let compared = places.filter { zeros.contains($0.range) }
-        guard compared.contains(where: { !$0.agrees }) else { return [] }
-        let right = compared.filter(\.agrees).map(\.range)
-        return zeros.filter { !right.overlaps($0) }
     }
 }
 

@@ -90,7 +90,8 @@ extension DownloadStateMachine {
                 return []
             case (nil, _):
                 guard self.settings.ifExists == .verify else {
-                    self.state = .probing(Probing(.compareDates(file)))
+                    self.state = .probing(
+                        Probing(.compareDates(file, comparesLength: self.settings.ifExists == .update)))
                     return []
                 }
                 return self.outdated(

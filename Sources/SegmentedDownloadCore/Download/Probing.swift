@@ -10,8 +10,9 @@ struct Probing: Hashable, Sendable {
         case confirm(SavedPartial)
         /// Ask whether the finished file is still current.
         case compare(ExistingFile, RemoteResource)
-        /// Ask whether the remote file is newer than a file of which nothing is recorded.
-        case compareDates(ExistingFile)
+        /// Ask whether the remote file is newer than a file of which nothing is recorded, or also whether it has another
+        /// length.
+        case compareDates(ExistingFile, comparesLength: Bool)
     }
 
     /// The decision on a response.
@@ -117,10 +118,11 @@ struct Probing: Hashable, Sendable {
             // A weak tag proves no byte, so it is not sent.
             return RangeRequest(
                 lowerBound: 0, upperBound: 1, identity: record, sendsIfNoneMatch: record.validator.isStrong)
-        case .compareDates(let file):
+        case .compareDates(let file, let comparesLength):
             var request =
                 self.sendsRange ? RangeRequest(lowerBound: 0, upperBound: 1) : RangeRequest(isRanged: false)
-            request.modifiedSince = file.modified
+            // A 304 has no length, and a file that was cut off has a later date than the remote one.
+            if !comparesLength { request.modifiedSince = file.modified }
             return request
         case .confirm(let saved):
             let validator = saved.resource.validator
@@ -165,7 +167,8 @@ struct Probing: Hashable, Sendable {
         case .partial(let range, let resource):
             switch self.purpose {
             case .compare(_, let record): return self.compared(record, resource)
-            case .compareDates(let file): return self.comparedDates(file, resource, settings)
+            case .compareDates(let file, let comparesLength):
+                return self.comparedDates(file, resource, comparesLength: comparesLength)
             case .confirm(let saved): return self.compared(saved.resource, resource)
             case .fresh, .resume: break
             }
@@ -240,18 +243,18 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    /// Decides by modification time, and by length unless only a newer file replaces the one on disk.
+    /// Decides by modification time, and by length if it is compared too.
     ///
     /// A server that ignores `If-Modified-Since`, or that answers 304 only to the date it sent, sends its file. As wget and curl
     /// do, its date is then compared here.
     private func comparedDates(
-        _ file: ExistingFile, _ current: RemoteResource, _ settings: DownloadSettings
+        _ file: ExistingFile, _ current: RemoteResource, comparesLength: Bool
     ) -> Verdict {
         guard let remote = current.validator.lastModified else {
             return .changed("the server does not say when its file was modified")
         }
         guard let local = file.modified, remote <= local else { return .changed("the remote file is newer") }
-        guard settings.ifExists == .update, let length = current.completeLength, length != file.length else {
+        guard comparesLength, let length = current.completeLength, length != file.length else {
             return .notNewer("the remote file is not newer than the local one")
         }
         return .changed("is newer than the remote file, but has \(file.length) bytes instead of \(length)")
@@ -263,7 +266,8 @@ struct Probing: Hashable, Sendable {
         switch self.purpose {
         case .fresh: break
         case .compare(_, let record): return self.compared(record, resource)
-        case .compareDates(let file): return self.comparedDates(file, resource, settings)
+        case .compareDates(let file, let comparesLength):
+            return self.comparedDates(file, resource, comparesLength: comparesLength)
         case .confirm(let saved): return self.compared(saved.resource, resource)
         case .resume(let saved):
             // A 200 with the recorded tag means that the server does not support If-Range. The request is repeated

@@ -50,16 +50,58 @@ struct AdoptionVerdictTests {
         #expect(AdoptionVerdict(runs: [0..<10], zeros: [0..<10], places: one) == .foreign)
     }
 
-    @Test("Zeros that differ are missing and say nothing else; others that were not compared are missing too")
+    @Test("If zeros differ no run of zeros is kept, and they say nothing else")
     func zeros() {
         let zeros: [Range<Int64>] = [100..<150, 300..<350, 500..<550, 720..<760]
         let places = Self.places([Self.run], differing: [100, 500])
         // The place at 300 agrees, and there is none at 720.
         #expect(
             AdoptionVerdict(runs: [Self.run], zeros: zeros, places: places)
-                == .kept([0..<100, 150..<500, 550..<720, 760..<1010]))
+                == .kept([0..<100, 150..<300, 350..<500, 550..<720, 760..<1010]))
         let right = Self.places([Self.run], differing: [])
         #expect(AdoptionVerdict(runs: [Self.run], zeros: zeros, places: right) == .kept([Self.run]))
+    }
+
+    @Test("A run of zeros in which one of many places differs is not kept")
+    func zerosWithContent() {
+        let places = Self.places([Self.run], differing: [600])
+        #expect(AdoptionVerdict(runs: [Self.run], zeros: [300..<950], places: places) == .kept([0..<300, 950..<1010]))
+    }
+
+    @Test("A place that differs and is only partly of zeros drops them too, and zeros that agree end no margin")
+    func zerosInPart() {
+        // The places at 300, 400 and 600 agree, but are zeros.
+        let zeros: [Range<Int64>] = [300..<505, 600..<690]
+        let places = Self.places([Self.run], differing: [500])
+        #expect(AdoptionVerdict(runs: [Self.run], zeros: zeros, places: places) == .kept([0..<110, 800..<1010]))
+    }
+
+    @Test("No byte of a place that differs is kept", arguments: UInt64(0)..<500)
+    func invariant(seed: UInt64) {
+        var generator = SplitMix64(seed: seed)
+        func ranges(in bounds: Range<Int64>, gap: Int64, length: Int64) -> [Range<Int64>] {
+            var ranges: [Range<Int64>] = []
+            var offset = bounds.lowerBound + Int64.random(in: 0...gap, using: &generator)
+            while offset < bounds.upperBound {
+                let end = min(offset + .random(in: 1...length, using: &generator), bounds.upperBound)
+                ranges.append(offset..<end)
+                offset = end + .random(in: 1...gap, using: &generator)
+            }
+            return ranges
+        }
+        let runs = ranges(in: 0..<4000, gap: 100, length: 2000)
+        let zeros = runs.flatMap { ranges(in: $0, gap: 300, length: 300) }
+        let unstated = runs.filter { _ in Bool.random(using: &generator) }
+        let share = Int.random(in: 2...20, using: &generator)
+        let places = runs.flatMap { ranges(in: $0, gap: 40, length: 20) }
+            .map { AdoptionVerdict.Place($0, agrees: .random(in: 0..<share, using: &generator) > 0) }
+        guard case .kept(let kept) = AdoptionVerdict(runs: runs, zeros: zeros, unstated: unstated, places: places)
+        else { return }
+        for place in places where !place.agrees {
+            #expect(!kept.contains { $0.overlaps(place.range) }, "\(place.range)")
+        }
+        // Nothing is kept that is not there.
+        #expect(kept.allSatisfy { range in runs.contains { $0.clamped(to: range) == range } })
     }
 
     @Test("Bytes that the control file does not state do not make a file foreign")

@@ -67,7 +67,8 @@ struct ExistingFileTests {
             let resource = Self.remote(seconds: seconds)
             for response in [RangeResponse.partial(ByteRange(0..<1), resource), .whole(resource)] {
                 var script = Self.dated(policy, length: length)
-                #expect(script.order(0)?.request.modifiedSince == Self.modified)
+                // A 304 would not state the length.
+                #expect(script.order(0)?.request.modifiedSince == (policy == .newer ? Self.modified : nil))
                 #expect(script.order(0)?.request.ifNoneMatchFieldValue == nil)
                 script.respond(0, response)
                 #expect((script.conclusion == .alreadyComplete) == stays, "\(seconds ?? -1), \(length) bytes")
@@ -76,13 +77,30 @@ struct ExistingFileTests {
         }
     }
 
-    @Test("A 304 to the local date means that the file stays, whatever its length")
+    @Test("For newer, a 304 to the local date means that the file stays, whatever its length")
     func notModified() {
-        for policy in [DownloadOptions.ExistingFilePolicy.update, .newer] {
-            var script = Self.dated(policy, length: 5)
-            script.respond(0, .notModified)
-            #expect(script.conclusion == .alreadyComplete)
+        var script = Self.dated(.newer, length: 5)
+        script.respond(0, .notModified)
+        #expect(script.conclusion == .alreadyComplete)
+    }
+
+    @Test("For update one byte is asked for, and a file that was cut off is replaced though its date is later")
+    func cutOff() {
+        let later = HTTPDate(secondsSinceEpoch: 1_800_000_000)
+        for length in [0, 5, Self.length - 1, Self.length, Self.length + 1] {
+            var script = Self.dated(.update, length: length, modified: later)
+            #expect(script.order(0)?.request.lowerBound == 0 && script.order(0)?.request.upperBound == 1)
+            script.respond(0, .partial(ByteRange(0..<1), Self.remote(seconds: 1_600_000_000)))
+            #expect((script.conclusion == .alreadyComplete) == (length == Self.length), "\(length) bytes")
         }
+    }
+
+    @Test("For update, a server that does not support ranges is asked once, and its body is not fetched to compare")
+    func cutOffWithoutRanges() {
+        var script = Self.dated(.update)
+        script.respond(0, .whole(Self.remote(seconds: 1_600_000_000)))
+        #expect(script.conclusion == .alreadyComplete)
+        #expect(script.order(1) == nil)
     }
 
     @Test("An empty remote file is asked for without a range, and its date decides too")

@@ -45,6 +45,90 @@ struct DownloadJobSurveyTests {
         }
     }
 
+    /// Finds a file that another download of the run has put in place, and appends a byte if it is to have no record.
+    private static func code(
+        _ policy: DownloadOptions.ExistingFilePolicy, hasRecord: Bool = true, isInLaterRun: Bool = false,
+        placing: (inout DownloadRequest) -> Void, _ change: (inout DownloadRequest) -> Void = { _ in }
+    ) async throws -> Failure.Code? {
+        var code: Failure.Code?
+        try await WatchedJob.run { disk, directory in
+            let placed = PlacedFiles()
+            try await WatchedJob.place(disk, directory, placed: placed, placing)
+            if !hasRecord {
+                let file = try #require(FileHandle(forUpdatingAtPath: directory + "/file.bin"))
+                try file.seekToEnd()
+                try file.write(contentsOf: [7])
+                try file.close()
+            }
+            if isInLaterRun { placed.beginRun() }
+            let job = try WatchedJob.job(disk, directory, placed: placed) { request in
+                request.ifExists = policy
+                change(&request)
+            }
+            code = await failureCode { try await job.survey() }
+            job.close()
+        }
+        return code
+    }
+
+    @Test(
+        "A file of another download of the run is neither replaced nor taken for this one's, unless that is proven",
+        arguments: DownloadOptions.ExistingFilePolicy.allCases, [true, false])
+    func ofOtherDownload(policy: DownloadOptions.ExistingFilePolicy, hasRecord: Bool) async throws {
+        let isRefused =
+            switch policy {
+            case .overwrite, .skip: true
+            case .update, .newer: !hasRecord
+            // The state machine compares, refuses, or another name is chosen.
+            case .verify, .rename, .fail: false
+            }
+        let other = try SourceURL("http://host/other.bin")
+        let url = try await Self.code(policy, hasRecord: hasRecord) { $0.source = other }
+        #expect((url == .exists) == isRefused)
+        // The same URL, and another part of it.
+        let part = try await Self.code(policy, hasRecord: hasRecord) { $0.part = .init(first: 0, last: 99) }
+        #expect((part == .exists) == isRefused)
+        #expect(try await Self.code(policy, hasRecord: hasRecord) { _ in } == nil)
+        // What is in place before the run begins is an existing file like any other.
+        let later = try await Self.code(policy, hasRecord: hasRecord, isInLaterRun: true) {
+            $0.part = .init(first: 0, last: 99)
+        }
+        #expect(later == nil)
+    }
+
+    @Test("A file of another download of the run that has the given digest is the requested file")
+    func ofOtherDownloadWithDigest() async throws {
+        var crc = CRC32()
+        WatchedPart.bytes(0..<100).withUnsafeBytes { crc.update($0) }
+        let digest = try #require(ExpectedDigest("crc32=\(crc.hex)"))
+        let other = try SourceURL("http://host/other.bin")
+        let code = try await Self.code(.skip, placing: { $0.source = other }, { $0.digests = [digest] })
+        #expect(code == nil)
+    }
+
+    @Test("A file that another download is putting in place counts from its first moment on")
+    func beingPlaced() async throws {
+        try await WatchedJob.run { disk, directory in
+            let placed = PlacedFiles()
+            let other = PlacedFiles.Content(DownloadRequest(try SourceURL("http://host/b")))
+            let path = directory + "/file.bin"
+            let job = try WatchedJob.job(disk, directory, placed: placed) { $0.ifExists = .overwrite }
+            _ = try await job.survey()
+            _ = try await job.prepare(WatchedJob.preparation(), id: 7)
+            try WatchedJob.fill(job, 0..<100)
+            try Data([1, 2, 3]).write(to: URL(fileURLWithPath: path))
+            placed.beginPlacing(other, at: path)
+            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .exists)
+            #expect(try WatchedJob.contents(path) == [1, 2, 3])
+            let skipping = try WatchedJob.job(disk, directory, placed: placed) { $0.ifExists = .skip }
+            #expect(await failureCode { try await skipping.survey() } == .exists)
+            placed.endPlacing(other, at: path, nil)
+            #expect(await failureCode { try await skipping.survey() } == nil)
+            try await job.place(length: 100, isCompared: false)
+            job.close()
+        }
+    }
+
     @Test("What a crash after the last step left is cleared away once the file's name is durable")
     func clearsAway() async throws {
         try await WatchedJob.run { disk, directory in

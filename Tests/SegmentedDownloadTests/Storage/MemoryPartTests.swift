@@ -45,7 +45,9 @@ struct MemoryPartTests {
             #expect(try Self.names(disk, paths) == ["file.bin"])
             #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
             #expect(disk.openNames.isEmpty)
-            #expect(job.placed.source(of: try #require(try disk.status(of: paths.destination))) == job.request.source)
+            let status = try #require(try disk.status(of: paths.destination))
+            let other = PlacedFiles.Content(DownloadRequest(try SourceURL("http://host/other.bin")))
+            #expect(job.placed.hasOther(than: other, status, at: paths.destination, in: .run))
         }
     }
 
