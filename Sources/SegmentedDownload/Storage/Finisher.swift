@@ -104,6 +104,7 @@ package struct Finisher: Sendable {
                 resource: self.resource, length: length, crc: crc, modified: status.modified,
                 pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
                 salt: self.part.header.id)
+            record.isSynced = self.part.syncPolicy != .none
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
             record.pieces = []
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
@@ -113,7 +114,7 @@ package struct Finisher: Sendable {
     }
 
     /// Invalidates a record that could not be removed, by changing the file's modification time. A record counts only
-    /// if the file's length and modification time, or its CRC-32, match.
+    /// if the file's length and modification time, or its CRC-32, match; without syncs only the CRC-32 counts.
     private func disarmRecord(of file: any StorageFile, length: Int64) throws {
         guard let stale = file.attribute(FinishedRecord.attribute).flatMap({ FinishedRecord(decoding: $0) }),
             stale.length == length, stale.modified == (try file.status().modified)

@@ -85,7 +85,7 @@ package struct Surveyor: Sendable {
     private func isUnchanged(
         _ file: any StorageFile, _ status: StorageStatus, _ record: FinishedRecord
     ) throws -> Bool {
-        if status.modified == record.modified { return true }
+        if record.isSynced, status.modified == record.modified { return true }
         return try file.digests([.crc32], length: status.length) == [record.crc.hex]
     }
 

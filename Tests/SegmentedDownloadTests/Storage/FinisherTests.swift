@@ -67,7 +67,7 @@ struct FinisherTests {
             let record = try #require(file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) })
             #expect(record.length == 100 && record.crc == result.crc && record.pieces == [result.crc])
             #expect(try record.modified == file.status().modified)
-            #expect(record.resource.validator == WatchedPart.resource(100).validator)
+            #expect(record.resource.validator == WatchedPart.resource(100).validator && record.isSynced)
         }
     }
 
@@ -77,6 +77,10 @@ struct FinisherTests {
             subject.part.keep(.none)
             _ = try await finisher.finish(length: 100, unless: Latch())
             #expect(subject.disk.take() == [Self.describe, Self.rename, Self.forget])
+            let file = try subject.disk.open(subject.paths.destination, .read)
+            defer { file.close() }
+            let record = try #require(file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) })
+            #expect(!record.isSynced)
         }
     }
 
