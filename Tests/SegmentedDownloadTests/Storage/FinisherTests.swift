@@ -174,6 +174,25 @@ struct FinisherTests {
         }
     }
 
+    @Test("A file whose pieces differ is not named, and the manifest records that")
+    func pieces() async throws {
+        let hexes = [0..<60, 60..<100].map { (range: Range<Int64>) in
+            var digest = RunningDigest(.sha1)
+            WatchedPart.bytes(range).withUnsafeBytes { digest.update($0) }
+            return digest.hex
+        }
+        for (hexes, isRight) in [(hexes, true), ([hexes[0], hexes[0]], false), ([hexes[0]], false)] {
+            try await Self.run { subject, finisher in
+                finisher.pieceDigests = Metalink.PieceDigests(length: 60, algorithm: .sha1, hexes: hexes)
+                let finisher = finisher
+                let code = await failureCode { try await finisher.finish(length: 100, unless: Latch()) }
+                #expect(code == (isRight ? nil : .integrity))
+                #expect(subject.exists(subject.paths.destination) == isRight)
+                if !isRight { #expect(try subject.manifest()?.isRejected == true) }
+            }
+        }
+    }
+
     @Test("Digests that are expected or wanted are in the result, each once")
     func digests() async throws {
         try await Self.run { subject, _ in

@@ -79,6 +79,25 @@ struct SurveyedFileTests {
         }
     }
 
+    @Test("Digests of pieces decide if there are no others")
+    func pieces() async throws {
+        let right = try #require(ExpectedDigest(.crc32, hex: Self.crc.hex))
+        for (hex, digests, agrees) in [
+            (Self.crc.hex, [], true), ("00000000", [], false), ("00000000", [right], true),
+        ] as [(String, [ExpectedDigest], Bool)] {
+            try await WatchedPart.run { subject in
+                try Self.finished(subject, crc: Self.crc)
+                var surveyor = Surveyor(storage: subject.disk, digests: digests)
+                surveyor.pieceDigests = Metalink.PieceDigests(length: 10, algorithm: .crc32, hexes: [hex])
+                guard case .existing(let file) = try surveyor.survey(subject.paths, policy: .verify).survey else {
+                    Issue.record("no file")
+                    return
+                }
+                #expect(file.agreesWithDigests == agrees)
+            }
+        }
+    }
+
     @Test("A record that others may have written proves nothing, where a file is to be verified without a digest")
     func foreignRecord() async throws {
         let right = try #require(ExpectedDigest(.crc32, hex: Self.crc.hex))
