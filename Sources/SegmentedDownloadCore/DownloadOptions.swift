@@ -142,6 +142,9 @@ public struct DownloadOptions: Hashable, Sendable {
     public var rootDirectory: String?
     /// Whether missing directories are created. If not, a missing directory is an error with code `file`.
     public var createsDirectories = true
+    /// Whether a file with a content coding, such as gzip, is accepted and stored as sent. None is requested, but some servers
+    /// send it all the same. If not, such a download fails with code `protocol`.
+    public var acceptsContentCodings = true
     /// Whether the finished file gets the modification time that the server states.
     public var keepsRemoteTime = false
     /// Whether space for the whole file is reserved before its first byte is written, if the file system can do that. In a
@@ -200,6 +203,7 @@ extension DownloadOptions: Codable {
         try read(.allowsPrivateAddresses, \.allowsPrivateAddresses)
         try read(.rootDirectory, \.rootDirectory)
         try read(.createsDirectories, \.createsDirectories)
+        try read(.acceptsContentCodings, \.acceptsContentCodings)
         try read(.keepsRemoteTime, \.keepsRemoteTime)
         try read(.allocates, \.allocates)
         try read(.syncPolicy, \.syncPolicy)

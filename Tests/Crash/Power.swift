@@ -28,6 +28,8 @@ struct Power: AsyncParsableCommand {
             case finished
             /// After the first checkpoint of a slow download.
             case checkpointed
+            /// Some seconds after a run without syncs has reported completion: names and attributes are on disk, data is not.
+            case unsynced
         }
 
         var seed: UInt64
@@ -40,15 +42,22 @@ struct Power: AsyncParsableCommand {
         init(seed: UInt64, index: Int) {
             var generator = SplitMix64(seed: seed)
             self.seed = seed
-            // Slow downloads take 8 s each; one in sixteen limits their share of the time.
+            // Slow downloads and waits for the journal take 8 s each; one in sixteen limits their share of the time.
             let quick: [Moment] = [.first, .resumed, .finishing, .finished, .resumed, .finishing]
-            self.moment = index % 16 == 7 ? .checkpointed : quick.randomElement(using: &generator) ?? .first
+            self.moment =
+                switch index % 16 {
+                case 7: .checkpointed
+                case 15: .unsynced
+                default: quick.randomElement(using: &generator) ?? .first
+                }
             self.killsProcess = Bool.random(using: &generator)
             self.fraction = Double.random(in: 0..<1, using: &generator)
             // A short file is fetched too fast to be paused in its middle.
             let sizes = (self.moment == .resumed ? [] : ["64K", "900K"]) + ["3M", "9M", "12M"]
             let size = self.moment == .checkpointed ? "24M" : sizes.randomElement(using: &generator) ?? ""
-            self.scenario = Scenario(name: "\(self.moment)", size: size, options: ["-s", "3"])
+            self.scenario = Scenario(
+                name: "\(self.moment)", size: size,
+                options: ["-s", "3"] + (self.moment == .unsynced ? ["--fsync", "none"] : []))
         }
 
         var description: String {
@@ -101,33 +110,41 @@ struct Power: AsyncParsableCommand {
         let sentBefore = log.snapshot(path: path).bytesSent
         let outcome = try await bench.run(bench.command(scenario, query: Self.query(cut), more: ["--json"])) { child in
             await Self.wait(for: cut, sentBefore: sentBefore, path: path, log)
-            guard !Task.isCancelled || cut.moment != .finished else { return }
+            guard !Task.isCancelled || ![.finished, .unsynced].contains(cut.moment) else { return }
             guard (try? disk.cut()) != nil else { return }
             wasCut.withLock { $0 = true }
             if cut.killsProcess { child.signal(SIGKILL) }
         }
-        if !wasCut.withLock({ $0 }) { try disk.cut() }
+        if !wasCut.withLock({ $0 }) {
+            if cut.moment == .unsynced { try await Task.sleep(for: Self.journalDelay) }
+            try disk.cut()
+        }
         report.count("cuts")
         report.count("cuts of \(cut.moment)")
-        durable = max(durable, outcome.number("bytes_durable", of: "checkpoint") ?? 0)
+        if cut.moment != .unsynced { durable = max(durable, outcome.number("bytes_durable", of: "checkpoint") ?? 0) }
         let received = log.snapshot(path: path).bytesSent - sentBefore
         try await disk.unmount()
         try await disk.mount()
 
         var violations: [String] = []
         let destination = bench.destination(scenario)
-        if case .wrong(let offset) = destination {
+        if case .wrong(let offset) = destination, cut.moment != .unsynced {
             violations.append("the destination exists and is wrong at \(offset)")
         }
         switch outcome.status {
-        case 0 where destination != .right:
+        case 0 where destination != .right && cut.moment != .unsynced:
             violations.append("exit 0, but after the cut the destination holds \(destination)")
         case 0: report.count("done before the cut")
         case 3 where outcome.output.contains("\"event\":\"failed\""): report.count("told")
         case _ where outcome.wasKilled: break
         default: violations.append("it ended with \(outcome) \(outcome.output.suffix(400))")
         }
-        if destination != .right {
+        if cut.moment == .unsynced, case .wrong(let offset) = destination {
+            report.count("damaged without syncs")
+            let next = try await bench.run(bench.command(scenario))
+            if next.status != 12 { violations.append("it is wrong at \(offset), and the next run ended with \(next)") }
+            try FileManager.default.removeItem(atPath: bench.path(.destination))
+        } else if destination != .right {
             let kept = try await Self.savedBytes(bench)
             report.count("MiB durable", Int(durable >> 20))
             if kept < durable { violations.append("\(durable) bytes were durable, but only \(kept) survived") }
@@ -155,6 +172,8 @@ struct Power: AsyncParsableCommand {
 
     // MARK: Moments
 
+    /// Longer than the 5 s after which ext4 writes its journal, and shorter than the 30 s after which Linux writes data.
+    private static let journalDelay = Duration.seconds(8)
     /// 3 MiB a second over all connections: a checkpoint after 5 s is at 15 of 24 MiB.
     private static let slowRate: Int64 = 3 << 20
     /// The bytes between two checkpoints, and a second for a slow machine.
@@ -163,7 +182,7 @@ struct Power: AsyncParsableCommand {
     private static func query(_ cut: Cut) -> String {
         switch cut.moment {
         case .first, .resumed: "total-rate=32M"
-        case .finishing, .finished: "total-rate=128M"
+        case .finishing, .finished, .unsynced: "total-rate=128M"
         case .checkpointed: "total-rate=\(Self.slowRate)"
         }
     }
@@ -180,7 +199,7 @@ struct Power: AsyncParsableCommand {
             await log.waitForBytes(sent: length, path: path)
             // A random moment within the last steps, which take about this long.
             try? await Task.sleep(for: .microseconds(Int(cut.fraction * 25_000)))
-        case .finished:
+        case .finished, .unsynced:
             await log.waitForBytes(sent: .max, path: path)
         case .checkpointed:
             await log.waitForBytes(sent: Int64((0.7 + 0.28 * cut.fraction) * Double(length)), path: path)

@@ -30,6 +30,7 @@ struct DownloadOptionsTests {
         options.createsDirectories = false
         options.rootDirectory = "/srv"
         options.allowsPrivateAddresses = false
+        options.acceptsContentCodings = false
         options.keepsRemoteTime = true
         options.allocates = false
         options.syncPolicy = .end

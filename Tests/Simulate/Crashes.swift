@@ -19,12 +19,16 @@ struct Crashes: ParsableCommand {
     @Option(help: "The largest number of states of one seed (5000, with --one-file 500).") var each: Int?
     @Option(help: "Seeds at once.") var workers = 2
     @Flag(help: "Only files that stay in memory until they are complete.") var short = false
+    @Flag(help: "Downloads without syncs; the power is cut after them.") var unsynced = false
     @Flag(help: "The records of jobs instead of downloads.") var jobs = false
     @Flag(help: "The tasks of one file instead of downloads.") var oneFile = false
     @Option(help: "With --one-file, only this state of the first seed, as a violation names it.") var state: String?
 
     func validate() throws {
         guard !self.jobs || !self.oneFile else { throw ValidationError("--jobs and --one-file exclude each other") }
+        guard !self.unsynced || !self.jobs && !self.oneFile else {
+            throw ValidationError("--unsynced is for downloads")
+        }
         guard self.state == nil || self.oneFile else { throw ValidationError("--state needs --one-file") }
     }
 
@@ -71,7 +75,7 @@ struct Crashes: ParsableCommand {
             return (crashes.moments, crashes.states, crashes.violations)
         }
         guard !self.short || CrashStates.usesMemory(seed: seed),
-            var crashes = try? CrashStates(seed: seed, statesMax: statesMax)
+            var crashes = try? CrashStates(seed: seed, statesMax: statesMax, sync: self.unsynced ? .none : .checkpoint)
         else { return (0, 0, []) }
         crashes.run()
         return (crashes.moments, crashes.states, crashes.violations)

@@ -135,6 +135,19 @@ struct SimulationTests {
     }
 
     @Test(
+        "Without syncs, a file that a power cut left damaged after its download is not reported as complete",
+        arguments: UInt64(0)..<8)
+    func unsyncedPowerCuts(seed: UInt64) async throws {
+        let (violations, states) = try await aside {
+            var crashes = try CrashStates(seed: seed, statesMax: 400, sync: .none)
+            crashes.run()
+            return (crashes.violations, crashes.states)
+        }
+        #expect(violations == [])
+        #expect(states > 0)
+    }
+
+    @Test(
         "The tasks of a fleet are rarely refused by an origin with limits, give up no file, and keep its limit used",
         arguments: [FleetScenario.Limit.rate, .overload])
     func fleet(limit: FleetScenario.Limit) async throws {

@@ -4,7 +4,8 @@ import SegmentedDownloadCore
 /// Cuts the power before every disk operation of one download, and runs the same command on every state that the cut
 /// may leave.
 ///
-/// Each of these runs must end with the right file.
+/// Each of these runs must end with the right file. Without syncs, the power is cut after the download, and no run may
+/// report a wrong file as complete.
 package struct CrashStates {
     package private(set) var moments = 0
     package private(set) var states = 0
@@ -25,7 +26,7 @@ package struct CrashStates {
     package static func usesMemory(seed: UInt64) -> Bool { seed % 4 > 1 }
 
     /// - Parameter statesMax: The number of states after which the run stops.
-    package init(seed: UInt64, statesMax: Int) throws {
+    package init(seed: UInt64, statesMax: Int, sync: SyncPolicy = .checkpoint) throws {
         var generator = SplitMix64(seed: seed)
         self.seed = seed
         self.statesMax = statesMax
@@ -41,6 +42,7 @@ package struct CrashStates {
         request.segments = .exactly(Int.random(in: 1...4, using: &generator))
         request.splitLengthMinimum = 1024
         request.stallTimeout = .seconds(3600)
+        request.syncPolicy = sync
         request.allocates = Bool.random(using: &generator)
         let replaces = Int.random(in: 0..<4, using: &generator) == 0
         request.ifExists = replaces ? .overwrite : .verify
@@ -63,6 +65,7 @@ package struct CrashStates {
             images.append(disk.image())
         }
         if ending != "completed" { self.violations.append("the undisturbed run ends with \(ending)") }
+        if !self.isSynced { images = [disk.image()] }
         for (moment, image) in images.enumerated() {
             guard self.violations.isEmpty, self.states < self.statesMax else { return }
             self.moments += 1
@@ -80,16 +83,23 @@ package struct CrashStates {
         }
     }
 
+    private var isSynced: Bool { self.request.syncPolicy != .none }
+
     /// Runs the same command on what a power cut left; returns what is wrong, `nil` if nothing is.
     private func flaw(after settled: DiskImage.Settled) -> String? {
-        if let named = settled.files.first(where: { $0.0 == "file0" })?.1.bytes,
+        if self.isSynced, let named = settled.files.first(where: { $0.0 == "file0" })?.1.bytes,
             named != self.version.bytes, named != [1, 2, 3]
         {
             return "a wrong file has the final name"
         }
         let clock = SimulatedClock()
-        let disk = SimulatedDisk(settled, seed: self.seed, clock: clock)
+        // With the time that its record has, a file that was not synced is read nevertheless.
+        let disk = SimulatedDisk(settled, seed: self.seed, clock: clock, keepsTimes: !self.isSynced)
         let ending = self.download(disk, clock, rate: 1 << 24) {}
+        guard self.isSynced else {
+            let isWrong = disk.names["file0"]?.bytes != self.version.bytes
+            return isWrong && ["completed", "already"].contains(ending) ? "a wrong file is reported as \(ending)" : nil
+        }
         // The file is in place, and without a validator the origin cannot confirm that it is current.
         let isUnprovable =
             ending.hasPrefix("exists: the destination exists")

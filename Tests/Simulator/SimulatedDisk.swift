@@ -165,13 +165,19 @@ package final class SimulatedDisk: @unchecked Sendable {
     }
 
     /// A disk as a restarted machine finds it: all of it durable.
-    convenience init(_ settled: DiskImage.Settled, seed: UInt64, clock: SimulatedClock) {
+    ///
+    /// - Parameter keepsTimes: Whether the files have the modification times that they had. Otherwise all are older than
+    ///   anything on this disk.
+    convenience init(
+        _ settled: DiskImage.Settled, seed: UInt64, clock: SimulatedClock, keepsTimes: Bool = false
+    ) {
         self.init(seed: seed, clock: clock)
         self.boot = settled.boot
         self.inodeNext = 1000
         for (name, file) in settled.files {
             // Before all that happens on this disk, whose clock begins anew.
-            let inode = Inode(number: file.number, modified: file.modified - Self.ageOfSettled)
+            let inode = Inode(
+                number: file.number, modified: file.modified - (keepsTimes ? 0 : Self.ageOfSettled))
             (inode.bytes, inode.durable) = (file.bytes, file.bytes)
             (inode.attributes, inode.durableAttributes) = (file.attributes, file.attributes)
             self.names[name] = inode

@@ -1,5 +1,19 @@
 import SegmentedDownloadCore
 
+extension Metalink.PieceDigests {
+    /// The pieces of a file that differ, in order. The whole file if it has another number of pieces.
+    ///
+    /// - Parameter interruption: Once raised, reading ends with a failure of code `cancelled`.
+    func damage(
+        of file: any StorageFile, length: Int64, unless interruption: Latch? = nil
+    ) throws -> [Range<Int64>] {
+        guard self.count(for: length) == self.hexes.count else { return [0..<length] }
+        var check = PieceCheck(self, length: length)
+        _ = try file.read(length: length, unless: interruption) { check.update($0) }
+        return check.damage
+    }
+}
+
 /// Verifies a file's bytes, given in order, against the digests of its pieces.
 struct PieceCheck {
     private let pieces: Metalink.PieceDigests

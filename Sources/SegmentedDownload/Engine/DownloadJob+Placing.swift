@@ -21,6 +21,10 @@ extension DownloadJob {
             replaces: self.request.ifExists == .overwrite || self.replacesExisting, alternative: self.alternative,
             keepsRemoteTime: self.request.keepsRemoteTime)
         finisher.replaceable = replaceable
+        finisher.pieceDigests = self.pieceDigests
+        if self.pieceDigests == nil, self.request.pieceDigests != nil, digests.isEmpty {
+            self.broadcaster.send(.note("the digests of pieces are verified only for a whole file on disk"))
+        }
         // Another download of the run may have got there since the survey.
         if self.output == nil { try self.checkOverwritten(part.paths) }
         let content = PlacedFiles.Content(self.request)

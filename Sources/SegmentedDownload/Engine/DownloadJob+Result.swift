@@ -16,7 +16,8 @@ extension DownloadJob {
                 verifiedBy: wasAlreadyComplete && self.request.ifExists == .skip
                     ? .none
                     : DownloadResult.Verification(
-                        of: shared.resource, hasDigests: !digests.isEmpty, isCompared: shared.isCompared),
+                        of: shared.resource, hasDigests: !digests.isEmpty || self.pieceDigests != nil,
+                        isCompared: shared.isCompared),
                 wasAlreadyComplete: wasAlreadyComplete)
         }
     }

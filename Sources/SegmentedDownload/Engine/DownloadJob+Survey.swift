@@ -73,8 +73,16 @@ extension DownloadJob {
     var replacesExisting: Bool { self.shared.withLock { $0.replacesExisting } }
 
     var surveyor: Surveyor {
-        Surveyor(
+        var surveyor = Surveyor(
             storage: self.storage, digests: self.request.digests, sources: self.request.sources)
+        surveyor.pieceDigests = self.pieceDigests
+        return surveyor
+    }
+
+    /// The digests of pieces to verify; nil if there are none, others are stronger, or the complete file cannot be read.
+    var pieceDigests: Metalink.PieceDigests? {
+        let isWholeFile = self.request.part == nil && self.request.window == nil && self.output == nil
+        return isWholeFile && self.request.digests.isEmpty ? self.request.pieceDigests : nil
     }
 
     /// Examines a destination, and removes files that a crash between the last steps of an earlier run left beside it.

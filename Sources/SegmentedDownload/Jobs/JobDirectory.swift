@@ -14,7 +14,7 @@ package import SegmentedDownloadCore
 /// - `shard-3-of-8.RUN.finished`: the fingerprints of the entries that the run finished (``FinishedEntryCodec``).
 /// - `shard-3-of-8.RUN.failed`: the entries that failed, as a list that segdl reads.
 /// - `shard-3-of-8.json`: what the task's last run reported (``ShardStatus``).
-/// - `job.json`: where the job's files are saved (``JobSettings``).
+/// - `job.json`: what is saved of the job's files, and where (``JobSettings``).
 ///
 /// An entry is recorded after its file is complete and durable. A record that is lost means a conditional request; no
 /// record is ever needed for a correct result.
@@ -76,7 +76,8 @@ package struct JobDirectory: Sendable {
 
     /// Creates the directory, or checks that it belongs to the same job.
     ///
-    /// - Throws: ``DownloadError`` with code `usage` if the directory belongs to a job that saves its files elsewhere.
+    /// - Throws: ``DownloadError`` with code `usage` if the directory belongs to a job that saves its files elsewhere, other
+    ///   bytes of them, or under other names.
     package func open(_ settings: JobSettings, draft seed: UInt64) async throws(DownloadError) {
         let path = "\(self.path)/job.json"
         do {
@@ -92,11 +93,8 @@ package struct JobDirectory: Sendable {
                     .state, "\(path.printable) is damaged, or written by a later version of segdl",
                     hint: "If it is damaged, stop all tasks, remove it, and run them again; nothing else is lost")
             }
-            guard other.directory == settings.directory else {
-                throw DownloadError(
-                    .usage,
-                    "the job \(self.path.printable) saves files in \(other.directory.printable), not in \(settings.directory.printable)",
-                    hint: "Give another directory for the records, or the same for the files")
+            if let difference = settings.difference(from: other) {
+                throw DownloadError(.usage, "the job \(self.path.printable) \(difference.text)", hint: difference.hint)
             }
         } catch {
             throw DownloadError(wrapping: error)
@@ -141,33 +139,5 @@ package struct JobDirectory: Sendable {
             let status = try? JSONDecoder().decode(ShardStatus.self, from: Data(bytes))
         else { return nil }
         return (status, modified)
-    }
-}
-
-/// What all runs of a job must agree on.
-package struct JobSettings: Hashable, Sendable {
-    /// 64 KiB: more than any path needs.
-    static let lengthMax = 64 << 10
-
-    private struct Fields: Codable {
-        var v: Int
-        var dir: String
-    }
-
-    /// The absolute path of the directory for files.
-    package var directory: String
-
-    package init(directory: String) { self.directory = directory }
-
-    init?(_ bytes: [UInt8]) {
-        guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(bytes)), fields.v == 1 else { return nil }
-        self.directory = fields.dir
-    }
-
-    var encoded: [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Two members that JSON can represent.
-        return Array((try? encoder.encode(Fields(v: 1, dir: self.directory))) ?? Data()) + [UInt8(ascii: "\n")]
     }
 }

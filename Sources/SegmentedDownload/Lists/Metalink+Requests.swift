@@ -2,7 +2,7 @@ public import SystemPackage
 
 extension Metalink {
     /// A request for every file, in order. The file's sources become mirrors of each other; its length and strongest
-    /// digest are verified.
+    /// digest are verified, or the digests of its pieces if it has no other.
     ///
     /// - Parameter directory: The directory that the files' paths are relative to.
     public func requests(in directory: FilePath) -> [DownloadRequest] {
@@ -11,6 +11,7 @@ extension Metalink {
             request.mirrors = Array(file.sources.dropFirst())
             request.lengthExpected = file.length
             request.digests = file.digest.map { [$0] } ?? []
+            request.pieceDigests = file.requiredPieces
             return request
         }
     }

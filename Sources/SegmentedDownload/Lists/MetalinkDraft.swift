@@ -7,6 +7,7 @@ struct MetalinkDraft {
     var urlsCount = 0
     var sources: [(rank: Int, source: SourceURL)] = []
     var unsupportedSourceCount = 0
+    var unsupportedHashTypes: Set<String> = []
     private var length: Int64?
     private var digests: [ExpectedDigest] = []
     /// The strongest piece digests so far.
@@ -97,7 +98,8 @@ struct MetalinkDraft {
             }
             return Metalink.File(
                 path: self.path, length: self.length, digests: self.digests, pieces: self.pieces, sources: sources,
-                unsupportedSourceCount: self.unsupportedSourceCount, line: self.line)
+                unsupportedSourceCount: self.unsupportedSourceCount,
+                unsupportedHashTypes: self.unsupportedHashTypes.sorted(), line: self.line)
         }
     }
 
@@ -106,7 +108,7 @@ struct MetalinkDraft {
 
 extension Metalink.PieceDigests {
     /// The number of pieces of a file.
-    fileprivate func count(for length: Int64) -> Int {
+    func count(for length: Int64) -> Int {
         length == 0 ? 0 : Int((length - 1) / self.length) + 1
     }
 }

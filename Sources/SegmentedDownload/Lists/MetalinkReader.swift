@@ -108,7 +108,9 @@ struct MetalinkReader {
         case (.three, .file, "resources"): return .resources
         case (.four, .file, "hash"), (.three, .verification, "hash"):
             guard let type = attribute("type") else { throw ListProblem(.line(line), "a hash has no type") }
-            return Self.algorithm(type).map { .text(.digest($0)) } ?? .foreign
+            if let algorithm = Self.algorithm(type) { return .text(.digest(algorithm)) }
+            self.draft?.unsupportedHashTypes.insert(type)
+            return .foreign
         case (.four, .file, "pieces"), (.three, .verification, "pieces"):
             return try self.beginPieces(line, attribute) ? .pieces : .foreign
         case (_, .pieces, "hash"):
@@ -148,7 +150,10 @@ struct MetalinkReader {
         guard let length = attribute("length").flatMap({ Int64(digits: $0) }), length > 0 else {
             throw ListProblem(.line(line), "pieces have no length of at least 1 byte")
         }
-        guard let algorithm = Self.algorithm(type) else { return false }
+        guard let algorithm = Self.algorithm(type) else {
+            self.draft?.unsupportedHashTypes.insert(type)
+            return false
+        }
         self.draft?.beginPieces(length: length, algorithm)
         return true
     }

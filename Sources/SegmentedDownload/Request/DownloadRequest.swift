@@ -46,6 +46,11 @@ public struct DownloadRequest: Hashable, Sendable {
     /// How it is fetched. Each option can also be read and set on the request itself: `request.segments = .exactly(4)`.
     public var options = DownloadOptions()
 
+    /// The digests of the file's pieces, which it must have if there are no ``DownloadOptions/digests``. The complete file is read
+    /// to verify them. They are not verified for a ``DownloadOptions/part`` and for a descriptor or stream, and a manifest does not
+    /// record them.
+    public var pieceDigests: Metalink.PieceDigests?
+
     /// Sources that a list from a server named. Credentials and fields are not sent to them.
     package var foreignSources: Set<SourceURL> = []
     /// How many bytes are fetched ahead of the reader of a descriptor or stream.

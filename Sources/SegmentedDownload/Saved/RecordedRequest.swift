@@ -16,9 +16,10 @@ package struct RecordedRequest: Codable, Hashable, Sendable {
     private let nameTemplate: String?
     package let userInfo: [String: String]
     package let options: DownloadOptions
+    private let pieceDigests: Metalink.PieceDigests?
 
     private enum CodingKeys: CodingKey {
-        case source, mirrors, foreignSources, path, directory, nameTemplate, userInfo
+        case source, mirrors, foreignSources, path, directory, nameTemplate, userInfo, pieceDigests
     }
 
     /// - Parameters:
@@ -36,6 +37,7 @@ package struct RecordedRequest: Codable, Hashable, Sendable {
         }
         self.userInfo = request.userInfo
         self.options = request.options
+        self.pieceDigests = request.pieceDigests
     }
 
     package init(_ download: Download) {
@@ -59,6 +61,7 @@ package struct RecordedRequest: Codable, Hashable, Sendable {
         for source in self.foreignSources ?? [] { request.foreignSources.insert(try SourceURL(source)) }
         request.userInfo = self.userInfo
         request.options = self.options
+        request.pieceDigests = self.pieceDigests
         return request
     }
 
@@ -73,6 +76,7 @@ package struct RecordedRequest: Codable, Hashable, Sendable {
         self.nameTemplate = try values.decodeIfPresent(String.self, forKey: .nameTemplate)
         self.userInfo = try values.decode([String: String].self, forKey: .userInfo)
         self.options = try DownloadOptions(from: decoder)
+        self.pieceDigests = try values.decodeIfPresent(Metalink.PieceDigests.self, forKey: .pieceDigests)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -85,5 +89,6 @@ package struct RecordedRequest: Codable, Hashable, Sendable {
         try values.encodeIfPresent(self.nameTemplate, forKey: .nameTemplate)
         try values.encode(self.userInfo, forKey: .userInfo)
         try self.options.encode(to: encoder)
+        try values.encodeIfPresent(self.pieceDigests, forKey: .pieceDigests)
     }
 }

@@ -11,6 +11,8 @@ package struct Finisher: Sendable {
     package let digests: [ExpectedDigest]
     /// Digests to compute and report, without expected values.
     var computedDigests: [ExpectedDigest.Algorithm] = []
+    /// The expected digests of the file's pieces.
+    var pieceDigests: Metalink.PieceDigests?
     package let replaces: Bool
     /// Numbered names for the destination, from 1 on, to use if its own name is taken; `nil` if only its own name will
     /// do.
@@ -56,6 +58,7 @@ package struct Finisher: Sendable {
         try self.checkHoles(claims, length: length)
         let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
         let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
+        try self.checkPieces(length: length, unless: interruption)
         if self.keepsRemoteTime, let date = self.resource.validator.lastModified {
             try self.part.file.setModified(date.secondsSinceEpoch)
         }
@@ -104,6 +107,7 @@ package struct Finisher: Sendable {
                 resource: self.resource, length: length, crc: crc, modified: status.modified,
                 pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
                 salt: self.part.header.id)
+            record.isSynced = self.part.syncPolicy != .none
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
             record.pieces = []
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
@@ -113,7 +117,7 @@ package struct Finisher: Sendable {
     }
 
     /// Invalidates a record that could not be removed, by changing the file's modification time. A record counts only
-    /// if the file's length and modification time, or its CRC-32, match.
+    /// if the file's length and modification time, or its CRC-32, match; without syncs only the CRC-32 counts.
     private func disarmRecord(of file: any StorageFile, length: Int64) throws {
         guard let stale = file.attribute(FinishedRecord.attribute).flatMap({ FinishedRecord(decoding: $0) }),
             stale.length == length, stale.modified == (try file.status().modified)
@@ -255,6 +259,19 @@ package struct Finisher: Sendable {
         }
         for digest in self.digests { try self.check(digest, hexes[digest.algorithm] ?? "") }
         return hexes
+    }
+
+    /// Verifies the digests of the pieces, for which the file is read.
+    func checkPieces(length: Int64, unless interruption: Latch) throws {
+        guard let pieceDigests,
+            let first = try pieceDigests.damage(of: self.part.file, length: length, unless: interruption).first
+        else { return }
+        try self.part.reject()
+        throw Failure(
+            .integrity,
+            "the file does not have the \(pieceDigests.algorithm.rawValue) of its pieces; the first that differs begins at "
+                + "byte \(first.lowerBound)",
+            remedy: .startOver)
     }
 
     private func check(_ digest: ExpectedDigest, _ hex: String) throws {

@@ -6,6 +6,8 @@ package struct Surveyor: Sendable {
     package let digests: [ExpectedDigest]
     /// The request's sources, among which the manifest's reference source is looked up.
     package let sources: [SourceURL]
+    /// The digests of the pieces of a finished file, which count if there are no others.
+    var pieceDigests: Metalink.PieceDigests?
 
     package init(storage: any Storage, digests: [ExpectedDigest] = [], sources: [SourceURL] = []) {
         self.storage = storage
@@ -68,6 +70,8 @@ package struct Surveyor: Sendable {
         if !self.digests.isEmpty {
             let hexes = try file.digests(self.digests.map(\.algorithm), length: status.length)
             agrees = hexes == self.digests.map(\.hex)
+        } else if let pieceDigests {
+            agrees = try pieceDigests.damage(of: file, length: status.length).isEmpty
         }
         var record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
         if let known = record, try known.length != status.length || !self.isUnchanged(file, status, known) {
@@ -85,7 +89,7 @@ package struct Surveyor: Sendable {
     private func isUnchanged(
         _ file: any StorageFile, _ status: StorageStatus, _ record: FinishedRecord
     ) throws -> Bool {
-        if status.modified == record.modified { return true }
+        if record.isSynced, status.modified == record.modified { return true }
         return try file.digests([.crc32], length: status.length) == [record.crc.hex]
     }
 

@@ -70,4 +70,14 @@ package struct DownloadSettings: Hashable, Sendable {
         guard let expected = self.options.lengthExpected, length != expected else { return nil }
         return Failure(.integrity, "\(host) has a file of \(length) bytes, and it should have \(expected)")
     }
+
+    /// Why a resource with a content coding is refused; nil if it is not.
+    func refusal(ofCodingOf resource: RemoteResource, from host: String) -> Failure? {
+        guard !self.options.acceptsContentCodings, let coding = resource.contentEncoding else { return nil }
+        return Failure(
+            .protocol,
+            "\(host) sends the file with content coding \(coding.printable), although none was requested, and it would "
+                + "be stored encoded",
+            remedy: .acceptContentCoding)
+    }
 }

@@ -166,10 +166,10 @@ struct Probing: Hashable, Sendable {
         switch response {
         case .partial(let range, let resource):
             switch self.purpose {
-            case .compare(_, let record): return self.compared(record, resource)
+            case .compare(_, let record): return self.compared(record, resource, settings)
             case .compareDates(let file, let comparesLength):
                 return self.comparedDates(file, resource, comparesLength: comparesLength)
-            case .confirm(let saved): return self.compared(saved.resource, resource)
+            case .confirm(let saved): return self.compared(saved.resource, resource, settings)
             case .fresh, .resume: break
             }
             guard range.upperBound > self.writesFrom else {
@@ -183,7 +183,7 @@ struct Probing: Hashable, Sendable {
             if case .compareDates = self.purpose {
                 return .notNewer("the remote file was not modified since the local one (304)")
             }
-            return .current
+            return self.unmodified(settings)
         case .unsatisfiable(let length):
             return self.unsatisfiable(length, settings: settings, now: now)
         case .changed(let difference):
@@ -216,6 +216,7 @@ struct Probing: Hashable, Sendable {
         if let difference = settings.difference(of: resource) {
             return self.differs(difference, now: now)
         }
+        if let refusal = self.refusal(ofCodingOf: resource, settings) { return .failed(refusal) }
         if let length = resource.completeLength {
             if let mismatch = self.mismatch(ofLength: length, settings) { return .failed(mismatch) }
             guard length <= settings.lengthMaximum else {
@@ -235,9 +236,26 @@ struct Probing: Hashable, Sendable {
         settings.mismatch(ofLength: length, from: settings.hosts[self.source.rawValue])
     }
 
-    private func compared(_ record: RemoteResource, _ current: RemoteResource) -> Verdict {
+    private func refusal(ofCodingOf resource: RemoteResource, _ settings: DownloadSettings) -> Failure? {
+        settings.refusal(ofCodingOf: resource, from: settings.hosts[self.source.rawValue])
+    }
+
+    /// Handles a 304 to a request for what is on disk.
+    private func unmodified(_ settings: DownloadSettings) -> Verdict {
+        let known: RemoteResource? =
+            switch self.purpose {
+            case .compare(_, let record): record
+            case .confirm(let saved), .resume(let saved): saved.resource
+            case .fresh, .compareDates: nil
+            }
+        return known.flatMap { self.refusal(ofCodingOf: $0, settings) }.map { .failed($0) } ?? .current
+    }
+
+    private func compared(
+        _ record: RemoteResource, _ current: RemoteResource, _ settings: DownloadSettings
+    ) -> Verdict {
         switch record.verdict(on: current) {
-        case .same: .current
+        case .same: self.refusal(ofCodingOf: current, settings).map { .failed($0) } ?? .current
         case .changed, .unproven: .changed("the origin sends no validator that could confirm it")
         case .elsewhere(let difference): .elsewhere(difference)
         }
@@ -265,10 +283,10 @@ struct Probing: Hashable, Sendable {
     ) -> Verdict {
         switch self.purpose {
         case .fresh: break
-        case .compare(_, let record): return self.compared(record, resource)
+        case .compare(_, let record): return self.compared(record, resource, settings)
         case .compareDates(let file, let comparesLength):
             return self.comparedDates(file, resource, comparesLength: comparesLength)
-        case .confirm(let saved): return self.compared(saved.resource, resource)
+        case .confirm(let saved): return self.compared(saved.resource, resource, settings)
         case .resume(let saved):
             // A 200 with the recorded tag means that the server does not support If-Range. The request is repeated
             // without it, and the validator of the answer is compared instead.

@@ -6,8 +6,12 @@ package struct FinishedRecord: Hashable, Sendable {
     package var resource: RemoteResource
     package var length: Int64
     package var crc: CRC32
-    /// The modification time in nanoseconds since 1970. If it is unchanged, the content need not be read.
+    /// The modification time in nanoseconds since 1970. If it is unchanged and ``isSynced``, the content need not be
+    /// read.
     package var modified: Int64
+    /// Whether the content was synced before the file got its name. If not, a power cut or a removed disk may have left
+    /// the name, this record and the time, but not the bytes.
+    package var isSynced = true
     /// The CRC-32 of each piece, which locates damage. Empty if the attribute had no room for them.
     package var pieces: [CRC32]
 
@@ -50,6 +54,7 @@ package struct FinishedRecord: Hashable, Sendable {
         var lines = [
             "segdl 1", "length \(self.length)", "crc32 \(self.crc.value)", "modified \(self.modified)",
         ]
+        if !self.isSynced { lines.append("sync none") }
         if !self.pieces.isEmpty {
             lines.append("pieces " + self.pieces.map(\.hex).joined())
         }
@@ -88,6 +93,7 @@ package struct FinishedRecord: Hashable, Sendable {
         self.length = length
         self.crc = CRC32(value: crc)
         self.modified = modified
+        self.isSynced = values["sync"] != "none"
         self.pieces = values["pieces"].map { Self.pieces($0, of: length) } ?? []
     }
 

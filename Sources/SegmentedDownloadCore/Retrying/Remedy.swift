@@ -81,6 +81,8 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
     public static let allowDowngrade = Remedy(rawValue: "allow_downgrade")
     /// Allow the scheme of the URL.
     public static let allowScheme = Remedy(rawValue: "allow_scheme")
+    /// Accept that the file is stored with the server's content coding.
+    public static let acceptContentCoding = Remedy(rawValue: "accept_content_coding")
 
     // MARK: Descriptions
 
@@ -122,6 +124,7 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
         .skipNameCheck:
             "The connection may be intercepted; set the trust's verifiesCertificates to false to skip this check",
         .allowDowngrade: "Set the configuration's allowsDowngrade to allow it, if you trust the network",
+        .acceptContentCoding: "Set acceptsContentCodings to true to store it as sent, and decode it afterwards",
         .allowScheme: "Add the scheme to the configuration's schemes to allow it",
     ]
 }

@@ -42,7 +42,7 @@ extension Aria2RPC {
             if let digest = file.digest { values["checksum"] = .one(digest.description) }
             return Submission.Description(
                 url: file.sources[0].string, mirrors: file.sources.dropFirst().map(\.string), options: values,
-                length: file.length)
+                length: file.length, pieceDigests: file.requiredPieces)
         }
         let ids = try await self.add(descriptions, isPaused: options.isPaused, try Self.position(parameters))
         return .array(ids.map { .string($0.rawValue) })

@@ -54,12 +54,8 @@ extension ListingCommand {
         var remarks: [String] = []
         for file in lists {
             let bytes = try await fetch.contents(of: file)
-            let leftOut = try self.input.read(bytes, of: file) { entry, sources throws(ListProblem) in
+            remarks += try self.input.read(bytes, of: file) { entry, sources throws(ListProblem) in
                 requests.append(try self.request(entry, sources, of: file, fetch))
-            }
-            if leftOut > 0 {
-                let what = leftOut == 1 ? "1 URL that is" : "\(leftOut) URLs that are"
-                remarks.append("left out of \(file.name): \(what) neither http nor https")
             }
         }
         remarks += try await self.input.readListings(fetch) { entry, sources, list throws(ListProblem) in
@@ -117,6 +113,7 @@ extension ListingCommand {
             throw ListProblem(entry.place, error.message, code: error.code)
         }
         draft.request.lengthExpected = entry.length
+        draft.request.pieceDigests = entry.pieceDigests
         for option in entry.options { try draft.apply(option) }
         do throws(DownloadError) {
             try draft.endLayer()

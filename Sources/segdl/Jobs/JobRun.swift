@@ -23,7 +23,7 @@ struct JobRun {
             let entries = try await JobEntries(self.command, self.fetch)
             let clock = SystemClock()
             let run = try await ShardRun(
-                of: shard, in: JobDirectory(path), JobSettings(directory: try self.filesDirectory()),
+                of: shard, in: JobDirectory(path), try self.settings(),
                 machine: (MachineName.current, ProcessInfo.processInfo.processIdentifier, .random(in: 0 ... .max)),
                 clock: clock
             ) { transfer.say($0) }
@@ -88,11 +88,14 @@ struct JobRun {
         return "\(list).segdl-job"
     }
 
-    /// The absolute path of the directory for files.
-    private func filesDirectory() throws(DownloadError) -> String {
-        let path = FilePath(try self.sample().dir)
+    /// The options that decide what a finished file contains, and where it is.
+    private func settings() throws(DownloadError) -> JobSettings {
+        let sample = try self.sample()
+        let path = FilePath(sample.dir)
         let absolute = path.isAbsolute ? path : FilePath(FileManager.default.currentDirectoryPath).pushing(path)
-        return absolute.lexicallyNormalized().string
+        return JobSettings(
+            directory: absolute.lexicallyNormalized().string, part: sample.request.part,
+            nameTemplate: sample.nameTemplate?.text)
     }
 
     private func sample() throws(DownloadError) -> RequestDraft {

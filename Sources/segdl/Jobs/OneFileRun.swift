@@ -141,6 +141,9 @@ struct OneFileRun {
         guard request.part == nil else {
             throw Self.usage("--one-file excludes --range: each task has a range already")
         }
+        guard request.pieceDigests == nil || !request.digests.isEmpty else {
+            throw Self.usage("--one-file cannot verify the digests of pieces that the metalink has")
+        }
         guard request.ifExists != .rename else {
             throw Self.usage("--one-file excludes --if-exists rename: the tasks would choose different names")
         }

@@ -22,6 +22,8 @@ struct InputList {
         var options: [Option] = []
         /// The file's length in bytes, if a metalink states it.
         var length: Int64?
+        /// The digests of the file's pieces, if a metalink has them.
+        var pieceDigests: Metalink.PieceDigests?
     }
 
     struct Option: Hashable {

@@ -56,6 +56,10 @@ extension FileOption {
             "max-time", letters: "m", .time,
             "Fail a file that is not complete within this time; its bytes are kept. (default: no limit)"
         ) { $0.request.timeLimit = $1 },
+        FileOption(
+            flag: "content-coding",
+            "Accept a file that the server sends with a content coding, such as gzip, although none was requested, and store it as sent. (default: on)"
+        ) { $0.request.acceptsContentCodings = $1 },
         FileOption("max-filesize", .size, "The longest file accepted.") { $0.request.lengthMaximum = $1 },
         FileOption(
             flag: "remote-time", letters: "R", "Set the file's modification time to the one that the server states."

@@ -110,19 +110,19 @@ struct InputOptions: ParsableArguments {
 
     /// Calls `take` with each entry of a list and its sources.
     ///
-    /// - Returns: The number of a metalink's URLs that are left out because their scheme is not supported.
+    /// - Returns: Messages about what a metalink has and is not used.
     func read(
         _ bytes: [UInt8], of file: InputFile, _ take: (InputList.Entry, [SourceURL]) throws(ListProblem) -> Void
-    ) throws(DownloadError) -> Int {
+    ) throws(DownloadError) -> [String] {
         let base = try self.base
         do throws(ListProblem) {
-            if Metalink.isXML(bytes) { return try Self.read(try Metalink(bytes, base), take) }
+            if Metalink.isXML(bytes) { return try Self.read(try Metalink(bytes, base), of: file, take) }
             // Options in a plain list may name any path. Only the user may choose paths, not the author of a metalink.
             guard !file.isMetalink else { throw ListProblem(.element(""), "it is no metalink: there is no < first") }
             try self.read(bytes, of: file) { entry throws(ListProblem) in
                 try take(entry, try Self.sources(of: entry, relativeTo: base))
             }
-            return 0
+            return []
         } catch {
             throw error.failure(in: file.name)
         }
@@ -180,8 +180,9 @@ struct InputOptions: ParsableArguments {
     }
 
     private static func read(
-        _ metalink: Metalink, _ take: (InputList.Entry, [SourceURL]) throws(ListProblem) -> Void
-    ) throws(ListProblem) -> Int {
+        _ metalink: Metalink, of list: InputFile,
+        _ take: (InputList.Entry, [SourceURL]) throws(ListProblem) -> Void
+    ) throws(ListProblem) -> [String] {
         for file in metalink.files {
             let place = ListPlace.line(file.line)
             // The same options as in a plain list.
@@ -191,10 +192,31 @@ struct InputOptions: ParsableArguments {
                     InputList.Option(place: place, key: "checksum", value: digest.description))
             }
             let entry = InputList.Entry(
-                place: place, urls: file.sources.map(\.string), options: options, length: file.length)
+                place: place, urls: file.sources.map(\.string), options: options, length: file.length,
+                pieceDigests: file.requiredPieces)
             try take(entry, file.sources)
         }
-        return metalink.files.reduce(0) { $0 + $1.unsupportedSourceCount }
+        return Self.remarks(on: metalink, list)
+    }
+
+    private static func remarks(on metalink: Metalink, _ list: InputFile) -> [String] {
+        var remarks: [String] = []
+        let leftOut = metalink.files.reduce(0) { $0 + $1.unsupportedSourceCount }
+        if leftOut > 0 {
+            let what = leftOut == 1 ? "1 URL that is" : "\(leftOut) URLs that are"
+            remarks.append("left out of \(list.name): \(what) neither http nor https")
+        }
+        let unverified = metalink.files.filter {
+            $0.digests.isEmpty && $0.pieces == nil && !$0.unsupportedHashTypes.isEmpty
+        }
+        if let first = unverified.first {
+            let types = Set(unverified.flatMap(\.unsupportedHashTypes)).sorted().map(\.shown)
+            let files = unverified.count == 1 ? first.path.shown : "\(unverified.count) files"
+            remarks.append(
+                "not verified against \(list.name): \(files), whose hashes have unsupported types "
+                    + "(\(types.prefix(5).joined(separator: ", ")))")
+        }
+        return remarks
     }
 }
 

@@ -40,6 +40,7 @@ struct TransferOptions: FileOptionGroup {
     @Option(file: "speed-time") var speedTime: FileEdit?
     @Option(file: "max-time") var maxTime: FileEdit?
     @Option(file: "max-filesize") var maxFilesize: FileEdit?
+    @Flag(file: "content-coding") var contentCoding: Bool?
     @Flag(file: "remote-time") var remoteTime: Bool?
     @Option(file: "file-allocation") var fileAllocation: FileEdit?
     @Option(file: "fsync") var fsync: FileEdit?

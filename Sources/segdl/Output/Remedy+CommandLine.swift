@@ -37,6 +37,7 @@ extension Remedy {
         .trustAuthority: "Trust its authority with --cacert FILE",
         .skipNameCheck: "The connection may be intercepted; --insecure skips this check",
         .allowDowngrade: "Allow it with --allow-downgrade, if you trust the network",
+        .acceptContentCoding: "Store it as sent with segdl --content-coding URL, and decode it afterwards",
         .allowScheme: "Allow it with --proto",
     ]
 }

@@ -47,6 +47,7 @@ struct ResultLine {
 
     private static func proof(_ result: DownloadResult) -> String {
         switch result.verifiedBy {
+        case .digest where result.digests.isEmpty: "verified by the digests of its pieces"
         case .digest: "verified by \(result.digests.map(\.algorithm.rawValue).joined(separator: " and "))"
         case .etag: "unchanged (ETag)"
         case .lastModified: "unchanged (Last-Modified)"

@@ -72,6 +72,7 @@ struct QueueControl: Sendable {
         var request = draft.finished
         request.id = nil
         request.options.lengthExpected = description.length
+        request.pieceDigests = description.pieceDigests
         switch request.destination {
         case .file, .directory: break
         case .descriptor, .stream:

@@ -39,6 +39,8 @@ struct Submission: Codable, Sendable {
         var gid: String?
         /// The length in bytes that the file must have.
         var length: Int64?
+        /// The digests of the file's pieces, which it must have if there is no other digest.
+        var pieceDigests: Metalink.PieceDigests?
     }
 
     /// The value of an option, or of one that may be given several times.

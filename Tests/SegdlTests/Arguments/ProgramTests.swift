@@ -62,6 +62,28 @@ struct ProgramTests {
         ("aria2c --on-download-complete=x URL", .says("--on-complete")), ("aria2c -V URL", .says("segdl verify")),
     ]
 
+    @Test(
+        "A program's option to decode is no license to store encoded bytes: the file is refused",
+        arguments: [
+            ("curl --compressed -o name ENCODED", 7), ("curl -sSfL --compressed -o name ENCODED", 7),
+            ("wget --compression=auto -O name ENCODED", 7), ("wget --compression=gzip -O name ENCODED", 7),
+            ("aria2c --http-accept-gzip=true -o name ENCODED", 7), ("aria2c --http-accept-gzip -o name ENCODED", 7),
+            ("curl -o name ENCODED", 0), ("wget --compression=none -O name ENCODED", 0),
+            ("aria2c --http-accept-gzip=false -o name ENCODED", 0), ("curl --compressed -o name URL", 0),
+            ("wget --compression=auto -O name URL", 0), ("aria2c --http-accept-gzip=true -o name URL", 0),
+        ])
+    func encoded(line: String, status: Int32) async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let line = line.replacing("ENCODED", with: "URL?encoding=gzip")
+                let result = try await Self.run(line, in: command, origin)
+                #expect(result.status == status, "\(line): \(result)")
+                #expect(command.exists("name") == (status == 0))
+                #expect(status == 0 || result.errors.contains("content coding gzip"), "\(result.errors)")
+            }
+        }
+    }
+
     private static func run(
         _ line: String, in command: Segdl, _ origin: Origin, environment: [String: String] = [:]
     ) async throws -> Segdl.Outcome {

@@ -93,6 +93,21 @@ struct JobTests {
         }
     }
 
+    @Test(
+        "The same job without --range, or with a name template, is refused: it would skip the parts as finished files")
+    func otherContent() async throws {
+        try await Self.withList(2) { command, _ in
+            let arguments = ["--shard", "1/1", "-i", "list", "-d", "out"]
+            #expect(try await command.run(arguments + ["--range", "0-99"]).status == 0)
+            let whole = try await command.run(arguments)
+            #expect(whole.status == 2, "\(whole)")
+            #expect(whole.errors.contains("saves bytes 0-99 of each file, not whole files"), "\(whole)")
+            let named = try await command.run(arguments + ["--range", "0-99", "--name-template", "{id}"])
+            #expect(named.status == 2 && named.errors.contains("template \"{id}\""), "\(named)")
+            #expect(try await command.run(arguments + ["--range", "0-99"]).status == 0)
+        }
+    }
+
     @Test("A task that runs already is refused, as is another number of tasks")
     func running() async throws {
         try await Self.withList(3, query: { _ in "?stall-after=100:all" }) { command, origin in

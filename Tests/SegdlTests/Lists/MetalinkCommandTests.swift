@@ -68,6 +68,50 @@ struct MetalinkCommandTests {
         }
     }
 
+    /// Digests of the pieces of 1 MiB of an origin, the last one wrong if it is to be.
+    private static func pieces(isRight: Bool) -> String {
+        let bytes = OriginContent(seed: 1).bytes(0..<1 << 20)
+        var hexes = stride(from: 0, to: bytes.count, by: 400_000).map { start in
+            Self.digest(Array(bytes[start..<min(start + 400_000, bytes.count)]))
+        }
+        if !isRight { hexes[2] = String(repeating: "0", count: 64) }
+        return "<pieces type=\"sha-256\" length=\"400000\">" + hexes.map { "<hash>\($0)</hash>" }.joined() + "</pieces>"
+    }
+
+    @Test("Without another digest the pieces are verified before the file gets its name", arguments: [true, false])
+    func pieces(isRight: Bool) async throws {
+        try await ListCommandTests.run {
+            Self.metalink("a.bin", Self.pieces(isRight: isRight), urls: $0.url("/1M/a.bin"))
+        } _: { command, origin in
+            let outcome = try await command.run("-i", "list")
+            #expect(outcome.status == (isRight ? 0 : 9) && command.exists("a.bin") == isRight, "\(outcome)")
+            #expect(
+                outcome.errors.contains(isRight ? "verified by the digests of its pieces" : "at byte 800000"),
+                "\(outcome)")
+            // A file that segdl fetched without the metalink is held against the pieces as well.
+            let plain = try await command.run(
+                "-q", "--if-exists", "overwrite", "--continue", "no", origin.url("/1M/a.bin"))
+            #expect(plain.status == 0, "\(plain)")
+            let again = try await command.run("-i", "list")
+            #expect(again.status == (isRight ? 0 : 12), "\(again)")
+        }
+    }
+
+    @Test("Hashes of unsupported types alone are reported, and nothing is said of them beside one that is supported")
+    func unsupportedTypes() async throws {
+        let unknown = "<hash type=\"sha-384\">00</hash><pieces type=\"tiger\" length=\"1\"><hash>00</hash></pieces>"
+        for (content, isReported) in [(unknown, true), (unknown + Self.facts, false)] {
+            try await ListCommandTests.run {
+                Self.metalink("a.bin", content, urls: $0.url("/1M/a.bin"))
+            } _: { command, _ in
+                let outcome = try await command.run("-i", "list")
+                #expect(outcome.status == 0, "\(outcome)")
+                let remark = "a.bin, whose hashes have unsupported types (sha-384, tiger)"
+                #expect(outcome.errors.contains(remark) == isReported, "\(outcome)")
+            }
+        }
+    }
+
     @Test(
         "A file with another length than in the metalink is an error with both lengths, also if the server states none",
         arguments: ["", "?ranges=no&length=chunked"], [-1, 1])

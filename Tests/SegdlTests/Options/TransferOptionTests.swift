@@ -127,6 +127,20 @@ struct TransferOptionTests {
         }
     }
 
+    @Test("With --no-content-coding a file that the server encodes is refused, and stored otherwise")
+    func contentCoding() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/64k/f.bin?encoding=gzip")
+            let refused = try await command.run("-q", "--no-content-coding", url)
+            #expect(refused.status == 7 && !command.exists("f.bin"), "\(refused)")
+            #expect(refused.errors.contains("segdl --content-coding URL"), "\(refused)")
+            let stored = try await command.run("-q", "--content-coding", url)
+            #expect(stored.status == 0 && command.holds("f.bin", 64 << 10), "\(stored)")
+            // A file that was stored so before is not the decoded one.
+            #expect(try await command.run("-q", "--no-content-coding", url).status == 7)
+        }
+    }
+
     @Test(
         "A file has the server's date with --remote-time, and today's otherwise", arguments: ["-R", "--remote-time"])
     func remoteTime(option: String) async throws {

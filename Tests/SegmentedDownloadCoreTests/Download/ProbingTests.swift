@@ -83,6 +83,32 @@ struct ProbingTests {
         #expect(!script.take().contains { $0.isPrepare })
     }
 
+    @Test("A content coding is accepted, or refused before anything is prepared", arguments: [true, false])
+    func contentCoding(isAccepted: Bool) {
+        var script = Script { $0.acceptsContentCodings = isAccepted }
+        script.tell(.surveyed(.nothing))
+        _ = script.take()
+        var resource = Self.strong
+        resource.contentEncoding = "gzip"
+        script.accept(0, resource)
+        #expect(script.failure?.code == (isAccepted ? nil : .protocol))
+        #expect(isAccepted || script.failure?.message.contains("gzip") == true)
+        #expect(script.take().contains { $0.isPrepare } == isAccepted)
+    }
+
+    @Test("A finished file that was stored with a content coding is refused where none is accepted")
+    func codedFile() {
+        for (isAccepted, isModified) in [(true, false), (false, false), (false, true)] {
+            var resource = Self.strong
+            resource.contentEncoding = "gzip"
+            let length = resource.completeLength ?? 0
+            var script = Script { $0.acceptsContentCodings = isAccepted }
+            script.tell(.surveyed(.existing(ExistingFile(length: length, record: resource, agreesWithDigests: nil))))
+            script.respond(0, isModified ? .whole(resource) : .notModified)
+            #expect(script.failure?.code == (isAccepted ? nil : .protocol))
+        }
+    }
+
     @Test(
         "A permanent error is final at once",
         arguments: [

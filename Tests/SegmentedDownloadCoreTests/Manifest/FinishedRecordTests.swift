@@ -52,6 +52,18 @@ struct FinishedRecordTests {
         }
     }
 
+    @Test("A record says whether the file was synced, and one without that line is of a synced file")
+    func sync() throws {
+        var record = FinishedRecord(
+            resource: RemoteResource(completeLength: 5), length: 5, crc: CRC32(value: 1), modified: 2)
+        let synced = record.encoded
+        #expect(String(decoding: synced, as: UTF8.self) == "segdl 1\nlength 5\ncrc32 1\nmodified 2")
+        #expect(FinishedRecord(decoding: synced)?.isSynced == true)
+        record.isSynced = false
+        #expect(record.encoded == synced + Array("\nsync none".utf8))
+        #expect(FinishedRecord(decoding: record.encoded) == record)
+    }
+
     @Test("The pieces' CRC-32s survive the attribute, and a file may be empty")
     func piecesRoundTrip() {
         let length = 3 * BlockLayout.blockLength

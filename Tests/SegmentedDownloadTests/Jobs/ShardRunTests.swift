@@ -176,6 +176,38 @@ struct ShardRunTests {
         }
     }
 
+    @Test("A run that saves other bytes, or under other names, is refused: it would skip what is finished")
+    func settings() async throws {
+        let part = DownloadOptions.Part(first: 0, last: 99)
+        let whole = JobSettings(directory: "/out")
+        let others = [
+            JobSettings(directory: "/out", part: part),
+            JobSettings(directory: "/out", part: DownloadOptions.Part(first: 0)),
+            JobSettings(directory: "/out", nameTemplate: "{id}"),
+            JobSettings(directory: "/out", part: part, nameTemplate: "{id}"),
+        ]
+        for settings in [whole] + others {
+            #expect(JobSettings(settings.encoded) == settings)
+            try await withTemporaryDirectory { directory in
+                let job = JobDirectory(directory + "/job")
+                try await job.open(settings, draft: 1)
+                for other in [whole] + others {
+                    var code: DownloadError.Code?
+                    do throws(DownloadError) {
+                        try await job.open(other, draft: 2)
+                    } catch {
+                        code = error.code
+                    }
+                    #expect(code == (other == settings ? nil : .usage))
+                }
+            }
+        }
+        // A job of an earlier version.
+        #expect(String(decoding: whole.encoded, as: UTF8.self) == "{\"dir\":\"/out\",\"v\":1}\n")
+        #expect(
+            whole.difference(from: others[0])?.text == "saves bytes 0-99 of each file, not whole files")
+    }
+
     @Test("Names of a job's files are read as they are written, and others are ignored")
     func names() throws {
         let shard = try Self.shard("3/8")

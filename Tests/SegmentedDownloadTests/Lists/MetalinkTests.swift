@@ -1,3 +1,4 @@
+import Foundation
 import SegmentedDownload
 import Testing
 
@@ -59,6 +60,13 @@ struct MetalinkTests {
         #expect(file.digest?.algorithm == .sha256)
         #expect(file.pieces?.length == 20 && file.pieces?.algorithm == .sha1)
         #expect(file.pieces?.hexes == [Self.sha1, Self.sha1])
+        #expect(file.unsupportedHashTypes.contains("tiger"))
+        let stored = try JSONDecoder().decode(Metalink.PieceDigests.self, from: JSONEncoder().encode(file.pieces))
+        #expect(stored == file.pieces)
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode(
+                Metalink.PieceDigests.self, from: Data(#"{"length":0,"algorithm":"md5","hexes":[]}"#.utf8))
+        }
         #expect(
             file.sources.map(\.string) == [
                 "http://first.example/a.iso", "https://second.example/a.iso?x=1", "http://third.example/%C3%A4.iso",

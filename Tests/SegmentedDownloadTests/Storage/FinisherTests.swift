@@ -67,7 +67,7 @@ struct FinisherTests {
             let record = try #require(file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) })
             #expect(record.length == 100 && record.crc == result.crc && record.pieces == [result.crc])
             #expect(try record.modified == file.status().modified)
-            #expect(record.resource.validator == WatchedPart.resource(100).validator)
+            #expect(record.resource.validator == WatchedPart.resource(100).validator && record.isSynced)
         }
     }
 
@@ -77,6 +77,10 @@ struct FinisherTests {
             subject.part.keep(.none)
             _ = try await finisher.finish(length: 100, unless: Latch())
             #expect(subject.disk.take() == [Self.describe, Self.rename, Self.forget])
+            let file = try subject.disk.open(subject.paths.destination, .read)
+            defer { file.close() }
+            let record = try #require(file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) })
+            #expect(!record.isSynced)
         }
     }
 
@@ -167,6 +171,25 @@ struct FinisherTests {
             #expect(await failureCode { try await finisher.finish(length: 100, unless: Latch()) } == .integrity)
             #expect(try subject.manifest()?.isRejected == true)
             #expect(subject.exists(subject.paths.part) && !subject.exists(subject.paths.destination))
+        }
+    }
+
+    @Test("A file whose pieces differ is not named, and the manifest records that")
+    func pieces() async throws {
+        let hexes = [0..<60, 60..<100].map { (range: Range<Int64>) in
+            var digest = RunningDigest(.sha1)
+            WatchedPart.bytes(range).withUnsafeBytes { digest.update($0) }
+            return digest.hex
+        }
+        for (hexes, isRight) in [(hexes, true), ([hexes[0], hexes[0]], false), ([hexes[0]], false)] {
+            try await Self.run { subject, finisher in
+                finisher.pieceDigests = Metalink.PieceDigests(length: 60, algorithm: .sha1, hexes: hexes)
+                let finisher = finisher
+                let code = await failureCode { try await finisher.finish(length: 100, unless: Latch()) }
+                #expect(code == (isRight ? nil : .integrity))
+                #expect(subject.exists(subject.paths.destination) == isRight)
+                if !isRight { #expect(try subject.manifest()?.isRejected == true) }
+            }
         }
     }
 

@@ -65,6 +65,17 @@ struct MemoryPartTests {
         }
     }
 
+    @Test("A file in memory whose pieces differ is not named")
+    func pieces() async throws {
+        let wrong = Metalink.PieceDigests(
+            length: 100, algorithm: .crc32, hexes: [CRC32(of: WatchedPart.bytes(0..<99)).hex])
+        try await Self.run({ $0.pieceDigests = wrong }) { _, job, paths in
+            try WatchedJob.fill(job, 0..<100)
+            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .integrity)
+            #expect(!FileManager.default.fileExists(atPath: paths.destination))
+        }
+    }
+
     @Test("Without syncs neither data nor name is synced")
     func unsynced() async throws {
         try await Self.run({ $0.syncPolicy = .none }) { disk, job, _ in

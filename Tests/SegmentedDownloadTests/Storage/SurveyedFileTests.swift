@@ -8,13 +8,16 @@ import Testing
 @Suite("Surveying a finished file")
 struct SurveyedFileTests {
     /// A finished file of ten bytes, with a record if it is to have one.
-    private static func finished(_ subject: WatchedPart, crc: CRC32? = nil, length: Int64 = 10) throws {
+    private static func finished(_ subject: WatchedPart, crc: CRC32? = nil, length: Int64 = 10, isSynced: Bool = true)
+        throws
+    {
         let file = try subject.disk.open(subject.paths.destination, .create)
         defer { file.close() }
         try file.writeFully(WatchedPart.bytes(0..<10), at: 0)
         guard let crc else { return }
-        let record = FinishedRecord(
+        var record = FinishedRecord(
             resource: WatchedPart.resource(length), length: length, crc: crc, modified: try file.status().modified)
+        record.isSynced = isSynced
         #expect(try file.setAttribute(FinishedRecord.attribute, record.encoded))
     }
 
@@ -51,6 +54,16 @@ struct SurveyedFileTests {
         }
     }
 
+    @Test("A file that was not synced is known by its content only: after a power cut its time may be right")
+    func unsynced() async throws {
+        for (crc, isKnown) in [(Self.crc, true), (CRC32(), false)] {
+            try await WatchedPart.run { subject in
+                try Self.finished(subject, crc: crc, isSynced: false)
+                #expect((try Self.existing(subject)?.record != nil) == isKnown)
+            }
+        }
+    }
+
     @Test("All digests must agree")
     func digests() async throws {
         let right = try #require(ExpectedDigest(.crc32, hex: Self.crc.hex))
@@ -61,6 +74,25 @@ struct SurveyedFileTests {
             try await WatchedPart.run { subject in
                 try Self.finished(subject)
                 let file = try #require(try Self.existing(subject, digests: digests))
+                #expect(file.agreesWithDigests == agrees)
+            }
+        }
+    }
+
+    @Test("Digests of pieces decide if there are no others")
+    func pieces() async throws {
+        let right = try #require(ExpectedDigest(.crc32, hex: Self.crc.hex))
+        for (hex, digests, agrees) in [
+            (Self.crc.hex, [], true), ("00000000", [], false), ("00000000", [right], true),
+        ] as [(String, [ExpectedDigest], Bool)] {
+            try await WatchedPart.run { subject in
+                try Self.finished(subject, crc: Self.crc)
+                var surveyor = Surveyor(storage: subject.disk, digests: digests)
+                surveyor.pieceDigests = Metalink.PieceDigests(length: 10, algorithm: .crc32, hexes: [hex])
+                guard case .existing(let file) = try surveyor.survey(subject.paths, policy: .verify).survey else {
+                    Issue.record("no file")
+                    return
+                }
                 #expect(file.agreesWithDigests == agrees)
             }
         }

@@ -117,11 +117,14 @@ extension Program {
             }),
         .init("-q --quiet", .choice(["true": ["--quiet"], "false": []])),
         .init("--show-console-readout", .choice(["true": [], "false": ["--progress=none"]])),
+        // segdl decodes nothing. It fails instead of storing encoded bytes.
+        .init(
+            "--http-accept-gzip", .choice(["true": ["--no-content-coding"], "false": ["--content-coding"]])),
         .init("-v --version", .version),
         // They change how aria2 works or what it prints, but not the files.
         .init(
             """
-            --no-conf --http-accept-gzip --enable-color --human-readable --truncate-console-readout \
+            --no-conf --enable-color --human-readable --truncate-console-readout \
             --enable-http-keep-alive --enable-http-pipelining --async-dns --realtime-chunk-checksum \
             --http-no-cache --http-auth-challenge --use-head --enable-mmap --deferred-input \
             --enable-async-dns6 --optimize-concurrent-downloads --keep-unfinished-download-result \

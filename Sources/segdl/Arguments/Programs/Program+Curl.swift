@@ -78,7 +78,9 @@ extension Program {
         .init("--cacert", .renamed("--cacert")), .init("--capath", .renamed("--capath")),
         .init("-E --cert", .value { $0.contains(":") ? nil : ["--cert=\($0)"] }), .init("--key", .renamed("--key")),
         .init("--tlsv1 --tlsv1.0 --tlsv1.1 --tlsv1.2", .same),
-        .init("--http1.1 --http2 --compressed", .same), .init("--proto", .renamed("--proto")),
+        .init("--http1.1 --http2", .same),
+        // segdl decodes nothing. It fails instead of storing encoded bytes.
+        .init("--compressed", .spelled(["--no-content-coding"])), .init("--proto", .renamed("--proto")),
         .init("--proto-default", .value { $0 == "http" ? [] : nil }),
         .init("-4 --ipv4", .spelled(["-4"])), .init("-6 --ipv6", .spelled(["-6"])),
         .init("--interface", .renamed("--interface")), .init("--resolve", .renamed("--resolve")),

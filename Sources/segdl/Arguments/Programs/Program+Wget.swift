@@ -95,7 +95,10 @@ extension Program {
         .init("--no-cache", .spelled(["--header=Cache-Control: no-cache", "--header=Pragma: no-cache"])),
         .init("--no-config", .same), .init("--no-glob", .same), .init("-V --version", .version),
         .init("-e --execute", .value { Self.setting($0) }),
-        .init("--compression", .value { ["auto", "gzip", "none"].contains($0) ? [] : nil }),
+        // segdl decodes nothing. It fails instead of storing encoded bytes.
+        .init(
+            "--compression",
+            .value { ["auto", "gzip", "none"].contains($0) ? ["--\($0 == "none" ? "" : "no-")content-coding"] : nil }),
         .init("-r --recursive -m --mirror -p --page-requisites", .refused(Self.recursion)),
         .init("-l --level -A --accept -R --reject", .refused(Self.recursion)),
         .init("-k --convert-links -x --force-directories", .refused(Self.recursion)),
