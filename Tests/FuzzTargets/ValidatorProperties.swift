@@ -19,6 +19,12 @@ enum ValidatorProperties {
         if recorded.isStrong {
             try require(recorded.ifRangeFieldValue == lines[0], "\(lines[0]) is sent as another tag")
         }
+        let received = HTTPDate(secondsSinceEpoch: 0)
+        let weak = Validator(tagFields: fields[0], dateFields: fields[1], sent: received)
+        if weak.isDateWeak {
+            try require(weak.compare(with: current) != .same(.lastModified), "\(lines): a weak date proves equality")
+            try require((weak.compare(with: current) == .changed) == (expected == .changed), "\(lines) differ")
+        }
         try require(
             "\(recorded)".unicodeScalars.allSatisfy { Reference.isShowable($0) }, "\(recorded) is not printable")
     }

@@ -348,8 +348,10 @@ final class DownloadEngine: Sendable {
         after message: Message, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) {
         switch message {
-        case .event(let id, .prepared(.some, _)):
-            if let job = state.job(id), let reader = job.part?.reader { self.read(with: reader, of: job, in: &group) }
+        case .event(let id, .prepared(let window, _)):
+            guard let job = state.job(id), let part = job.part else { return }
+            if window != nil, let reader = part.reader { self.read(with: reader, of: job, in: &group) }
+            if part.readBack != nil { self.threads.run(.reading, in: &group) { await part.readBackAlong() } }
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)

@@ -1,3 +1,5 @@
+import SegmentedDownloadCore
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -32,4 +34,7 @@ package struct SystemClock: EngineClock {
     }
 
     package var secondsSinceEpoch: Int64 { Int64(time(nil)) }
+
+    /// The time of day, by which a response without a `Date` is dated.
+    static var date: HTTPDate? { HTTPDate(secondsSinceEpoch: Int64(time(nil))) }
 }

@@ -55,6 +55,7 @@ package struct Finisher: Sendable {
         try self.part.store()
         let (claims, crc) = try self.settle(length: length)
         try self.checkIdentity(length: length)
+        try await self.checkEarlierBytes(unless: interruption)
         try self.checkHoles(claims, length: length)
         let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
         let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
@@ -123,6 +124,19 @@ package struct Finisher: Sendable {
             stale.length == length, stale.modified == (try file.status().modified)
         else { return }
         try file.setModified(stale.modified / 1_000_000_000 + 1)
+    }
+
+    /// Checks that the bytes of an earlier run are still as they were written. Digests whose states were resumed do not
+    /// include them.
+    private func checkEarlierBytes(unless interruption: Latch) async throws {
+        let damaged = try self.part.damagedClaims(unless: interruption)
+        guard let first = damaged.first else { return }
+        try await self.part.withdraw(damaged)
+        let length = damaged.reduce(0) { $0 + $1.length }
+        throw Failure(
+            .integrity,
+            "\(length) bytes of an earlier run, from byte \(first.offset) on, are not on disk as they were written",
+            hint: "The same request fetches them again", isTransient: true)
     }
 
     /// Checks that the part has no holes. If another program truncates the part, later writes extend it again and leave

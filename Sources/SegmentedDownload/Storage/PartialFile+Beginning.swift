@@ -71,6 +71,7 @@ extension PartialFile {
         _ resource: RemoteResource, id: UInt64, sources: [String], digests: [String], allocates: Bool,
         hasSetAside: Bool = false
     ) async throws(StorageError) {
+        self.readBack?.close()
         self.change {
             $0.clear(isRecorded: resource.completeLength ?? 0 > 0 && self.storage.keepsFiles)
         }

@@ -38,12 +38,16 @@ package final class PartialFile: Sendable {
     let state: Mutex<State>
     /// What a part needs that begins in memory; `nil` for one that begins on disk.
     let inMemory: InMemory?
+    /// The reading of an earlier run's bytes; `nil` if there are none that the survey has not read.
+    let readBack: ReadBack?
 
+    /// - Parameter unread: The claims of an earlier run whose bytes were not read back.
     package init(
         paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim],
-        durableCount: Int = 0, digestStates: [DigestState] = [], isRejected: Bool = false,
+        durableCount: Int = 0, digestStates: [DigestState] = [], isRejected: Bool = false, unread: [Claim] = [],
         inMemory: InMemory? = nil
     ) {
+        self.readBack = unread.isEmpty ? nil : ReadBack(unread, of: file)
         self.inMemory = inMemory
         self.paths = paths
         self.file = file
@@ -61,6 +65,7 @@ package final class PartialFile: Sendable {
         // A record that is being written comes first: afterwards its descriptor may be another file's.
         self.log.withLock { $0.file?.close() }
         self.reader?.close()
+        self.readBack?.close()
         self.file.close()
     }
 

@@ -196,8 +196,9 @@ package struct Surveyor: Sendable {
 
     /// Determines which claims of a part are valid.
     ///
-    /// Durable claims are trusted if the part is the recorded file and is unchanged since a clean pause. All other
-    /// claims are read back and checked, which takes about a second for some gigabytes.
+    /// Durable claims are accepted unread if the part is the recorded file and is unchanged since a clean pause; they are
+    /// read while the rest is fetched, see ``ReadBack``. All other claims are read back and checked now, which takes about
+    /// a second for some gigabytes in the page cache.
     private func resumable(_ file: any StorageFile, _ manifest: Manifest, _ paths: DestinationPaths) throws -> Finding {
         let status = try file.status()
         let header = manifest.header
@@ -227,7 +228,7 @@ package struct Surveyor: Sendable {
         let part = PartialFile(
             paths: paths, file: file, storage: self.storage, header: header,
             claims: durable + unsynced, durableCount: durable.count, digestStates: states,
-            isRejected: manifest.isRejected)
+            isRejected: manifest.isRejected, unread: isSameFile ? durable : [])
         return Finding(survey: .partial(saved), part: part, note: note)
     }
 }

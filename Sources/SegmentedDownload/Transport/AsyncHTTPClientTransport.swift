@@ -297,7 +297,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             guard let name = HTTPField.Name(name) else { continue }
             fields.append(HTTPField(name: name, value: ObsText.meaning(value, of: name)))
         }
-        return ResponseHead(status: Int(response.status.code), fields: fields)
+        return ResponseHead(status: Int(response.status.code), fields: fields, received: SystemClock.date)
     }
 
     private struct Body: ResponseBody {

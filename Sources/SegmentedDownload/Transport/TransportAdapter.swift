@@ -24,7 +24,7 @@ struct TransportAdapter: HTTPTransport {
         } catch {
             throw Self.failure(error, host: request.url.host)
         }
-        let head = ResponseHead(status: response.status, fields: response.fields)
+        let head = ResponseHead(status: response.status, fields: response.fields, received: SystemClock.date)
         return try await consume(head, Body(response, host: request.url.host))
     }
 

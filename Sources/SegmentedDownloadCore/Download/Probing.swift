@@ -213,6 +213,10 @@ struct Probing: Hashable, Sendable {
     private mutating func accepted(
         _ resource: RemoteResource, isSegmented: Bool, responseEnd: Int64, _ settings: DownloadSettings, now: Duration
     ) -> Verdict {
+        var resource = resource
+        if let saved = self.saved, !self.isElsewhere {
+            resource.validator = resource.validator.combined(with: saved.resource.validator)
+        }
         if let difference = settings.difference(of: resource) {
             return self.differs(difference, now: now)
         }

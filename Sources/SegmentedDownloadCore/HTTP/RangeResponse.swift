@@ -277,14 +277,15 @@ package enum RangeResponse: Hashable, Sendable {
             .filter { !$0.isEmpty && $0 != "identity" }
         return RemoteResource(
             completeLength: completeLength,
-            validator: Validator(tagFields: head.values(.eTag), dateFields: head.values(.lastModified)),
+            validator: Validator(
+                tagFields: head.values(.eTag), dateFields: head.values(.lastModified), sent: head.date,
+                received: head.received),
             contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ","),
             locator: locator
         )
     }
 
     private static func retryAfter(_ head: ResponseHead) -> RetryAfter? {
-        let date = head.single(.date).flatMap { HTTPDate(fieldValue: $0) }
-        return head.values(.retryAfter).first.flatMap { RetryAfter(fieldValue: $0, date: date, fallbackNow: nil) }
+        head.values(.retryAfter).first.flatMap { RetryAfter(fieldValue: $0, date: head.date, fallbackNow: nil) }
     }
 }

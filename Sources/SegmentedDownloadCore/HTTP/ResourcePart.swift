@@ -81,7 +81,8 @@ extension RangeResponse {
             }
             fields[.contentRange] = shifted
             let response = RangeResponse(
-                request: request, head: ResponseHead(status: 206, fields: fields), locator: locator)
+                request: request, head: ResponseHead(status: 206, fields: fields, received: head.received),
+                locator: locator)
             if case .ignoresRanges(let why) = response { self = .malformed(why) } else { self = response }
         case 416:
             let length = head.single(.contentRange).flatMap { value -> Int64? in

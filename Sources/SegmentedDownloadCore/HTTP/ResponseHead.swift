@@ -4,11 +4,17 @@ package import HTTPTypes
 package struct ResponseHead: Hashable, Sendable {
     package let status: Int
     package let fields: HTTPFields
+    /// When it was received, by the clock of this machine; absent in simulations.
+    package let received: HTTPDate?
 
-    package init(status: Int, fields: HTTPFields = [:]) {
+    package init(status: Int, fields: HTTPFields = [:], received: HTTPDate? = nil) {
         self.status = status
         self.fields = fields
+        self.received = received
     }
+
+    /// The date at which the response was sent, absent unless there is exactly one valid `Date` field.
+    var date: HTTPDate? { self.single(.date).flatMap { HTTPDate(fieldValue: $0) } }
 
     /// All values of a field in the order received, one for each field line.
     func values(_ name: HTTPField.Name) -> [String] {

@@ -6,6 +6,8 @@
 package struct Validator: Hashable, Sendable {
     package let entityTag: EntityTag?
     package let lastModified: HTTPDate?
+    /// Whether an equal date proves nothing, because the response was sent within two seconds of it.
+    package let isDateWeak: Bool
     /// The `ETag` fields, if they do not form exactly one valid entity tag.
     package let malformedTag: MalformedFields?
     /// The `Last-Modified` fields, if they do not form exactly one valid date.
@@ -15,21 +17,56 @@ package struct Validator: Hashable, Sendable {
 
     package init(
         entityTag: EntityTag?, lastModified: HTTPDate?, malformedTag: MalformedFields? = nil,
-        malformedDate: MalformedFields? = nil
+        malformedDate: MalformedFields? = nil, isDateWeak: Bool = false
     ) {
         self.entityTag = entityTag
         self.lastModified = lastModified
+        self.isDateWeak = isDateWeak && lastModified != nil
         self.malformedTag = malformedTag
         self.malformedDate = malformedDate
     }
 
     /// Parses the values of all `ETag` and `Last-Modified` fields of one response.
-    package init(tagFields: [String], dateFields: [String]) {
+    ///
+    /// - Parameters:
+    ///   - sent: The response's `Date`, absent if it has none.
+    ///   - received: When the response was received, by the clock of this machine; absent in simulations.
+    package init(tagFields: [String], dateFields: [String], sent: HTTPDate? = nil, received: HTTPDate? = nil) {
         let tag = tagFields.count == 1 ? EntityTag(fieldValue: tagFields[0]) : nil
         let date = dateFields.count == 1 ? HTTPDate(fieldValue: dateFields[0]) : nil
         self.init(
             entityTag: tag, lastModified: date, malformedTag: tag == nil ? MalformedFields(tagFields) : nil,
-            malformedDate: date == nil ? MalformedFields(dateFields) : nil)
+            malformedDate: date == nil ? MalformedFields(dateFields) : nil,
+            isDateWeak: date.map { Self.isWeak($0, sent: sent, received: received) } ?? false)
+    }
+
+    /// 2: a file may be replaced within the second of its date without the date changing, so a date is strong only if
+    /// the response was sent later (RFC 9110 §8.8.2.2). One more second covers file systems that stamp files with a
+    /// clock some milliseconds behind, and those with dates of even seconds.
+    static let strongAfter: Int64 = 2
+
+    /// 60: the clocks of two machines may differ. A response without a `Date` was sent when it was received
+    /// (RFC 9110 §6.6.1).
+    static let strongAfterByOwnClock: Int64 = 60
+
+    /// Whether the file may have been replaced after the response was sent, without the date changing.
+    private static func isWeak(_ date: HTTPDate, sent: HTTPDate?, received: HTTPDate?) -> Bool {
+        if let sent { return sent.seconds(since: date) < Self.strongAfter }
+        if let received { return received.seconds(since: date) < Self.strongAfterByOwnClock }
+        return false
+    }
+
+    /// The fields that form a valid tag and a valid date.
+    package var wellFormed: Validator {
+        Validator(entityTag: self.entityTag, lastModified: self.lastModified, isDateWeak: self.isDateWeak)
+    }
+
+    /// The validator of a file that has bytes of two responses: of this one, and of an earlier one that it agrees with.
+    /// If the earlier one had no strong date, the date does not identify the version of all bytes.
+    package func combined(with earlier: Validator) -> Validator {
+        Validator(
+            entityTag: self.entityTag, lastModified: self.lastModified, malformedTag: self.malformedTag,
+            malformedDate: self.malformedDate, isDateWeak: earlier.isDateWeak || earlier.lastModified == nil)
     }
 
     /// Whether there is a strong entity tag. An equal one proves equal bytes.
@@ -37,9 +74,8 @@ package struct Validator: Hashable, Sendable {
 
     /// The value for `If-Range`: a strong entity tag, or nil.
     ///
-    /// A weak tag must not be sent (RFC 9110 §13.1.5). A date is not sent either, because it is strong only under
-    /// conditions on the origin's clock that one response cannot prove. Without `If-Range` the response's validator is
-    /// still compared.
+    /// A weak tag must not be sent (RFC 9110 §13.1.5). A date is not sent either: servers compare it in
+    /// different ways, and without `If-Range` the response's validator is still compared.
     package var ifRangeFieldValue: String? { self.strongEntityTag?.fieldValue }
 
     private var strongEntityTag: EntityTag? {
@@ -52,7 +88,7 @@ extension Validator {
     package enum Proof: Hashable, Sendable {
         /// An equal strong entity tag, which proves equal bytes.
         case etag
-        /// An equal date. Two versions within one second, the resolution of the date, are not distinguished.
+        /// An equal date, recorded from a response that was sent at least two seconds after it.
         case lastModified
     }
 
@@ -67,7 +103,7 @@ extension Validator {
     ///
     /// A field that was recorded and is missing now means a change. So does a validator where none was recorded: an
     /// origin that sends one only sometimes could otherwise serve two versions that nothing distinguishes. A weak tag
-    /// can prove a change but never equality. It does not equal a strong tag with the same text, because a
+    /// or a weak date can prove a change but never equality. A weak tag does not equal a strong tag with the same text, because a
     /// representation transformed on its way is not the same file.
     package func compare(with current: Validator) -> Comparison {
         if self == .none, current != .none { return .changed }
@@ -81,7 +117,7 @@ extension Validator {
         guard self.lastModified == current.lastModified, self.malformedDate == current.malformedDate else {
             return .changed
         }
-        return self.lastModified == nil ? .unproven : .same(.lastModified)
+        return self.lastModified == nil || self.isDateWeak ? .unproven : .same(.lastModified)
     }
 }
 

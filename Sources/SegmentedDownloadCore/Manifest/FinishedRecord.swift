@@ -20,8 +20,7 @@ package struct FinishedRecord: Hashable, Sendable {
         resource: RemoteResource, length: Int64, crc: CRC32, modified: Int64, pieces: [CRC32] = [], salt: UInt64 = 0
     ) {
         self.resource = resource
-        self.resource.validator = Validator(
-            entityTag: resource.validator.entityTag, lastModified: resource.validator.lastModified)
+        self.resource.validator = resource.validator.wellFormed
         self.resource.locator = resource.locator?.fingerprint(salt: salt).map { .recorded($0) } ?? .unrecorded
         self.length = length
         self.crc = crc
@@ -60,6 +59,8 @@ package struct FinishedRecord: Hashable, Sendable {
         }
         if let tag = self.resource.validator.entityTag { lines.append("etag \(tag.fieldValue)") }
         if let date = self.resource.validator.lastModified { lines.append("last-modified \(date.secondsSinceEpoch)") }
+        // A line of its own: versions that lack it read the date.
+        if self.resource.validator.isDateWeak { lines.append("last-modified-weak 1") }
         if case .recorded(let fingerprint)? = self.resource.locator {
             lines.append("resource \(fingerprint.text)")
         }
@@ -83,7 +84,8 @@ package struct FinishedRecord: Hashable, Sendable {
         else { return nil }
         let validator = Validator(
             entityTag: values["etag"].flatMap { EntityTag(fieldValue: String($0)) },
-            lastModified: values["last-modified"].flatMap { Int64($0) }.flatMap { HTTPDate(secondsSinceEpoch: $0) }
+            lastModified: values["last-modified"].flatMap { Int64($0) }.flatMap { HTTPDate(secondsSinceEpoch: $0) },
+            isDateWeak: values["last-modified-weak"] != nil
         )
         self.resource = RemoteResource(
             completeLength: length, validator: validator,

@@ -25,6 +25,9 @@ package enum ManifestCodec {
     package static let magic = Array("SEGDLMAN".utf8)
     private static let prefixLength = 8 + 2 + 4
 
+    /// Precedes a date that is weak. Versions that lack it read two malformed fields, which prove nothing.
+    private static let weakMark = "weak\n"
+
     // MARK: Writing
 
     package static func encode(_ header: Manifest.Header) -> [UInt8] {
@@ -37,7 +40,9 @@ package enum ManifestCodec {
         body.write(header.bootID)
         let validator = header.resource.validator
         body.write(validator.entityTag?.fieldValue ?? validator.malformedTag?.stored)
-        body.write(validator.lastModified?.fieldValue ?? validator.malformedDate?.stored)
+        body.write(
+            validator.lastModified.map { (validator.isDateWeak ? Self.weakMark : "") + $0.fieldValue }
+                ?? validator.malformedDate?.stored)
         body.write(header.resource.contentEncoding)
         body.write(header.sources)
         body.write(header.digests)
@@ -128,13 +133,16 @@ package enum ManifestCodec {
             version <= Self.wholeFileVersion || reader.readPart(into: &label.part), reader.isAtEnd
         else { return nil }
         label.options = options
+        let isDateWeak = lastModified?.utf8.starts(with: Self.weakMark.utf8) == true
+        let dateText = lastModified.map { isDateWeak ? String($0.utf8.dropFirst(Self.weakMark.utf8.count)) ?? $0 : $0 }
         let (tag, date) = (
-            entityTag.flatMap { EntityTag(fieldValue: $0) }, lastModified.flatMap { HTTPDate(fieldValue: $0) }
+            entityTag.flatMap { EntityTag(fieldValue: $0) }, dateText.flatMap { HTTPDate(fieldValue: $0) }
         )
         let validator = Validator(
             entityTag: tag, lastModified: date,
             malformedTag: tag == nil ? entityTag.map { MalformedFields(stored: $0) } : nil,
-            malformedDate: date == nil ? lastModified.map { MalformedFields(stored: $0) } : nil)
+            malformedDate: date == nil ? lastModified.map { MalformedFields(stored: $0) } : nil,
+            isDateWeak: isDateWeak)
         return Manifest.Header(
             id: id,
             resource: RemoteResource(

@@ -181,7 +181,7 @@ extension Fetching {
     mutating func meet(_ lease: Lease, _ response: RangeResponse, now: Duration) -> [DownloadAction]? {
         guard self.sources.hasMirrors else { return nil }
         let source = lease.order.source
-        let resource: RemoteResource
+        var resource: RemoteResource
         switch response {
         case .partial(_, let found): resource = found
         case .whole(let found) where self.isSingleStream: resource = found
@@ -195,6 +195,7 @@ extension Fetching {
             case .changed(let difference): return self.disagrees(difference, lease, now: now)
             case .elsewhere(let difference): return self.moved(difference, lease, now: now)
             }
+            resource.validator = resource.validator.combined(with: known.validator)
         }
         self.sources[source].resource = resource
         // An unproven source is asked for bytes only if none are on disk, and then begins the file. An equal tag does

@@ -27,6 +27,24 @@ struct ResumingTests {
         #expect(Self.resuming(missing: [5..<10, 20..<Self.length]).order(0)?.request.rangeFieldValue == "bytes=5-9")
     }
 
+    @Test("A part whose date proves nothing is compared, and still proves nothing when it is resumed")
+    func weakDate() {
+        let date = HTTPDate(secondsSinceEpoch: 1_700_000_000)
+        let strong = RemoteResource(
+            completeLength: Self.length, validator: Validator(entityTag: nil, lastModified: date))
+        let weak = RemoteResource(
+            completeLength: Self.length, validator: Validator(entityTag: nil, lastModified: date, isDateWeak: true))
+        let request = Self.resuming(weak).order(0)?.request
+        #expect(request?.lowerBound == Self.resuming(Self.unproven).order(0)?.request.lowerBound)
+        for (recorded, current, expected) in [
+            (weak, strong, weak), (weak, weak, weak), (strong, weak, strong), (strong, strong, strong),
+        ] {
+            var script = Self.resuming(recorded)
+            script.accept(0, current)
+            #expect(script.takePreparation()?.resource == expected)
+        }
+    }
+
     @Test("Without a validator a resumed download compares 16 KiB before the gap")
     func resumeOverlaps() {
         let order = Self.resuming(Self.unproven).order(0)

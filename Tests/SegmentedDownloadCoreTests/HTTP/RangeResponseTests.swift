@@ -209,6 +209,26 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(request, 206, range + [(.lastModified, other)])) == .changed)
     }
 
+    @Test("A date proves nothing if the response's Date is less than two seconds later, or is unknown and it is new")
+    func newDate() {
+        let modified = (HTTPField.Name.lastModified, "Tue, 14 Nov 2023 22:13:20 GMT")
+        let now = HTTPDate(fieldValue: "Tue, 14 Nov 2023 22:13:50 GMT")
+        for (dates, isWeak) in [
+            (["Tue, 14 Nov 2023 22:13:21 GMT"], true), (["Tue, 14 Nov 2023 22:13:22 GMT"], false),
+            // Not exactly one valid field: the date counts as sent when it was received, by another clock.
+            ([], true), (["now"], true), (["Tue, 14 Nov 2023 22:13:22 GMT", "Tue, 14 Nov 2023 22:13:22 GMT"], true),
+        ] {
+            var fields: HTTPFields = [.contentLength: "1000"]
+            fields.append(HTTPField(name: modified.0, value: modified.1))
+            for date in dates { fields.append(HTTPField(name: .date, value: date)) }
+            for (received, isWeak) in [(now, isWeak), (nil, isWeak && dates.first?.hasSuffix("21 GMT") == true)] {
+                let head = ResponseHead(status: 200, fields: fields, received: received)
+                let response = RangeResponse(request: RangeRequest(isRanged: false), head: head)
+                #expect(response.resource?.validator.isDateWeak == isWeak, "\(dates)")
+            }
+        }
+    }
+
     @Test("B4: without a recorded validator, an answer without one is accepted, and one with a validator is a change")
     func noValidator() {
         let request = RangeRequest(

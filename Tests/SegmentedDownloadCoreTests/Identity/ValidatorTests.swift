@@ -64,6 +64,37 @@ struct ValidatorTests {
         #expect(Self.dated.compare(with: .none) == .changed)
     }
 
+    @Test("An equal date proves nothing if the recorded response was sent within two seconds of it")
+    func weakDate() {
+        let date = "Tue, 14 Nov 2023 22:13:20 GMT"
+        for (sent, received, isWeak) in [
+            (0, nil, true), (1, nil, true), (2, nil, false), (-1, nil, true), (-86_400, nil, true), (9999, nil, false),
+            // The sender's clock takes precedence over our own.
+            (2, 0, false), (1, 60, true), (nil, 59, true), (nil, 60, false), (nil, -60, true), (nil, nil, false),
+        ] as [(Int64?, Int64?, Bool)] {
+            let moment = { (seconds: Int64) in HTTPDate(secondsSinceEpoch: 1_700_000_000 + seconds) }
+            let recorded = Validator(
+                tagFields: [], dateFields: [date], sent: sent.flatMap(moment), received: received.flatMap(moment))
+            #expect(recorded.isDateWeak == isWeak, "\(String(describing: (sent, received)))")
+            #expect(recorded.compare(with: Self.dated) == (isWeak ? .unproven : .same(.lastModified)))
+            #expect(recorded.compare(with: recorded) == (isWeak ? .unproven : .same(.lastModified)))
+            #expect(recorded.compare(with: Self.validator(nil, 1_700_000_001)) == .changed)
+            #expect(recorded.compare(with: .none) == .changed)
+            // What a later response proves depends on what was recorded.
+            #expect(Self.dated.compare(with: recorded) == .same(.lastModified))
+            #expect(RemoteResource(completeLength: 1, validator: recorded).isProvable == !isWeak)
+            #expect(Self.dated.combined(with: recorded).isDateWeak == isWeak)
+            #expect(!recorded.combined(with: Self.dated).isDateWeak)
+            #expect(Self.weakDated.combined(with: Self.weak).isDateWeak)
+            #expect(recorded.wellFormed == recorded)
+        }
+        let tagged = Validator(
+            tagFields: ["\"abc\""], dateFields: [date], sent: HTTPDate(secondsSinceEpoch: 1_700_000_000))
+        #expect(tagged.compare(with: Self.strong) == .same(.etag))
+        let none = Validator(tagFields: [], dateFields: [], sent: HTTPDate(secondsSinceEpoch: 0))
+        #expect(none == .none && !Validator(entityTag: nil, lastModified: nil, isDateWeak: true).isDateWeak)
+    }
+
     @Test(
         "Without a recorded validator nothing is proven, and a validator that appears is a change",
         arguments: [Validator.none, strong, weak, dated, strongDated]

@@ -105,6 +105,18 @@ struct FileDivisionTests {
         }
     }
 
+    @Test("A date that proves nothing does not make records of one version, unless there is a digest")
+    func weakDate() throws {
+        let division = try #require(FileDivision(count: 2, length: 100, alignment: 1))
+        var resource = Self.resource(nil, date: 1_700_000_000)
+        let records = Self.records(division, resource)
+        #expect(division.verdict(on: records, of: resource, hasDigest: false) == .complete(CRC32(of: Self.bytes)))
+        resource.validator = Validator(
+            entityTag: nil, lastModified: resource.validator.lastModified, isDateWeak: true)
+        #expect(division.verdict(on: records, of: resource, hasDigest: false) != .complete(CRC32(of: Self.bytes)))
+        #expect(division.verdict(on: records, of: resource, hasDigest: true) == .complete(CRC32(of: Self.bytes)))
+    }
+
     @Test("The CRC-32 of the file is combined from the records of all tasks, and a missing record is waited for")
     func complete() throws {
         let division = try #require(FileDivision(count: 7, length: 100, alignment: 8))

@@ -13,6 +13,23 @@ struct FinishedRecordTests {
         #expect(FinishedRecord(decoding: record.encoded) == record)
     }
 
+    @Test("A weak date survives the attribute, and records of earlier versions have none")
+    func weakDate() throws {
+        let date = HTTPDate(secondsSinceEpoch: 1_700_000_000)
+        for isDateWeak in [false, true] {
+            let record = FinishedRecord(
+                resource: RemoteResource(
+                    completeLength: 5,
+                    validator: Validator(entityTag: nil, lastModified: date, isDateWeak: isDateWeak)),
+                length: 5, crc: CRC32(value: 1), modified: 2)
+            let read = try #require(FinishedRecord(decoding: record.encoded))
+            #expect(read == record && read.resource.validator.isDateWeak == isDateWeak)
+        }
+        let earlier = "segdl 1\nlength 5\ncrc32 1\nmodified 2\nlast-modified 1700000000"
+        let validator = try #require(FinishedRecord(decoding: Array(earlier.utf8))).resource.validator
+        #expect(validator.lastModified == date && !validator.isDateWeak)
+    }
+
     @Test("A file has at most 256 pieces, whose length is the shortest power-of-two multiple of a block")
     func pieces() {
         let block = BlockLayout.blockLength

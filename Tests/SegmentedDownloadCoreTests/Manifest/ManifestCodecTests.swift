@@ -21,6 +21,22 @@ struct ManifestCodecTests {
                 options: #"{"segments":4}"#))
     }
 
+    @Test("A weak date survives the manifest, and one of an earlier version is strong", arguments: [false, true])
+    func weakDate(isDateWeak: Bool) throws {
+        var header = Self.header()
+        for tag in ["\"a\"", "W/\"a\"", nil] {
+            header.resource.validator = Validator(
+                entityTag: tag.flatMap { EntityTag(fieldValue: $0) },
+                lastModified: HTTPDate(secondsSinceEpoch: 1_700_000_000), isDateWeak: isDateWeak)
+            let bytes = ManifestCodec.encode(header)
+            #expect(try ManifestCodec.decode(bytes).header.resource.validator == header.resource.validator)
+            // A strong date is written as it always was.
+            let date = Array("Tue, 14 Nov 2023 22:13:20 GMT".utf8)
+            let length = [UInt8(date.count + (isDateWeak ? 5 : 0)), 0, 0, 0]
+            #expect(bytes.firstRange(of: length + (isDateWeak ? Array("weak\n".utf8) : []) + date) != nil)
+        }
+    }
+
     private static func claim(_ offset: Int64, _ length: Int64) -> Claim {
         Claim(offset: offset, length: length, crc: CRC32(value: UInt32(truncatingIfNeeded: offset &* 31 &+ length)))
     }

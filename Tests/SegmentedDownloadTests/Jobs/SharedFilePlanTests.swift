@@ -24,4 +24,29 @@ struct SharedFilePlanTests {
             #expect(try SharedFilePlan(decoding: Self.plan(length: length)) == nil)
         }
     }
+
+    private static func resource(isDateWeak: Bool) -> RemoteResource {
+        RemoteResource(
+            completeLength: 100,
+            validator: Validator(
+                entityTag: nil, lastModified: HTTPDate(secondsSinceEpoch: 1_700_000_000), isDateWeak: isDateWeak),
+            locator: .named(ResourceName(requested: "http://host/f", target: "http://host/f")))
+    }
+
+    private static func plan(isDateWeak: Bool) throws -> SharedFilePlan {
+        SharedFilePlan(
+            id: 1, try #require(FileDivision(count: 2, length: 100, alignment: 1)),
+            of: Self.resource(isDateWeak: isDateWeak),
+            DownloadRequest(try SourceURL("http://host/f"), to: .file("f")), announced: nil, inode: 0)
+    }
+
+    @Test("Whether a date proves the version of a range depends on the plan's response, not on the task's")
+    func weakDate() throws {
+        let plan = try Self.plan(isDateWeak: false)
+        for isDateWeak in [false, true] {
+            let required = try #require(plan.resource(of: 0..<50, as: Self.resource(isDateWeak: isDateWeak)))
+            #expect(required.isProvable && required.completeLength == 50)
+        }
+        #expect(try Self.plan(isDateWeak: true).resource(of: 0..<50, as: Self.resource(isDateWeak: false)) == nil)
+    }
 }

@@ -1,7 +1,9 @@
 import Foundation
 import Origin
-import SegmentedDownload
+import SegmentedDownloadCore
 import Testing
+
+@testable import SegmentedDownload
 
 /// Changes by other programs to segdl's files, and the protection of foreign files.
 @Suite struct TamperingTests {
@@ -16,6 +18,35 @@ import Testing
             #expect(result.code == nil, "\(result)")
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
         }
+    }
+
+    @Test(
+        "Bytes that changed between runs without a trace in the file's times are fetched again, with a digest or without",
+        arguments: [false, true])
+    func rotten(hasDigest: Bool) async throws {
+        try await Harness.run { harness in
+            let digest = ExpectedDigest(.sha256, hex: Self.sha256(24 << 20))
+            let change = { (request: inout DownloadRequest) in
+                request.segments = .exactly(3)
+                if hasDigest { request.digests = [digest].compactMap { $0 } }
+            }
+            // The same URL in both runs, so that its ETag proves the part and no bytes are compared.
+            let resource = "/24M/file.bin?stall-after=4M:3"
+            try await harness.interrupt(resource, after: 9.mebibytes, change)
+            var times = stat()
+            #expect(stat(harness.part, &times) == 0)
+            try harness.overwrite(harness.part, at: 1000, with: [1, 2, 3, 4, 5, 6, 7])
+            _ = utimensat(AT_FDCWD, harness.part, [times.st_atim, times.st_mtim], 0)
+            let result = await harness.fetch(resource, change)
+            #expect(result.value?.verifiedBy == (hasDigest ? .digest : .etag), "\(result)")
+            #expect(harness.contains(seed: 1, length: 24.mebibytes))
+        }
+    }
+
+    private static func sha256(_ length: Int64) -> String {
+        var digest = RunningDigest(.sha256)
+        OriginContent(seed: 1).bytes(0..<length).withUnsafeBytes { digest.update($0) }
+        return digest.hex
     }
 
     @Test("A part cut while it is written is detected at the end, and the missing bytes are fetched again")

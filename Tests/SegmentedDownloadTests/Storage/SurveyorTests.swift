@@ -56,6 +56,11 @@ struct SurveyorTests {
             let restored = [times.st_atim, times.st_mtim]
             _ = utimensat(AT_FDCWD, path, restored, 0)
             #expect(try Self.missing(subject) == (isPaused ? [80..<100] : [0..<50, 80..<100]))
+            // What the survey did not read is read before the file is placed.
+            let part = try #require(try subject.survey().part)
+            defer { part.close() }
+            #expect((part.readBack != nil) == isPaused)
+            #expect(try part.damagedClaims(unless: Latch()).map(\.range) == (isPaused ? [0..<80] : []))
         }
     }
 

@@ -87,10 +87,15 @@ extension RemoteFile {
                 hint: "Check the URL")
         }
         guard hasDigest || self.digest != nil || resource.isProvable || length == 0 else {
+            let isNew = resource.validator.isDateWeak
             throw DownloadError(
                 .protocol,
-                "the server sends no ETag or Last-Modified that could prove that all tasks fetch the same version",
-                hint: "Give a digest of the file, or fetch it as a whole with one task")
+                isNew
+                    ? "the file was modified just now, so its Last-Modified could not prove that all tasks fetch the same version"
+                    : "the server sends no ETag or Last-Modified that could prove that all tasks fetch the same version",
+                hint: isNew
+                    ? "Run the tasks again after a minute, or give a digest of the file"
+                    : "Give a digest of the file, or fetch it as a whole with one task")
         }
         return (resource, length)
     }

@@ -100,7 +100,7 @@ package struct SharedFilePlan: Hashable, Sendable {
         }
         let part = ResourcePart(DownloadOptions.Part(first: range.lowerBound, last: range.upperBound - 1))
         return RemoteResource(
-            completeLength: Int64(range.count), validator: current.validator,
+            completeLength: Int64(range.count), validator: current.validator.combined(with: self.resource.validator),
             contentEncoding: current.contentEncoding,
             locator: .named(ResourceName(requested: name.requested + part.suffix, target: name.target)))
     }
