@@ -58,11 +58,13 @@ class SharedDirectory(Running):
 
     - export: The directory, on a file system with handles (open_by_handle_at), such as ext4.
     - machines: The number of mounts.
+    - options: Of the mounts: noalignwrite or nothing.
     """
 
-    def __init__(self, directory, export, machines):
+    def __init__(self, directory, export, machines, options=()):
         self.directory = directory
         self.export = export
+        self.options = options
         self.mounts = [f"{directory}/machine{number}" for number in range(machines)]
         self.namespace = None
         self.server = None
@@ -129,7 +131,7 @@ class SharedDirectory(Running):
     def mount(self, number):
         path = self.mounts[number]
         url = f"nfs://127.0.0.1{self.export}?nfsport={NFS_PORT}&mountport={MOUNT_PORT}"
-        self.clients.append(self.daemon(f"machine{number}", self.inside(f"{self.directory}/nfs_mount", url, path)))
+        self.clients.append(self.daemon(f"machine{number}", self.inside(f"{self.directory}/nfs_mount", url, path, *self.options)))
         slurm.until(f"{path} is mounted", lambda: os.path.ismount(path))
 
     def cut_off(self, number):

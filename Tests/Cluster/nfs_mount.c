@@ -1,6 +1,6 @@
 /* Mounts an NFSv3 export with FUSE, with the caches of the Linux NFS client. For tests on kernels without one.
  *
- *   nfs_mount nfs://SERVER/EXPORT?nfsport=PORT&mountport=PORT DIRECTORY
+ *   nfs_mount nfs://SERVER/EXPORT?nfsport=PORT&mountport=PORT DIRECTORY [noalignwrite]
  *
  * Each process is a machine: it has caches of its own. The kernel's caches are off (direct_io, timeouts of 0), so that
  * every call arrives here and is answered as Linux answers it with the default mount options:
@@ -11,8 +11,10 @@
  *   a call that would create the name fails.
  * - Bytes are cached in pages. Those read are dropped when the file is seen to be changed by another machine. Those written
  *   are sent by stat, fsync, close and after a while. A page that is read and then written in part is sent as a whole, with
- *   the bytes that it had when it was read (nfs_can_extend_write). A file open for reading and writing has a page read
- *   before a part of it is written (nfs_want_read_modify_write).
+ *   the bytes that it had when it was read (nfs_can_extend_write), unless the mount option noalignwrite is given. A file open
+ *   for reading and writing has a page read before a part of it is written (nfs_want_read_modify_write). The attributes in the
+ *   answer to a WRITE count as this machine's change, if the answer does not have those before it
+ *   (nfs_post_op_update_inode_force_wcc).
  * - What was written is kept until COMMIT, and sent again if the server has been restarted since.
  * - A request waits until the server answers (mount option "hard"). After a restart it is sent again, and may then find
  *   that it was carried out before.
@@ -88,6 +90,7 @@ struct node {
 static struct node *nodes[NODE_SLOTS], *root;
 static struct name *names[NAME_SLOTS];
 static long page_count;
+static bool aligns_writes = true;
 static const char *url_text;
 static struct nfs_context *nfs;
 
@@ -163,11 +166,15 @@ static void wait_for(struct call *call) {
 
 static int error_of(nfsstat3 status) {
     switch (status) {
-    case NFS3ERR_BADHANDLE: return ESTALE;
+    case NFS3ERR_NAMETOOLONG: return ENAMETOOLONG;
+    case NFS3ERR_NOTEMPTY: return ENOTEMPTY;
+    case NFS3ERR_DQUOT: return EDQUOT;
+    case NFS3ERR_STALE: case NFS3ERR_BADHANDLE: return ESTALE;
+    case NFS3ERR_REMOTE: return EREMOTE;
     case NFS3ERR_NOTSUPP: return EOPNOTSUPP;
     case NFS3ERR_NOT_SYNC: case NFS3ERR_BAD_COOKIE: case NFS3ERR_TOOSMALL: case NFS3ERR_SERVERFAULT:
     case NFS3ERR_BADTYPE: return EREMOTEIO;
-    default: return status;
+    default: return status; /* The numbers of Linux. */
     }
 }
 
@@ -577,7 +584,7 @@ static int write_page(struct node *node, size_t index, int low, int high, const 
         memset(page->bytes + high, 0, PAGE - high);
         page->uptodate = true;
     }
-    if (page->uptodate) {
+    if (page->uptodate && aligns_writes) {
         low = 0;
         high = high > length ? high : length;
     }
@@ -1014,8 +1021,9 @@ static const struct fuse_lowlevel_ops operations = {
 static void send_all(struct node *node) { commit(node); }
 
 int main(int count, char **arguments) {
-    if (count != 3) {
-        fprintf(stderr, "usage: nfs_mount URL DIRECTORY\n");
+    aligns_writes = count != 4 || strcmp(arguments[3], "noalignwrite");
+    if (count != 3 && aligns_writes) {
+        fprintf(stderr, "usage: nfs_mount URL DIRECTORY [noalignwrite]\n");
         return 2;
     }
     url_text = arguments[1];

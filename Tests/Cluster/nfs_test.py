@@ -31,12 +31,14 @@ def main():
     parser.add_argument("--losses", type=int, default=0, help="machines lost until the others have ended (default: %(default)s)")
     parser.add_argument(
         "--export", help="an existing directory on a file system with handles, such as ext4 (default: a temporary one)")
+    parser.add_argument("--noalignwrite", action="store_true", help="mount with this option (Linux 6.13)")
     arguments = parser.parse_args()
 
     def tests(checks):
         with tempfile.TemporaryDirectory(prefix="segdl-nfs-") as directory:
             with tempfile.TemporaryDirectory(prefix="segdl-nfs-", dir=arguments.export) as export:
-                with nfs.SharedDirectory(directory, os.path.realpath(export), arguments.machines) as shared:
+                options = ["noalignwrite"] if arguments.noalignwrite else []
+                with nfs.SharedDirectory(directory, os.path.realpath(export), arguments.machines, options) as shared:
                     print(f"ok      an NFS server runs, with {arguments.machines} clients", flush=True)
 
                     def restart(*_):

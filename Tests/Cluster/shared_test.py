@@ -204,14 +204,15 @@ def list_job(checks, arguments, dice):
             file.writelines(f"{server.url}/{name}\n" for name in sorted(os.listdir(scene.source)))
         slurm.until(
             "all machines see the list", lambda: all(os.path.exists(f"{machine}/list") for machine in scene.machines))
+        command = [*LIST_COMMAND, "--if-exists", arguments.if_exists] if arguments.if_exists else LIST_COMMAND
         disruptions = arguments.disruptions(dice)
         points = sorted(dice.uniform(0.05, 0.7) * arguments.files for _ in disruptions)
         begin = time.monotonic()
-        statuses, done = scene.run(LIST_COMMAND, lambda count: server.request_count() >= points[count], disruptions)
+        statuses, done = scene.run(command, lambda count: server.request_count() >= points[count], disruptions)
         seconds = time.monotonic() - begin
         checks.expect("list: every task ends with status 0", not any(statuses), f"{statuses}\n{scene.output()}")
         before = server.request_count()
-        statuses, _ = scene.run(LIST_COMMAND, lambda _: False, [])
+        statuses, _ = scene.run(command, lambda _: False, [])
         checks.expect(
             "list: the same job again requests nothing", not any(statuses) and server.request_count() == before,
             f"{statuses}, {server.request_count() - before} requests\n{scene.output()}")
@@ -276,6 +277,7 @@ def add_arguments(parser):
     parser.add_argument("--length", type=int, default=512 << 20, help="of the large file, in bytes (default: 512 MiB)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--steal-after", metavar="TIME", help="for the large file; some tasks are then killed for good")
+    parser.add_argument("--if-exists", metavar="POLICY", help="for the small files (default: the program's)")
     parser.add_argument("--test", action="append", choices=list(TESTS), help="only this (default: all)")
 
 
