@@ -12,13 +12,17 @@ scheduler or with the same command, skips the files that are recorded in the job
 import argparse
 import concurrent.futures
 import os
+import shutil
 import subprocess
 import sys
 
 
 def fetch(number, count, entries, out, segdl="segdl"):
     """Fetches the files of task `number` of `count`, counted from 1. Raises RuntimeError if some failed."""
-    command = [
+    # segdl ends with the worker that started it. Otherwise it would continue after the worker was killed, and the task would be
+    # refused when it is run again.
+    command = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+    command += [
         segdl, "--shard", f"{number}/{count}", "--job", f"{entries}.segdl-job", "-i", entries, "-d", out, "--quiet",
     ]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)

@@ -125,6 +125,23 @@ def expect_same_files(checks, name, source, out):
     checks.expect(f"{name}: no other file is left", not surplus, f"{len(surplus)}: {surplus[:3]}")
 
 
+def differing_bytes(source, path):
+    """Where two files differ first, how many of their 4 KiB pages do, and how many of those are zero at the end."""
+    if not os.path.exists(path) or os.path.getsize(path) != os.path.getsize(source):
+        return "the file is missing or has another length"
+    pages = zero = 0
+    first = None
+    with open(source, "rb") as one, open(path, "rb") as other:
+        while block := one.read(1 << 20):
+            found = other.read(1 << 20)
+            for offset in range(0, len(block) if block != found else 0, 4096):
+                if block[offset:offset + 4096] != found[offset:offset + 4096]:
+                    pages += 1
+                    zero += found[offset:offset + 4096].endswith(b"\0" * 16)
+                    first = one.tell() - len(block) + offset if first is None else first
+    return f"from {first} on: {pages} pages differ, of which {zero} end with zeros" if pages else ""
+
+
 def fetches(server):
     """How often each path was sent, wholly or in part."""
     return collections.Counter(
