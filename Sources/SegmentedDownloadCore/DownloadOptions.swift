@@ -59,7 +59,8 @@ public struct DownloadOptions: Hashable, Sendable {
         case newer
         /// Succeed without looking at it.
         case skip
-        /// Choose another name, with a number.
+        /// Choose another name, with a number. Names of interrupted downloads that have none of the request's URLs or digests are
+        /// skipped too.
         case rename
         /// Replace it once the new file is complete.
         case overwrite

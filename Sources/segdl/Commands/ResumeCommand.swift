@@ -109,6 +109,7 @@ struct ResumeCommand: FetchingCommand {
         }
         var request = draft.request
         request.destination = .file(saved.path)
+        request.resumesPart = true
         // The user names the place.
         request.rootDirectory = nil
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })
