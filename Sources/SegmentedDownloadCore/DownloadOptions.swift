@@ -41,9 +41,9 @@ public struct DownloadOptions: Hashable, Sendable {
     ///
     /// A file that another download of the group has put there is never replaced or kept in place of the requested one
     /// unless a digest or the library's record proves that it is the same file: the download fails with code `exists`.
-    /// For ``overwrite`` and for files that are kept without a proof, this holds for files placed since the group was last
-    /// without active downloads. Downloads of the same part of the same URL are not distinguished. With ``rename`` the
-    /// file gets another name.
+    /// For ``overwrite`` and for files that are kept without a proof, this holds for files placed since the group
+    /// was last without active downloads. Downloads of the same part of the same URL are not distinguished. With
+    /// ``rename`` the file gets another name.
     public enum ExistingFilePolicy: String, Codable, Hashable, Sendable, CaseIterable {
         /// Succeed without fetching if it is the remote file. Replace it if this library downloaded it from another URL and
         /// it has the remote file's length. Otherwise fail with code `exists`.
@@ -51,15 +51,16 @@ public struct DownloadOptions: Hashable, Sendable {
         /// Succeed without fetching if it is the remote file, as this library's record of it or a given digest proves. Replace a
         /// file without the given digest, and one that this library downloaded, if the remote file has changed or is at another
         /// URL. Any other file, also one that was edited after its download, is replaced only if the remote file is newer or has
-        /// another length, as by wget's `-N`. `If-Modified-Since` is not sent then, because a 304 states no length and would keep
-        /// a file that was cut off. Files stay until the new one is complete.
+        /// another length, as by wget's `-N`. `If-Modified-Since` is not sent then, because a 304 states no length and
+        /// would keep a file that was cut off. Files stay until the new one is complete.
         case update
         /// As ``update``, but a file without a record is replaced only if the remote file is newer, whatever their lengths, as by
         /// curl's `-z`. A file that was cut off stays.
         case newer
         /// Succeed without looking at it.
         case skip
-        /// Choose another name, with a number.
+        /// Choose another name, with a number. Names of interrupted downloads that have none of the request's URLs or
+        /// digests are skipped too.
         case rename
         /// Replace it once the new file is complete.
         case overwrite

@@ -25,10 +25,10 @@ extension DownloadJob {
         return finding
     }
 
-    /// Examines the destination. With the policy to rename, examines the first name that has no file and that no other
-    /// process is fetching.
+    /// Examines the destination. With the policy to rename, examines the first name that has no file, no interrupted
+    /// download of another file, and that no other process is fetching.
     ///
-    /// - Parameter passesPartials: Whether names with an interrupted download are skipped too.
+    /// - Parameter passesPartials: Whether names with any interrupted download are skipped.
     func surveyChosen(
         from first: DestinationPaths, passesPartials: Bool = false
     ) async throws -> (DestinationPaths, Surveyor.Finding) {
@@ -42,13 +42,28 @@ extension DownloadJob {
                 switch finding.survey {
                 // Another process may have created the file after the name was chosen.
                 case .existing where self.request.ifExists == .rename: break
-                case .partial where passesPartials: finding.part?.close()
+                case .partial where passesPartials || self.isOfOtherFile(finding.part): finding.part?.close()
                 case .existing, .partial, .nothing: return (paths, finding)
                 }
             } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
                 // Another process has locked the part of that name: try the next.
             }
             number += 1
+        }
+    }
+
+    /// Whether a part is the interrupted download of another file, and stays because the policy is to rename.
+    ///
+    /// It is of the same file if it has one of the request's URLs, or the request's digests.
+    private func isOfOtherFile(_ part: PartialFile?) -> Bool {
+        guard self.request.ifExists == .rename, self.request.continuation != .must, !self.request.resumesPart,
+            let header = part?.header
+        else { return false }
+        guard header.label.part == self.request.part else { return true }
+        if self.shared.withLock({ $0.digests.pins(header) }) { return false }
+        let own = Set(self.request.sources.map(\.resourceText))
+        return !header.recordedSources.contains { source in
+            RecordedSource.resourceText(of: source.url).map { own.contains($0) } ?? false
         }
     }
 

@@ -60,6 +60,8 @@ public struct DownloadRequest: Hashable, Sendable {
     /// What the file must be, because other tasks fetch other ranges of the same version; nil if any version will do. It is not
     /// stored.
     package var requiredResource: RemoteResource?
+    /// Whether the request is to resume the part at its destination, from whichever URL the part is. It is not stored.
+    package var resumesPart = false
 
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
         self.source = source

@@ -111,6 +111,7 @@ extension SavedDownload {
         request.id = self.id
         request.options = self.options
         request.userInfo = self.userInfo
+        request.resumesPart = true
         return request
     }
 }

@@ -46,6 +46,8 @@ public struct ResumeState: Codable, Hashable, Sendable {
         var request = try self.recorded.request()
         request.id = self.isNamed ? Download.ID(rawValue: self.id) : nil
         request.options = request.options.resuming
+        // Without bytes, a part at its destination may be of another download.
+        request.resumesPart = self.bytesDone > 0
         return request
     }
 

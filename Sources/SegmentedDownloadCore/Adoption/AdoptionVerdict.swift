@@ -29,8 +29,8 @@ package enum AdoptionVerdict: Hashable, Sendable {
     /// - Parameters:
     ///   - runs: The bytes on disk, ordered and disjoint.
     ///   - zeros: The runs of zeros in them, ordered and disjoint. If a place in one of them differs, zeros stand where
-    ///     nothing was written, and none of the runs is kept: a run in which other places agree may be of such zeros too,
-    ///     where the file has mostly zeros itself. Places within them say nothing about the other bytes.
+    ///     nothing was written, and none of the runs is kept: a run in which other places agree may be of such zeros
+    ///     too, where the file has mostly zeros itself. Places within them say nothing about the other bytes.
     ///   - unstated: The runs of which it is unknown whether they were written, ordered and disjoint. They say nothing
     ///     about the others either.
     ///   - places: The compared places in order, disjoint, each within a run.

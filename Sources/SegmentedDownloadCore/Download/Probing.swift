@@ -10,8 +10,8 @@ struct Probing: Hashable, Sendable {
         case confirm(SavedPartial)
         /// Ask whether the finished file is still current.
         case compare(ExistingFile, RemoteResource)
-        /// Ask whether the remote file is newer than a file of which nothing is recorded, or also whether it has another
-        /// length.
+        /// Ask whether the remote file is newer than a file of which nothing is recorded, or also whether it has
+        /// another length.
         case compareDates(ExistingFile, comparesLength: Bool)
     }
 

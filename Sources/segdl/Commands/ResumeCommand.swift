@@ -111,6 +111,7 @@ struct ResumeCommand: FetchingCommand {
         request.destination = .file(saved.path)
         // The user asks for this file's other bytes, and not for whatever a URL leads to.
         request.options.continuation = .must
+        request.resumesPart = true
         // The user names the place.
         request.rootDirectory = nil
         request.foreignSources = Set(saved.foreignSources.compactMap { try? SourceURL($0) })

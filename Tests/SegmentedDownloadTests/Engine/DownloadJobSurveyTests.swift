@@ -167,4 +167,68 @@ struct DownloadJobSurveyTests {
             #expect(disk.openNames.isEmpty)
         }
     }
+    /// The name at which a request with the policy to rename finds a part, or at which it begins, after a download of
+    /// `http://host/file.bin` was interrupted.
+    private static func name(
+        afterInterrupting interrupted: (inout DownloadRequest) -> Void = { _ in },
+        _ change: (inout DownloadRequest) -> Void
+    ) async throws -> (name: String, resumes: Bool) {
+        var result = (name: "", resumes: false)
+        try await WatchedJob.run { disk, directory in
+            try await WatchedJob.interrupt(disk, directory, interrupted)
+            let job = try WatchedJob.job(disk, directory) { request in
+                request.ifExists = .rename
+                change(&request)
+            }
+            let finding = try await job.survey()
+            result = (job.paths.name, finding.part != nil)
+            job.close()
+            #expect(FileManager.default.fileExists(atPath: directory + "/file.bin.segdl-part"))
+        }
+        return result
+    }
+
+    @Test("With the policy to rename, an interrupted download of another file stays, and the request's own is resumed")
+    func renamesBesidePart() async throws {
+        let other = try SourceURL("http://host/other/file.bin")
+        let signed = try (1...2).map {
+            try SourceURL("http://host/file.bin?a=b&X-Amz-Credential=c&X-Amz-Signature=\($0)")
+        }
+        let own = try SourceURL("http://host/file.bin")
+        let digest = try #require(ExpectedDigest("crc32=01234567"))
+        #expect(try await Self.name { _ in } == ("file.bin", true))
+        let renewed = try await Self.name(afterInterrupting: { $0.source = signed[0] }) { $0.source = signed[1] }
+        #expect(renewed == ("file.bin", true))
+        #expect(try await Self.name { $0.source = other } == ("file.1.bin", false))
+        #expect(try await Self.name { ($0.source, $0.mirrors) = (other, [own]) } == ("file.bin", true))
+        #expect(try await Self.name { $0.part = .init(first: 0, last: 9) } == ("file.1.bin", false))
+        #expect(try await Self.name { ($0.source, $0.continuation) = (other, .no) } == ("file.1.bin", false))
+        // Such a request means the part that is there.
+        #expect(try await Self.name { ($0.source, $0.continuation) = (other, .must) } == ("file.bin", true))
+        #expect(try await Self.name { ($0.source, $0.resumesPart) = (other, true) } == ("file.bin", true))
+        // Digests identify the file whatever its URL is.
+        let pinned = try await Self.name(afterInterrupting: { $0.digests = [digest] }) {
+            ($0.source, $0.digests) = (other, [digest])
+        }
+        #expect(pinned == ("file.bin", true))
+        let unpinned = try await Self.name(afterInterrupting: { $0.digests = [digest] }) { $0.source = other }
+        #expect(unpinned == ("file.1.bin", false))
+    }
+
+    @Test("A download beside the interrupted one of another file is resumed under its own name")
+    func resumesBesidePart() async throws {
+        try await WatchedJob.run { disk, directory in
+            let other = try SourceURL("http://host/other/file.bin")
+            let change: (inout DownloadRequest) -> Void = { ($0.source, $0.ifExists) = (other, .rename) }
+            try await WatchedJob.interrupt(disk, directory)
+            try await WatchedJob.interrupt(disk, directory, change)
+            let job = try WatchedJob.job(disk, directory, change)
+            guard case .partial(let saved) = try await job.survey().survey else {
+                Issue.record("the part was overlooked")
+                return
+            }
+            #expect(job.paths.name == "file.1.bin" && saved.missing == [50..<100])
+            job.close()
+        }
+    }
 }
