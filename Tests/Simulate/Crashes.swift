@@ -1,4 +1,5 @@
 import ArgumentParser
+import SegmentedDownloadCore
 import Simulator
 import Synchronization
 

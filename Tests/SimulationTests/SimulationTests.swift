@@ -1,3 +1,4 @@
+import SegmentedDownloadCore
 import Simulator
 import TestSupport
 import Testing

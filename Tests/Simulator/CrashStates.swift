@@ -1,5 +1,5 @@
 import SegmentedDownload
-import SegmentedDownloadCore
+package import SegmentedDownloadCore
 
 /// Cuts the power before every disk operation of one download, and runs the same command on every state that the cut
 /// may leave.
