@@ -1,5 +1,4 @@
 import ArgumentParser
-import SegmentedDownloadCore
 import Simulator
 import Synchronization
 
@@ -76,7 +75,7 @@ struct Crashes: ParsableCommand {
             return (crashes.moments, crashes.states, crashes.violations)
         }
         guard !self.short || CrashStates.usesMemory(seed: seed),
-            var crashes = try? CrashStates(seed: seed, statesMax: statesMax, sync: self.unsynced ? .none : .checkpoint)
+            var crashes = try? CrashStates(seed: seed, statesMax: statesMax, isSynced: !self.unsynced)
         else { return (0, 0, []) }
         crashes.run()
         return (crashes.moments, crashes.states, crashes.violations)

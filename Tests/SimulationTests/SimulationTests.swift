@@ -1,4 +1,3 @@
-import SegmentedDownloadCore
 import Simulator
 import TestSupport
 import Testing
@@ -140,7 +139,7 @@ struct SimulationTests {
         arguments: UInt64(0)..<8)
     func unsyncedPowerCuts(seed: UInt64) async throws {
         let (violations, states) = try await aside {
-            var crashes = try CrashStates(seed: seed, statesMax: 400, sync: .none)
+            var crashes = try CrashStates(seed: seed, statesMax: 400, isSynced: false)
             crashes.run()
             return (crashes.violations, crashes.states)
         }

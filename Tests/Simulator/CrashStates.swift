@@ -1,5 +1,5 @@
 import SegmentedDownload
-package import SegmentedDownloadCore
+import SegmentedDownloadCore
 
 /// Cuts the power before every disk operation of one download, and runs the same command on every state that the cut
 /// may leave.
@@ -26,7 +26,7 @@ package struct CrashStates {
     package static func usesMemory(seed: UInt64) -> Bool { seed % 4 > 1 }
 
     /// - Parameter statesMax: The number of states after which the run stops.
-    package init(seed: UInt64, statesMax: Int, sync: SyncPolicy = .checkpoint) throws {
+    package init(seed: UInt64, statesMax: Int, isSynced: Bool = true) throws {
         var generator = SplitMix64(seed: seed)
         self.seed = seed
         self.statesMax = statesMax
@@ -42,7 +42,7 @@ package struct CrashStates {
         request.segments = .exactly(Int.random(in: 1...4, using: &generator))
         request.splitLengthMinimum = 1024
         request.stallTimeout = .seconds(3600)
-        request.syncPolicy = sync
+        request.syncPolicy = isSynced ? .checkpoint : .none
         request.allocates = Bool.random(using: &generator)
         let replaces = Int.random(in: 0..<4, using: &generator) == 0
         request.ifExists = replaces ? .overwrite : .verify

@@ -188,7 +188,8 @@ struct FinisherTests {
                 let code = await failureCode { try await finisher.finish(length: 100, unless: Latch()) }
                 #expect(code == (isRight ? nil : .integrity))
                 #expect(subject.exists(subject.paths.destination) == isRight)
-                if !isRight { #expect(try subject.manifest()?.isRejected == true) }
+                let manifest = try subject.manifest()
+                #expect(isRight ? manifest == nil : manifest?.isRejected == true)
             }
         }
     }
