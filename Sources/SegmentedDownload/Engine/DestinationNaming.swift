@@ -75,9 +75,19 @@ struct DestinationNaming: Sendable {
 
     /// Whether the server sends a web page although the URL's extension is that of another kind of file.
     func isUnexpectedPage(mediaType: String?) -> Bool {
-        guard mediaType?.hasPrefix("text/html") == true else { return false }
+        guard mediaType?.hasPrefix("text/html") == true, let named = self.pathExtension else { return false }
+        return !Self.pageExtensions.contains(named)
+    }
+
+    /// Whether a web page is sent that the URL does not name: it may be one that asks for a login.
+    func mayBeLogin(mediaType: String?) -> Bool {
+        mediaType?.hasPrefix("text/html") == true && !Self.pageExtensions.contains(self.pathExtension ?? "")
+    }
+
+    /// The lower-case extension of the URL's last path component; `nil` if it has none.
+    private var pathExtension: String? {
         let name = self.request.source.path.split(separator: "/").last ?? ""
-        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return false }
-        return !Self.pageExtensions.contains(name[dot...].dropFirst().lowercased())
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return nil }
+        return name[dot...].dropFirst().lowercased()
     }
 }

@@ -48,6 +48,9 @@ extension DownloadJob {
     /// with status 200.
     var isUnexpectedPage: Bool { self.naming.isUnexpectedPage(mediaType: self.shared.withLock { $0.mediaType }) }
 
+    /// Whether the server sends a web page that the URL does not name.
+    var mayBeLogin: Bool { self.naming.mayBeLogin(mediaType: self.shared.withLock { $0.mediaType }) }
+
     /// Takes the name that the response suggests, unless the name is settled.
     ///
     /// - Returns: The finding at the new name, if there is a file or a part.

@@ -124,13 +124,16 @@ extension DownloadJob {
     /// Sets the surveyed part aside if it belongs to another file.
     ///
     /// - Returns: The part to resume; `nil` if it was set aside.
-    private func setAside(
-        _ part: PartialFile?, _ preparation: Preparation
-    ) async throws(StorageError) -> PartialFile? {
-        guard preparation.setsAside, let part, part.claimedLength > 0, try await self.storage.setAside(part.paths)
-        else {
-            return part
+    /// - Throws: ``Failure`` with code `changed` if a page that may ask for a login would replace it. The part stays.
+    private func setAside(_ part: PartialFile?, _ preparation: Preparation) async throws -> PartialFile? {
+        guard preparation.setsAside, let part, part.claimedLength > 0 else { return part }
+        guard self.request.onChange == .restart || !self.mayBeLogin else {
+            throw Failure(
+                .changed, "the server sends a web page (text/html) now, and not the file of which a part is there",
+                hint: "If it asks for a login, give the fields, cookies or credentials of the first run again. "
+                    + "Otherwise choose another name")
         }
+        guard try await self.storage.setAside(part.paths) else { return part }
         self.close()
         return nil
     }

@@ -177,10 +177,9 @@ extension DownloadStateMachine {
 
     /// The stop for a part that belongs to another file than the URL leads to now.
     mutating func stop(forOtherFile difference: String) -> Stop {
-        // It is a change if it happens within a run, if only this part may be resumed, or if the part is of this request: its
-        // URL may lead to a page that asks for a login.
-        guard !self.hasRelocated, self.settings.continuation != .must, !self.isPinned, !self.isPartNamed else {
-            return self.stop(forChange: "\(difference), at another place than before")
+        // It is a change if it happens within a run, or if only this part may be resumed.
+        guard !self.hasRelocated, self.settings.continuation != .must, !self.isPinned else {
+            return self.stop(forChange: difference)
         }
         return .beginAnew(difference)
     }

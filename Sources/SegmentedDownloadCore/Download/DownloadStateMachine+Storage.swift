@@ -23,7 +23,6 @@ extension DownloadStateMachine {
                 return []
             }
             self.isPinned = saved.isPinned
-            self.isPartNamed = saved.reference != nil
             if saved.isRejected, !saved.hasDigests {
                 guard self.settings.continuation != .must else {
                     return self.rest(

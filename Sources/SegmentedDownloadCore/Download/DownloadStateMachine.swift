@@ -98,8 +98,6 @@ package struct DownloadStateMachine: Hashable, Sendable {
     var bytesAtRelocation: Int64 = 0
     /// Whether a digest, and not the URL, identifies the surveyed part.
     var isPinned = false
-    /// Whether the surveyed part is from a source that the request names.
-    var isPartNamed = false
     var healings = 0
     /// Whether the part is surveyed again within a run. Then it may be gone.
     var isHealing = false

@@ -109,8 +109,6 @@ struct ResumeCommand: FetchingCommand {
         }
         var request = draft.request
         request.destination = .file(saved.path)
-        // The user asks for this file's other bytes, and not for whatever a URL leads to.
-        request.options.continuation = .must
         request.resumesPart = true
         // The user names the place.
         request.rootDirectory = nil

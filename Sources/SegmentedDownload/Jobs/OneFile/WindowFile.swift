@@ -107,6 +107,8 @@ final class WindowFile: StorageFile {
 
     func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool {
         guard name == FinishedRecord.attribute else { return false }
+        // Before the record, also without a sync: others may complete the file as soon as they find it.
+        try self.writeFragments()
         try self.own.truncate(to: 0)
         try self.own.writeFully(FileWindow.record(value, of: self.window.plan), at: 0)
         return true
