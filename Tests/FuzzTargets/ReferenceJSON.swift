@@ -1,5 +1,6 @@
-/// RFC 8259, written as its grammar, with two extensions of the decoder that it is compared with: a comma may precede the
-/// end of an array or an object, and a byte order mark the text (section 8.1 allows that).
+/// RFC 8259, written as its grammar, with three extensions of the decoder that it is compared with: a comma may precede the
+/// end of an array or an object, a byte order mark the text (section 8.1 allows that), and numbers that it never converts,
+/// because they belong to a name that an object has again, may be any of the characters of numbers.
 ///
 /// It works on bytes of valid UTF-8, and reads as far as one level deeper than the reader that it is compared with.
 struct ReferenceJSON {
@@ -9,6 +10,11 @@ struct ReferenceJSON {
     private(set) var isUnpredictable = false
     private(set) var depthMax = 0
     private var depth = 0
+    /// The names of the objects that are being read, the outermost first.
+    private var names: [Set<[UInt16]>] = []
+    private var lastString: [UInt16] = []
+    /// The number of values being read whose names their objects had before.
+    private var repeated = 0
 
     /// Nil if the bytes are not one JSON text.
     init?(_ bytes: [UInt8]) {
@@ -38,7 +44,10 @@ struct ReferenceJSON {
 
     private mutating func value() -> Bool {
         switch self.rest.first.map({ Character(UnicodeScalar($0)) }) {
-        case "{": return self.container("}") { $0.member() }
+        case "{":
+            self.names.append([])
+            defer { self.names.removeLast() }
+            return self.container("}") { $0.member() }
         case "[": return self.container("]") { $0.value() }
         case "\"": return self.string()
         case "t": return self.take(word: "true")
@@ -69,8 +78,11 @@ struct ReferenceJSON {
         self.skipSpace()
         guard self.string() else { return false }
         self.skipSpace()
+        let isNew = self.names[self.names.count - 1].insert(self.lastString).inserted
         guard self.take(":") else { return false }
         self.skipSpace()
+        if !isNew { self.repeated += 1 }
+        defer { if !isNew { self.repeated -= 1 } }
         return self.value()
     }
 
@@ -80,6 +92,7 @@ struct ReferenceJSON {
         while let byte = self.rest.first {
             if self.take("\"") {
                 if Array(String(decoding: units, as: UTF16.self).utf16) != units { self.isUnpredictable = true }
+                self.lastString = units
                 return true
             }
             if self.take("\\") {
@@ -117,6 +130,11 @@ struct ReferenceJSON {
     }
 
     private mutating func number() -> Bool {
+        guard self.repeated == 0 else {
+            let end = self.rest.firstIndex { !"+-.0123456789eE".utf8.contains($0) } ?? self.rest.endIndex
+            defer { self.rest = self.rest[end...] }
+            return end > self.rest.startIndex
+        }
         let start = self.rest
         _ = self.take("-")
         guard self.take("0") || self.digits() > 0 else { return false }
