@@ -49,6 +49,11 @@ struct PlaceKeepingTests {
         #expect(Self.request(&keeping, at: .seconds(2), after: .seconds(1)))
         keeping.refused(saidWhen: false, now: .seconds(3))
         #expect(Self.end(&keeping, at: .seconds(4)))
+        // The refusal of another request, after the one with the place was served.
+        Self.request(&keeping, at: .seconds(5))
+        keeping.accepted()
+        keeping.refused(saidWhen: false, now: .seconds(6))
+        #expect(Self.end(&keeping, at: .seconds(7)))
     }
 
     @Test("A host that said when to ask limits requests")
