@@ -56,7 +56,7 @@ extension Operation {
         fields[.eTag] = "\"5f3a-1c2d\""
         fields[.server] = "nginx"
         let head = ResponseHead(status: 206, fields: fields)
-        return Operation(name: "verdict on a 206", allocationsMax: 7) { count in
+        return Operation(name: "verdict on a 206", allocationsMax: 8) { count in
             for _ in 0..<count {
                 guard case .partial = RangeResponse(request: request, head: head) else {
                     preconditionFailure("it is refused")
