@@ -1,3 +1,5 @@
+import SegmentedDownloadCore
+
 /// The bytes of a window that do not fill a page of the file cache yet.
 ///
 /// A machine with a network file system sends whole pages. If a program writes a part of a page, the machine may read
@@ -8,8 +10,8 @@ struct PageFragments {
     /// A part of a page.
     private struct Fragment {
         var bytes: [UInt8]
-        /// The places in the page that have their bytes, ordered and disjoint.
-        var filled: [Range<Int>] = []
+        /// The file's bytes that it has, ordered and disjoint.
+        var filled: [Range<Int64>] = []
     }
 
     /// Bytes to be written to the file.
@@ -41,12 +43,13 @@ struct PageFragments {
     mutating func take(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Run? {
         guard !bytes.isEmpty else { return nil }
         let page = offset - offset % Int64(self.pageLength)
-        let count = Int(min(Int64(self.pageLength), self.completeLength - page))
-        var fragment = self.fragments.removeValue(forKey: page) ?? Fragment(bytes: [UInt8](repeating: 0, count: count))
+        let end = min(page + Int64(self.pageLength), self.completeLength)
+        var fragment =
+            self.fragments.removeValue(forKey: page) ?? Fragment(bytes: [UInt8](repeating: 0, count: Int(end - page)))
         let start = Int(offset - page)
         fragment.bytes.withUnsafeMutableBytes { $0[start..<start + bytes.count].copyBytes(from: bytes) }
-        fragment.filled = (fragment.filled + [start..<start + bytes.count]).united
-        if fragment.filled == [0..<count] { return Run(offset: page, bytes: fragment.bytes) }
+        fragment.filled = (fragment.filled + [offset..<offset + Int64(bytes.count)]).merged()
+        if fragment.filled == [page..<end] { return Run(offset: page, bytes: fragment.bytes) }
         self.fragments[page] = fragment
         return nil
     }
@@ -60,7 +63,10 @@ struct PageFragments {
     /// All bytes, in the order of their offsets.
     var runs: [Run] {
         self.fragments.sorted { $0.key < $1.key }.flatMap { page, fragment in
-            fragment.filled.map { Run(offset: page + Int64($0.lowerBound), bytes: Array(fragment.bytes[$0])) }
+            fragment.filled.map { range in
+                let places = Int(range.lowerBound - page)..<Int(range.upperBound - page)
+                return Run(offset: range.lowerBound, bytes: Array(fragment.bytes[places]))
+            }
         }
     }
 
@@ -68,7 +74,7 @@ struct PageFragments {
     mutating func drop(_ runs: [Run]) {
         for run in runs {
             let page = run.offset - run.offset % Int64(self.pageLength)
-            let written = Int(run.offset - page)..<Int(run.offset - page) + run.bytes.count
+            let written = run.offset..<run.offset + Int64(run.bytes.count)
             self.fragments[page]?.filled.removeAll {
                 written.contains($0.lowerBound) && $0.upperBound <= written.upperBound
             }
@@ -87,19 +93,6 @@ struct PageFragments {
                 UnsafeMutableRawBufferPointer(start: target + Int(start - offset), count: Int(end - start))
                     .copyMemory(
                         from: UnsafeRawBufferPointer(rebasing: bytes[Int(start - run.offset)..<Int(end - run.offset)]))
-            }
-        }
-    }
-}
-
-extension [Range<Int>] {
-    /// The same places, ordered, and joined where they meet.
-    fileprivate var united: [Range<Int>] {
-        self.sorted { $0.lowerBound < $1.lowerBound }.reduce(into: []) { united, range in
-            if let last = united.last, range.lowerBound <= last.upperBound {
-                united[united.count - 1] = last.lowerBound..<Swift.max(last.upperBound, range.upperBound)
-            } else {
-                united.append(range)
             }
         }
     }
