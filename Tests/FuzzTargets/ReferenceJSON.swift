@@ -1,12 +1,12 @@
 /// RFC 8259, written as its grammar, with three extensions of the decoder that it is compared with: a comma may precede the
-/// end of an array or an object, a byte order mark the text (section 8.1 allows that), and numbers that it never converts,
-/// because they belong to a name that an object has again, may be any of the characters of numbers.
+/// end of an array or an object, a byte order mark the text (section 8.1 allows that), and a number that it never converts,
+/// because an object had its name before, may be malformed.
 ///
 /// It works on bytes of valid UTF-8, and reads as far as one level deeper than the reader that it is compared with.
 struct ReferenceJSON {
     private var rest: ArraySlice<UInt8>
     /// Whether there is a number that a `Double` cannot hold, or half of a surrogate pair: RFC 8259 leaves to each reader
-    /// what it does with them (sections 6 and 8.2).
+    /// what it does with them (sections 6 and 8.2). Or a malformed number that a decoder may not convert.
     private(set) var isUnpredictable = false
     private(set) var depthMax = 0
     private var depth = 0
@@ -130,11 +130,16 @@ struct ReferenceJSON {
     }
 
     private mutating func number() -> Bool {
-        guard self.repeated == 0 else {
-            let end = self.rest.firstIndex { !"+-.0123456789eE".utf8.contains($0) } ?? self.rest.endIndex
-            defer { self.rest = self.rest[end...] }
-            return end > self.rest.startIndex
-        }
+        let start = self.rest
+        let end = start.firstIndex { !"+-.0123456789eE".utf8.contains($0) } ?? start.endIndex
+        if self.validNumber(), self.rest.startIndex == end { return true }
+        guard self.repeated > 0, end > start.startIndex else { return false }
+        self.rest = start[end...]
+        self.isUnpredictable = true
+        return true
+    }
+
+    private mutating func validNumber() -> Bool {
         let start = self.rest
         _ = self.take("-")
         guard self.take("0") || self.digits() > 0 else { return false }
