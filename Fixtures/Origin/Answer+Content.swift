@@ -20,6 +20,9 @@ extension Answer {
             seed: representation.seed, offset: range.body.lowerBound, length: Int64(range.body.count))
         if behaviour.framing == .endless { content = .content(seed: representation.seed, offset: 0, length: .max) }
         var body = [content]
+        if behaviour.isOverwritten, let change = behaviour.changeAfterBytes {
+            body = Self.overwritten(content, by: change.seed, after: change.trigger - moment.bytesSent)
+        }
         if range.isMultipart {
             head.append("Content-Type", "multipart/byteranges; boundary=SEGDL")
             let part =
@@ -49,6 +52,15 @@ extension Answer {
             answer.cut(at: max(offset - range.body.lowerBound, 0), ending: .stall)
         }
         return answer
+    }
+
+    /// Content of which only the first bytes were read before the file was overwritten.
+    private static func overwritten(_ content: Part, by new: UInt64, after count: Int64) -> [Part] {
+        guard case .content(let seed, let offset, let length) = content, 0..<length ~= count else { return [content] }
+        return [
+            .content(seed: seed, offset: offset, length: count),
+            .content(seed: new, offset: offset + count, length: length - count),
+        ]
     }
 
     private static func range(

@@ -37,9 +37,10 @@ extension Behaviour {
         case "change-after":
             let fields = try value.fields(2...2)
             self.changeAfterRequests = Change(trigger: try fields[0].integer(), seed: try fields[1].integer())
-        case "change-at":
+        case "change-at", "overwrite-at":
             let fields = try value.fields(2...2)
             self.changeAfterBytes = Change(trigger: try fields[0].byteCount(), seed: try fields[1].integer())
+            self.isOverwritten = value.key == "overwrite-at"
         case "empty":
             guard value.text == "200" else { throw value.error("is not 200") }
             self.isEmptyAnswered = true

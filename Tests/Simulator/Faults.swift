@@ -35,6 +35,9 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
     // The identity of files.
     package static let identity = Faults(rawValue: 1 << 20)
 
+    /// Files that are overwritten in place on the origin: responses being sent go on with the new bytes.
+    package static let overwriting = Faults(rawValue: 1 << 21)
+
     package static let names: [(String, Faults)] = [
         ("refusal", .refusal), ("reset", .reset), ("stall", .stall), ("truncation", .truncation),
         ("black-hole", .blackHole), ("uneven-rates", .unevenRates), ("errors", .errors), ("lies", .lies),
@@ -44,14 +47,15 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
         ("power-loss", .powerLoss), ("user", .user),
     ]
 
-    /// All faults of ``names`` and `identity`. `identity` is drawn apart from the others, so that it does not change
-    /// older seeds.
-    package static let all = Faults(Self.names.map(\.1) + [.identity])
+    /// Faults that are drawn apart from the others, so that they do not change older seeds.
+    package static let namesApart: [(String, Faults)] = [("identity", .identity), ("overwriting", .overwriting)]
+
+    package static let all = Faults((Self.names + Self.namesApart).map(\.1))
 
     package var description: String {
         self.isEmpty
             ? "none"
-            : (Self.names + [("identity", .identity)]).filter { self.contains($0.1) }.map(\.0).joined(separator: ",")
+            : (Self.names + Self.namesApart).filter { self.contains($0.1) }.map(\.0).joined(separator: ",")
     }
 
     /// Parses ``description``; `nil` if a name is unknown.
@@ -61,7 +65,7 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
         for name in text.split(separator: ",") {
             guard
                 let fault = name == "all"
-                    ? Faults.all : (Self.names + [("identity", .identity)]).first(where: { $0.0 == name })?.1
+                    ? Faults.all : (Self.names + Self.namesApart).first(where: { $0.0 == name })?.1
             else {
                 return nil
             }

@@ -22,6 +22,10 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package var totalRate = 1 << 22
     package var latency = Duration.milliseconds(20)
     package var chunkMax = 64 << 10
+    /// What overwrote each file in place, by the number of the version that was overwritten.
+    private var overwrites: [Int: [Int: SimulatedOrigin.Version]] = [:]
+    /// When the latest head with a file was sent.
+    private var headAt: [Int: Duration] = [:]
     private var generator: SplitMix64
     private let clock: SimulatedClock
     /// When the shared link is free again.
@@ -98,8 +102,10 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             "\(self.clock.now) \(request.url) \(request.fields[.range] ?? "whole"): \(answer.head.status) "
                 + "\(answer.head.fields[.contentRange] ?? "") of version \(answer.version.number), "
                 + "length \(answer.head.fields[.contentLength] ?? "none"), body \(answer.body)")
+        if !answer.body.isEmpty { self.headAt[file] = self.clock.now }
+        let isOwn = ["origin", "mirror0"].contains(request.url.host) && !request.url.path.hasSuffix("/twin")
         let body = Body(
-            network: self, epoch: epoch, answer: answer, rate: self.connectionRate(),
+            network: self, epoch: epoch, file: isOwn ? file : nil, answer: answer, rate: self.connectionRate(),
             faultAt: self.breakingPoint(answer))
         return try await consume(answer.head, body)
     }
@@ -208,6 +214,22 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         self.origins[file].versions.append(Self.version(old.number + 1, count: count, using: &self.generator))
     }
 
+    package func isOverwritten(_ file: Int) -> Bool { self.overwrites[file] != nil }
+
+    /// At times overwrites a file in place, with bytes of the same length. A server has read what arrives within about a
+    /// second of a head, so only later bytes are new.
+    private func overwriteAtTimes(_ file: Int) {
+        guard self.chance(.overwriting, perMille: 5), [.strong, .weak, .malformed].contains(self.origins[file].identity),
+            self.origins[file].versions.count < 4, self.twins.isEmpty,
+            self.clock.now - self.headAt[file, default: .zero] > .milliseconds(1250)
+        else { return }
+        let old = self.origins[file].current
+        let new = Self.version(old.number + 1, count: old.bytes.count, using: &self.generator)
+        self.origins[file].versions.append(new)
+        self.overwrites[file, default: [:]][old.number] = new
+        self.log?("\(self.clock.now) file \(file) is overwritten by version \(new.number)")
+    }
+
     package static func version(
         _ number: Int, count: Int, using generator: inout SplitMix64
     ) -> SimulatedOrigin.Version {
@@ -247,18 +269,21 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     private final class Body: ResponseBody, @unchecked Sendable {
         private let network: SimulatedNetwork
         private let epoch: Int
-        private let version: SimulatedOrigin.Version
+        /// The file whose bytes it sends; nil for another origin's or the twin.
+        private let file: Int?
+        private var version: SimulatedOrigin.Version
         private var rest: Range<Int>
         private let rate: Int
         private var left: Int?
         private let what: Break
 
         init(
-            network: SimulatedNetwork, epoch: Int, answer: SimulatedOrigin.Answer, rate: Int,
+            network: SimulatedNetwork, epoch: Int, file: Int?, answer: SimulatedOrigin.Answer, rate: Int,
             faultAt: (offset: Int, what: Break)?
         ) {
             self.network = network
             self.epoch = epoch
+            self.file = file
             self.version = answer.version
             self.rest = answer.body
             self.rate = rate
@@ -271,6 +296,10 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             guard self.epoch == self.network.epoch else { throw CancellationError() }
             if self.left == 0 { try await self.breakOff() }
             guard !self.rest.isEmpty else { return nil }
+            if let file {
+                self.network.overwriteAtTimes(file)
+                while let new = self.network.overwrites[file]?[self.version.number] { self.version = new }
+            }
             var count = min(self.rest.count, Int.random(in: 1...self.network.chunkMax, using: &self.network.generator))
             if let left { count = min(count, left) }
             let start = max(self.network.clock.now, self.network.linkFreeAt)

@@ -76,6 +76,11 @@ package struct Simulation {
         // Drawn apart, so that older seeds keep their other decisions.
         var identityGenerator = SplitMix64(seed: seed ^ 0x6964_656E_7469_7479)
         if Int.random(in: 0..<3, using: &identityGenerator) != 0 { mine.remove(.identity) }
+        var overwritingGenerator = SplitMix64(seed: seed ^ 0x6F76_6572_7772_6974)
+        // An origin whose answers cannot be believed cannot confirm that a file did not change.
+        if !mine.isDisjoint(with: [.lies, .noRanges]) || Bool.random(using: &overwritingGenerator) {
+            mine.remove(.overwriting)
+        }
         self.faults = mine
         self.disk = SimulatedDisk(seed: generator.next(), clock: self.clock)
         self.disk.hasUnnamedFiles = Int.random(in: 0..<4, using: &shortGenerator) != 0
@@ -263,6 +268,7 @@ package struct Simulation {
         self.report.jobs += jobs
         self.report.endings += outcome.endings
         self.report.log += ["run \(self.report.runs):"] + outcome.log
+        self.checker.end(wasKilled: jobs >= crashAt)
         if jobs < crashAt { self.checker.note(outcome.endings, isCalm: isCalm) }
         for violation in self.stranger.leave(jobs < crashAt ? outcome.endings : nil) { self.checker.violate(violation) }
         // Connections and files close when the process ends, however it ends.

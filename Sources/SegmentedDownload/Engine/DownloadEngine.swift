@@ -258,11 +258,11 @@ final class DownloadEngine: Sendable {
             }
         case .replaceExisting:
             job.replaceExisting()
-        case .place(let length, let isCompared):
+        case .place(let length, let evidence):
             job.update(state: .verifying)
             job.beginPlacing()
             self.spawn(job, in: &group) {
-                try await job.place(length: length, isCompared: isCompared)
+                try await job.place(length: length, evidence: evidence)
                 return .placed
             }
         case .interruptPlacing:

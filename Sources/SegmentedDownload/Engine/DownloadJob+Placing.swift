@@ -9,9 +9,9 @@ extension DownloadJob {
     }
 
     /// Verifies the file and moves it into place.
-    func place(length: Int64, isCompared: Bool) async throws {
+    func place(length: Int64, evidence: Evidence) async throws {
         let (part, resource, flag, digests, replaceable) = self.shared.withLock { shared in
-            shared.isCompared = isCompared
+            shared.evidence = evidence
             return (shared.part, shared.resource, shared.interruption, shared.digests.all, shared.replaceable)
         }
         guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }

@@ -17,7 +17,7 @@ extension DownloadJob {
                     ? .none
                     : DownloadResult.Verification(
                         of: shared.resource, hasDigests: !digests.isEmpty || self.pieceDigests != nil,
-                        isCompared: shared.isCompared),
+                        evidence: shared.evidence),
                 wasAlreadyComplete: wasAlreadyComplete)
         }
     }
@@ -28,17 +28,17 @@ extension DownloadResult.Verification {
     ///
     /// - Parameters:
     ///   - hasDigests: Whether the file was verified against digests.
-    ///   - isCompared: Whether some bytes were verified only by comparison.
-    init(of resource: RemoteResource?, hasDigests: Bool, isCompared: Bool) {
+    ///   - evidence: What is known without digests.
+    init(of resource: RemoteResource?, hasDigests: Bool, evidence: Evidence) {
         guard !hasDigests else {
             self = .digest
             return
         }
-        guard !isCompared else {
+        guard evidence != .comparison else {
             self = .comparison
             return
         }
-        guard let resource, !resource.endsWithConnection,
+        guard evidence == .validator, let resource, !resource.endsWithConnection,
             case .same(let proof) = resource.validator.compare(with: resource.validator)
         else {
             self = .none

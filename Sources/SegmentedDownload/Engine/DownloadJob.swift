@@ -21,8 +21,7 @@ final class DownloadJob: Sendable {
         /// The existing file to be replaced, as the survey found it.
         var replaceable: StorageStatus?
         var interruption = Latch()
-        /// Whether some bytes were verified only by comparison.
-        var isCompared = false
+        var evidence = Evidence.validator
         var finished: Finisher.Result?
         var progress = DownloadProgress()
         var state = DownloadState.queued

@@ -19,9 +19,7 @@ package enum DownloadAction: Hashable, Sendable {
     /// `checkpointFailed`.
     case revise(Revision)
     /// Verify the file and move it into place. Answered by `placed` or `storageFailed`.
-    ///
-    /// If `isCompared`, a comparison of samples is the only proof for some of its bytes unless a digest was given.
-    case place(length: Int64, isCompared: Bool = false)
+    case place(length: Int64, evidence: Evidence = .validator)
     /// Stop verifying. `storageFailed` with the code `cancelled` follows, unless the file is already in place.
     case interruptPlacing
     /// Close and delete the partial file. Answered by `discarded` or `storageFailed`.
@@ -54,6 +52,16 @@ package struct Preparation: Hashable, Sendable {
     package let keepsRecord: Bool
     /// Whether the surveyed part is kept under another name until this download is complete.
     package let setsAside: Bool
+}
+
+/// What shows, without a digest, that a complete file is one version of the resource.
+package enum Evidence: Hashable, Sendable {
+    /// The validator, if the resource has one that can.
+    case validator
+    /// For some bytes only a comparison of samples.
+    case comparison
+    /// Nothing: the origin did not confirm that the file did not change while its last bytes were being sent.
+    case none
 }
 
 /// A change in which sources are trusted.

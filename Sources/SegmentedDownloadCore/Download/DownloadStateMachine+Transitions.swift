@@ -34,7 +34,7 @@ extension DownloadStateMachine {
             self.state = .placing
             let limit = self.sources.hasMirrors ? nil : fetching.controller.limitObserved
             return actions + (limit.map { [.report(.connectionCountFound($0))] } ?? [])
-                + [.place(length: length, isCompared: fetching.isCompared)]
+                + [.place(length: length, evidence: fetching.evidence)]
         case .failed(let failure):
             return self.leave(fetching, .fail(failure), hasPart: true)
         case .changed(let difference):

@@ -77,7 +77,7 @@ extension Fetching {
         else { return self.end(index) }
         let end = segment.upperBound
         self.noteHead(of: self.leases[index], now: now)
-        self.sources[order.source].noteAccepted()
+        self.sources[order.source].noteAccepted(now: now)
         self.plan.assign(order.segment, to: id)
         self.hedging.takeOver(end - offset)
         self.leases[index].wasAccepted = true

@@ -18,7 +18,10 @@ extension Fetching {
             self.bytesReceived += seen.bytesReceived - lease.bytesReceived
             // Compared bytes do not reset the failures. They are received again with each attempt, so failures would
             // never add up.
-            if seen.position > lease.position { self.sources[lease.order.source].failures = 0 }
+            if seen.position > lease.position {
+                self.sources[lease.order.source].failures = 0
+                self.sources[lease.order.source].writtenAt = now
+            }
             self.leases[index].bytesReceived = seen.bytesReceived
             self.leases[index].position = max(lease.position, seen.position)
             // Time spent waiting for a rate limit does not count against the connection's speed.

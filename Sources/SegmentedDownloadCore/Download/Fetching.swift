@@ -1,7 +1,8 @@
 /// The phase in which the plan is known and leases fetch its segments.
 ///
-/// It connects values that decide about one thing each: ``WorkStealing``, ``Hedging``, ``Audits``, ``Disputes`` and
-/// ``Withdrawals``. The extensions give them the leases, the plan and the sources, and carry out what they decide.
+/// It connects values that decide about one thing each: ``WorkStealing``, ``Hedging``, ``Audits``, ``Confirmation``,
+/// ``Disputes`` and ``Withdrawals``. The extensions give them the leases, the plan and the sources, and carry out what
+/// they decide.
 struct Fetching: Hashable, Sendable {
     /// The reason why no more leases are given out.
     enum Outcome: Hashable {
@@ -56,6 +57,7 @@ struct Fetching: Hashable, Sendable {
     // The sources, and how they are compared.
     var sources: SourceTable
     var audits = Audits()
+    var confirmation = Confirmation()
     var disputes = Disputes()
     var withdrawals = Withdrawals()
     /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
@@ -112,7 +114,10 @@ struct Fetching: Hashable, Sendable {
             return [.answer(probe.id, .stop)]
         }
         // Includes connecting, as for most later requests.
-        if probe.wasAccepted { self.path.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds) }
+        if probe.wasAccepted {
+            self.sources[probe.order.source].noteAccepted(now: probe.progressAt)
+            self.path.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds)
+        }
         if !self.isSingleStream {
             self.controller.begin(requestCost: self.path.requestCost, now: now)
             if self.window == nil { self.planner(now: now).divide(&self.plan, into: self.target) }
@@ -151,7 +156,7 @@ struct Fetching: Hashable, Sendable {
     /// - Parameter isOpen: Whether a connection to a host may be opened.
     mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard self.isUndisturbed, self.leases.count < self.target else { return nil }
-        if self.sources.hasMirrors || !self.audits.isEmpty, !self.isSingleStream {
+        if self.sources.hasMirrors || !self.audits.isEmpty || self.needsConfirmation, !self.isSingleStream {
             if let sample = self.nextSample(now: now, isOpen: isOpen) { return sample }
             guard self.leases.count < self.target - self.roomForSamples(now: now) else { return nil }
         }

@@ -33,6 +33,7 @@ extension Fetching {
             self.audits.ask(order.lease)
             return order
         }
+        if let order = self.nextConfirmation(now: now, isOpen: isOpen) { return order }
         guard !self.plan.isComplete || !reference.isUsable else { return nil }
         for id in self.sources.ids where self.sources[id].trust == .unproven {
             // Fewer samples may be enough now, because another source is gone.
@@ -86,9 +87,10 @@ extension Fetching {
         let lease = self.leases[index]
         guard lease.phase == .requested else { return [.answer(lease.id, .stop)] }
         if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
+        if lease.id == self.confirmation.lease { return self.confirmationResponded(index, response, now: now) }
         switch response {
         case .partial(let range, _):
-            self.sources[lease.order.source].noteAccepted()
+            self.sources[lease.order.source].noteAccepted(now: now)
             if self.audits.contains(lease.id) { self.mode.noteServed() }
             self.leases[index].phase = .receiving
             self.leases[index].wasAccepted = true
@@ -167,6 +169,7 @@ extension Fetching {
     }
 
     mutating func sampleEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
+        if lease.id == self.confirmation.lease { return self.confirmationEnded(lease, end, now: now) }
         let source = lease.order.source
         var actions: [DownloadAction] = []
         // A cancelled sample may have been answered before it ended.
@@ -238,6 +241,7 @@ extension Fetching {
         // If one answer had another validator, bytes that other connections have just written may be affected too.
         if self.audits.isEmpty, let audit = self.auditOfDisagreement { self.audits.add([audit]) }
         if self.audits.isEmpty {
+            guard !self.needsConfirmation, self.confirmation.lease == nil else { return }
             self.outcome = .complete
         } else if !self.hasUsable {
             self.outcome = .failed(

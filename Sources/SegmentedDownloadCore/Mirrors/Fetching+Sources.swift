@@ -135,8 +135,9 @@ extension Fetching {
             self.outcome = .changed(difference)
             return []
         }
-        return self.loseSource(
-            source, Failure(.changed, "\(self.sources[source].host) has another file now: \(difference)"))
+        let reason = "\(self.sources[source].host) has another file now: \(difference)"
+        guard !self.isExposed(source) else { return self.quarantine(source, "\(reason); its bytes are fetched again") }
+        return self.loseSource(source, Failure(.changed, reason))
     }
 
     /// Replaces a reference that is gone with a source known to have the same bytes.

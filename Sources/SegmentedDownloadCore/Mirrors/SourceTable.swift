@@ -51,6 +51,10 @@ struct SourceTable: Hashable, Sendable {
         var rate: Double?
         /// When the latest answered request was made.
         var answeredRequest: Duration?
+        /// When the head of its latest accepted answer arrived.
+        private(set) var acceptedAt: Duration?
+        /// When its latest byte of the file arrived.
+        var writtenAt: Duration?
         /// The offsets of samples that agreed with the bytes on disk.
         var samples: [Int64] = []
         /// The bytes that it delivered in this run, ordered and disjoint.
@@ -62,8 +66,9 @@ struct SourceTable: Hashable, Sendable {
         /// The offset at which it differed from another source and was judged wrong.
         var overruledAt: Int64?
 
-        /// Ends the counts of answers that did not match: one did.
-        mutating func noteAccepted() {
+        /// Records an answer that matched, and ends the counts of those that did not.
+        mutating func noteAccepted(now: Duration?) {
+            self.acceptedAt = now
             self.disagreement.resolve()
             self.moves.resolve()
         }
@@ -152,7 +157,8 @@ struct SourceTable: Hashable, Sendable {
             self.entries[index].samples = []
             self.entries[index].failures = 0
             self.entries[index].overruledAt = nil
-            self.entries[index].noteAccepted()
+            self.entries[index].noteAccepted(now: nil)
+            self.entries[index].writtenAt = nil
             // The recorded identity may be of another version.
             self.entries[index].resource = nil
             if self.entries[index].isUsable { self.entries[index].trust = .unproven }

@@ -21,12 +21,13 @@ struct CompletionTests {
     }
 
     @Test("The file is not placed during a checkpoint, because its failure would affect the file")
-    func placeAwaitsCheckpoint() {
+    func placeAwaitsCheckpoint() throws {
         var script = Script.fetching(1)
         script.progress(0, to: 1 << 20)
         script.wait(.seconds(6))
         #expect(script.take().contains(.checkpoint(isPause: false)))
         script.complete(0)
+        try script.confirm(.tagged("\"a\"", length: 64 << 20))
         #expect(!script.take().contains { $0.isPlace })
         script.tell(.checkpointed(bytes: 1 << 20))
         #expect(script.take() == [.place(length: 64 << 20)])
@@ -141,13 +142,14 @@ struct CompletionTests {
     }
 
     @Test("The time limit does not fail a run that has all bytes, however long the disk takes")
-    func timeLimitAtTheEnd() {
+    func timeLimitAtTheEnd() throws {
         var script = Script.fetching(1) { $0.timeLimit = .seconds(60) }
         script.wait(.milliseconds(1))
         script.progress(0, to: 1 << 20)
         script.wait(.seconds(20))
         #expect(script.take().contains(.checkpoint(isPause: false)))
         script.complete(0)
+        try script.confirm(.tagged("\"a\"", length: 64 << 20))
         script.wait(.seconds(600))
         script.tell(.checkpointed(bytes: 1 << 20))
         #expect(script.take().contains(.place(length: 64 << 20)))

@@ -1,5 +1,6 @@
 import HTTPTypes
 import SegmentedDownloadCore
+import Testing
 
 /// One download whose events a test sends one by one, in its own order.
 struct Script {
@@ -132,6 +133,13 @@ struct Script {
         self.accept(sample, resource)
         self.progress(sample, to: end, received: end - request.lowerBound)
         self.end(sample, .finished)
+    }
+
+    /// Answers the request that asks whether the complete file is still the same.
+    mutating func confirm(_ resource: RemoteResource) throws {
+        let order = try #require(self.orders.last)
+        try #require(order.isSample && order.request.lowerBound + 1 == resource.completeLength)
+        self.agree(order.lease.rawValue, resource)
     }
 
     // MARK: State

@@ -147,7 +147,7 @@ struct DownloadJobPreparationTests {
                 #expect(isEmpty || names.contains("file.bin.segdl") == isKept)
                 #expect(job.part?.claimedLength == 0)
                 try WatchedJob.fill(job, 0..<100)
-                try await job.place(length: 100, isCompared: false)
+                try await job.place(length: 100, evidence: .validator)
                 #expect(try disk.names(in: directory).filter { $0 != "." && $0 != ".." } == ["file.bin"])
                 job.close()
             }

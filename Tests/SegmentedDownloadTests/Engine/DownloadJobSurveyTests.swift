@@ -40,7 +40,7 @@ struct DownloadJobSurveyTests {
             guard code == nil else { return }
             _ = try await job.prepare(WatchedJob.preparation(), id: 8)
             try WatchedJob.fill(job, 0..<100)
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             job.close()
         }
     }
@@ -118,13 +118,13 @@ struct DownloadJobSurveyTests {
             try WatchedJob.fill(job, 0..<100)
             try Data([1, 2, 3]).write(to: URL(fileURLWithPath: path))
             placed.beginPlacing(other, at: path)
-            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .exists)
+            #expect(await failureCode { try await job.place(length: 100, evidence: .validator) } == .exists)
             #expect(try WatchedJob.contents(path) == [1, 2, 3])
             let skipping = try WatchedJob.job(disk, directory, placed: placed) { $0.ifExists = .skip }
             #expect(await failureCode { try await skipping.survey() } == .exists)
             placed.endPlacing(other, at: path, nil)
             #expect(await failureCode { try await skipping.survey() } == nil)
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             job.close()
         }
     }

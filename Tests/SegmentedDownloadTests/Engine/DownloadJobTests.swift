@@ -21,7 +21,7 @@ struct DownloadJobTests {
             job.count(requests: 2, bytesFetched: 110, connections: 3)
             job.count(requests: 1, bytesFetched: 5, connections: 2)
             job.beginPlacing()
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             #expect(try WatchedJob.contents(directory + "/file.bin") == WatchedPart.bytes(0..<100))
             let result = job.result(duration: .seconds(1), wasAlreadyComplete: false)
             #expect(result.path.string == directory + "/file.bin" && result.bytes == 100 && result.bytesFetched == 115)
@@ -35,16 +35,17 @@ struct DownloadJobTests {
     @Test("What proves the file is said: digests before comparisons before validators")
     func verification() async throws {
         let digest = try #require(ExpectedDigest(.crc32, hex: CRC32(of: WatchedPart.bytes(0..<100)).hex))
-        for (digests, isCompared, tag, verification) in [
-            ([digest], true, "\"a\"", .digest), ([], true, "\"a\"", .comparison), ([], false, "\"a\"", .etag),
-            ([], false, "W/\"a\"", .none),
-        ] as [([ExpectedDigest], Bool, String, DownloadResult.Verification)] {
+        for (digests, evidence, tag, verification) in [
+            ([digest], .comparison, "\"a\"", .digest), ([], .comparison, "\"a\"", .comparison),
+            ([], .validator, "\"a\"", .etag), ([], .validator, "W/\"a\"", .none), ([], .none, "\"a\"", .none),
+            ([digest], .none, "\"a\"", .digest),
+        ] as [([ExpectedDigest], Evidence, String, DownloadResult.Verification)] {
             try await WatchedJob.run { disk, directory in
                 let job = try WatchedJob.job(disk, directory) { $0.digests = digests }
                 _ = try await job.survey()
                 _ = try await job.prepare(WatchedJob.preparation(tag: tag), id: 7)
                 try WatchedJob.fill(job, 0..<100)
-                try await job.place(length: 100, isCompared: isCompared)
+                try await job.place(length: 100, evidence: evidence)
                 #expect(job.result(duration: .zero, wasAlreadyComplete: false).verifiedBy == verification)
                 job.close()
             }
@@ -60,7 +61,7 @@ struct DownloadJobTests {
             resource.endsWithConnection = true
             _ = try await job.prepare(WatchedJob.preparation(of: resource), id: 7)
             try WatchedJob.fill(job, 0..<100)
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             #expect(job.result(duration: .zero, wasAlreadyComplete: false).verifiedBy == .none)
             job.close()
         }
@@ -77,7 +78,7 @@ struct DownloadJobTests {
                 _ = try await job.prepare(WatchedJob.preparation(), id: 7)
                 try WatchedJob.fill(job, 0..<100)
                 try Data("mine".utf8).write(to: URL(fileURLWithPath: directory + "/file.bin"))
-                #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == code)
+                #expect(await failureCode { try await job.place(length: 100, evidence: .validator) } == code)
                 let bytes = try WatchedJob.contents(directory + "/file.bin")
                 #expect(bytes == (code == nil ? WatchedPart.bytes(0..<100) : Array("mine".utf8)))
                 job.close()

@@ -63,7 +63,7 @@ extension EngineStateTests {
             _ = try await job.prepare(preparation, id: 7)
             let part = try #require(job.part)
             try WatchedPart(disk: disk, paths: part.paths, part: part).fill(0..<100)
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             #expect(job.progress.bytesTotal == nil)
             desk.conclude(job, .completed, now: .zero)
             #expect(job.progress.bytesDone == 100 && job.progress.bytesTotal == 100)

@@ -20,11 +20,12 @@ struct VerificationTests {
     @Test("Digests come before comparisons, and comparisons before validators")
     func order() {
         let tagged = Self.resource(tag: "\"a\"")
-        for (hasDigests, isCompared, verification) in [
-            (true, true, .digest), (true, false, .digest), (false, true, .comparison), (false, false, .etag),
-        ] as [(Bool, Bool, DownloadResult.Verification)] {
+        for (hasDigests, evidence, verification) in [
+            (true, .comparison, .digest), (true, .validator, .digest), (true, .none, .digest),
+            (false, .comparison, .comparison), (false, .validator, .etag), (false, .none, .none),
+        ] as [(Bool, Evidence, DownloadResult.Verification)] {
             #expect(
-                DownloadResult.Verification(of: tagged, hasDigests: hasDigests, isCompared: isCompared) == verification)
+                DownloadResult.Verification(of: tagged, hasDigests: hasDigests, evidence: evidence) == verification)
         }
     }
 
@@ -37,7 +38,7 @@ struct VerificationTests {
             (Self.resource(tag: "\"a\"", endsWithConnection: true), .none),
         ] as [(RemoteResource?, DownloadResult.Verification)] {
             #expect(
-                DownloadResult.Verification(of: resource, hasDigests: false, isCompared: false) == verification)
+                DownloadResult.Verification(of: resource, hasDigests: false, evidence: .validator) == verification)
         }
     }
 }

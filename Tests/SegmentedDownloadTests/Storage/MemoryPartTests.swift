@@ -36,7 +36,7 @@ struct MemoryPartTests {
     func placed() async throws {
         try await Self.run { disk, job, paths in
             try WatchedJob.fill(job, 0..<60, 60..<100)
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             #expect(
                 disk.take() == [
                     "create unnamed file.bin", "write file.bin", "describe file.bin", "sync all of file.bin",
@@ -55,7 +55,7 @@ struct MemoryPartTests {
     func found() async throws {
         try await Self.run { disk, job, paths in
             try WatchedJob.fill(job, 0..<100)
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             let next = try WatchedJob.job(disk, paths.directory, memory: PartMemory())
             guard case .existing(let file) = try await next.survey().survey else {
                 Issue.record("the file was not found")
@@ -71,7 +71,7 @@ struct MemoryPartTests {
             length: 100, algorithm: .crc32, hexes: [CRC32(of: WatchedPart.bytes(0..<99)).hex])
         try await Self.run({ $0.pieceDigests = wrong }) { _, job, paths in
             try WatchedJob.fill(job, 0..<100)
-            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .integrity)
+            #expect(await failureCode { try await job.place(length: 100, evidence: .validator) } == .integrity)
             #expect(!FileManager.default.fileExists(atPath: paths.destination))
         }
     }
@@ -80,7 +80,7 @@ struct MemoryPartTests {
     func unsynced() async throws {
         try await Self.run({ $0.syncPolicy = .none }) { disk, job, _ in
             try WatchedJob.fill(job, 0..<100)
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             #expect(
                 disk.take() == ["create unnamed file.bin", "write file.bin", "describe file.bin", "name file.bin"])
         }
@@ -91,7 +91,7 @@ struct MemoryPartTests {
         try await Self.run { disk, job, paths in
             disk.before("name file.bin") { try Data("mine".utf8).write(to: URL(fileURLWithPath: paths.destination)) }
             try WatchedJob.fill(job, 0..<100)
-            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .exists)
+            #expect(await failureCode { try await job.place(length: 100, evidence: .validator) } == .exists)
             #expect(try WatchedJob.contents(paths.destination) == Array("mine".utf8))
             #expect(try await job.part?.checkpoint(isPause: true) == 100)
             #expect(try Self.names(disk, paths) == ["file.bin", "file.bin.segdl", "file.bin.segdl-part"])
@@ -112,7 +112,7 @@ struct MemoryPartTests {
                 }
             ) { disk, job, paths in
                 try WatchedJob.fill(job, 0..<100)
-                try await job.place(length: 100, isCompared: false)
+                try await job.place(length: 100, evidence: .validator)
                 let made = disk.take()
                 #expect(
                     made.filter { !$0.hasSuffix(" file.bin") || $0.hasPrefix("rename") }.filter {
@@ -128,7 +128,7 @@ struct MemoryPartTests {
     func protected() async throws {
         try await Self.run(arrange: { $0.permitUnnamed(0o666) }) { disk, job, paths in
             try WatchedJob.fill(job, 0..<100)
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             let status = try #require(try disk.status(of: paths.destination))
             #expect(status.ownership.permissions & Ownership.foreignWrite == 0)
         }
@@ -139,7 +139,7 @@ struct MemoryPartTests {
         let digest = try #require(ExpectedDigest(.crc32, hex: "00000000"))
         try await Self.run({ $0.digests = [digest] }) { disk, job, paths in
             try WatchedJob.fill(job, 0..<100)
-            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .integrity)
+            #expect(await failureCode { try await job.place(length: 100, evidence: .validator) } == .integrity)
             #expect(try Self.names(disk, paths) == [] && disk.take() == [])
         }
     }
@@ -151,7 +151,7 @@ struct MemoryPartTests {
         try await Self.run { disk, job, paths in
             disk.fail(call + " file.bin", .noSpace)
             try WatchedJob.fill(job, 0..<100)
-            #expect(await condition { try await job.place(length: 100, isCompared: false) } == .noSpace)
+            #expect(await condition { try await job.place(length: 100, evidence: .validator) } == .noSpace)
             #expect(try Self.names(disk, paths) == [] && disk.openNames == [])
             #expect(try await job.part?.checkpoint(isPause: true) == 100)
         }
@@ -162,7 +162,7 @@ struct MemoryPartTests {
         try await Self.run { disk, job, paths in
             disk.fail("sync names", .other)
             try WatchedJob.fill(job, 0..<100)
-            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .file)
+            #expect(await failureCode { try await job.place(length: 100, evidence: .validator) } == .file)
             _ = try await job.part?.checkpoint(isPause: true)
             #expect(try Self.names(disk, paths) == ["file.bin"])
         }
@@ -181,7 +181,7 @@ struct MemoryPartTests {
             #expect(part.header.partIdentity == (try #require(try disk.status(of: paths.part))).identity)
             try WatchedJob.fill(job, 50..<100)
             #expect(try WatchedJob.contents(paths.part) == WatchedPart.bytes(0..<100))
-            try await job.place(length: 100, isCompared: false)
+            try await job.place(length: 100, evidence: .validator)
             #expect(try Self.names(disk, paths) == ["file.bin"])
             #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
         }
@@ -274,7 +274,7 @@ struct MemoryPartTests {
         try await Self.run { disk, job, paths in
             disk.fail("sync names", .other)
             try WatchedJob.fill(job, 0..<100)
-            #expect(await failureCode { try await job.place(length: 100, isCompared: false) } == .file)
+            #expect(await failureCode { try await job.place(length: 100, evidence: .validator) } == .file)
             try Data("theirs".utf8).write(to: URL(fileURLWithPath: paths.part))
             try job.discard()
             #expect(try WatchedJob.contents(paths.part) == Array("theirs".utf8))

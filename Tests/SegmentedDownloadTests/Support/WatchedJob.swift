@@ -90,7 +90,7 @@ enum WatchedJob {
         _ = try await job.survey()
         _ = try await job.prepare(Self.preparation(), id: 7)
         try Self.fill(job, 0..<100)
-        try await job.place(length: 100, isCompared: false)
+        try await job.place(length: 100, evidence: .validator)
         job.close()
         _ = disk.take()
     }

@@ -1,0 +1,170 @@
+import Testing
+
+@testable import SegmentedDownloadCore
+
+/// The request that shows whether a file changed while its last bytes were being sent.
+@Suite("Confirming a file")
+struct ConfirmationTests {
+    private static let length: Int64 = 100_000
+
+    /// A file of one response, whose last byte arrived some time after its head.
+    private static func complete(
+        after time: Duration, hosts: [String] = ["one"], isSegmented: Bool = true,
+        _ change: (inout DownloadSettings) -> Void = { _ in }
+    ) throws -> Fetching {
+        var fetching = Fetching.sample(
+            length: Self.length, connections: 1, hosts: hosts, isSegmented: isSegmented, change)
+        let order = try fetching.asked()
+        if isSegmented {
+            fetching.accept(order.lease, at: .zero)
+        } else {
+            _ = fetching.responded(order.lease, .whole(.tagged("\"a\"", length: Self.length)), now: .zero)
+        }
+        fetching.bring(order.lease, to: Self.length, at: time)
+        _ = fetching.ended(order.lease, .finished, now: time)
+        return fetching
+    }
+
+    private static let late = Confirmation.exposureMax + .nanoseconds(1)
+
+    @Test("A file whose last byte arrived within a second of the last head is complete")
+    func shortFile() throws {
+        #expect(try Self.complete(after: Confirmation.exposureMax).outcome == .complete)
+        #expect(try Self.complete(after: Self.late).outcome == nil)
+    }
+
+    @Test("A digest verifies the bytes, and a server without ranges is not asked again")
+    func unneeded() throws {
+        let digest = try #require(ExpectedDigest(.crc32, hex: "00000000"))
+        #expect(try Self.complete(after: Self.late) { $0.digests = [digest] }.outcome == .complete)
+        #expect(try Self.complete(after: Self.late, isSegmented: false).outcome == .complete)
+    }
+
+    @Test("Asks for the last byte once, and an answer with the same validator completes the file")
+    func same() throws {
+        var fetching = try Self.complete(after: Self.late)
+        let order = try fetching.asked(at: Self.late)
+        #expect(order.isSample && order.spot == Self.length - 1..<Self.length)
+        #expect(fetching.ask(at: Self.late) == nil)
+        fetching.accept(order.lease, at: .seconds(9))
+        #expect(fetching.outcome == nil)
+        fetching.observe(
+            [LeaseObservation(lease: order.lease, position: Self.length, bytesReceived: 1, isWriting: false)],
+            now: .seconds(9))
+        _ = fetching.ended(order.lease, .finished, now: .seconds(9))
+        #expect(fetching.outcome == .complete && fetching.evidence == .validator)
+    }
+
+    @Test("A later head proves the bytes that arrived before it")
+    func laterHead() throws {
+        var fetching = Fetching.sample(length: Self.length, pieces: 2, connections: 2)
+        let leases = fetching.openAll()
+        fetching.bring(leases[0], to: Self.length / 2, at: .seconds(5))
+        _ = fetching.ended(leases[0], .finished, now: .seconds(5))
+        _ = fetching.ended(leases[1], .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(5))
+        let again = try fetching.asked(at: .seconds(60))
+        fetching.accept(again.lease, at: .seconds(60))
+        fetching.bring(again.lease, to: Self.length, at: .seconds(61))
+        _ = fetching.ended(again.lease, .finished, now: .seconds(61))
+        #expect(fetching.outcome == .complete)
+    }
+
+    @Test("Another validator is a change once no attempt sees the recorded one again")
+    func changed() throws {
+        var fetching = try Self.complete(after: Self.late)
+        var now = Self.late
+        for _ in 0..<100 where fetching.outcome == nil {
+            now += .seconds(1)
+            guard let order = fetching.ask(at: now) else { continue }
+            _ = fetching.responded(order.lease, .changed("its tag differs"), now: now)
+            _ = fetching.ended(order.lease, .stopped, now: now)
+        }
+        #expect(fetching.outcome == .changed("its tag differs"))
+    }
+
+    @Test("One answer with another validator and then the recorded one is another node's, not a change")
+    func otherNode() throws {
+        var fetching = try Self.complete(after: Self.late)
+        let order = try fetching.asked(at: Self.late)
+        _ = fetching.responded(order.lease, .changed("its tag differs"), now: Self.late)
+        _ = fetching.ended(order.lease, .stopped, now: Self.late)
+        #expect(fetching.outcome == nil)
+        let again = try fetching.asked(at: .seconds(9))
+        fetching.accept(again.lease, at: .seconds(9))
+        let received = again.request.upperBound.map { $0 - again.request.lowerBound } ?? 0
+        fetching.observe(
+            [LeaseObservation(lease: again.lease, position: Self.length, bytesReceived: received, isWriting: false)],
+            now: .seconds(9))
+        _ = fetching.ended(again.lease, .finished, now: .seconds(9))
+        #expect(fetching.outcome == .complete && fetching.evidence == .validator)
+    }
+
+    @Test("A refusal leaves the file complete and unconfirmed, a temporary one after a second attempt")
+    func refused() throws {
+        var fetching = try Self.complete(after: Self.late)
+        let order = try fetching.asked(at: Self.late)
+        let actions = fetching.responded(order.lease, .rejected(status: 403), now: Self.late)
+        #expect(
+            actions.contains { action in
+                if case .report(.note(let text)) = action { text.contains("would not be noticed") } else { false }
+            })
+        _ = fetching.ended(order.lease, .stopped, now: Self.late)
+        #expect(fetching.outcome == .complete && fetching.evidence == .none)
+
+        fetching = try Self.complete(after: Self.late)
+        var now = Self.late
+        for attempt in 1...Confirmation.attemptsMax {
+            let order = try fetching.asked(at: now)
+            _ = fetching.responded(order.lease, .refused(status: 503, retryAfter: nil), now: now)
+            _ = fetching.ended(order.lease, .stopped, now: now)
+            #expect((fetching.outcome == .complete) == (attempt == Confirmation.attemptsMax))
+            #expect(fetching.ask(at: now) == nil)
+            now += Confirmation.delayMax
+        }
+        #expect(fetching.evidence == .none)
+    }
+
+    @Test("A connection that breaks before the head counts as an attempt, one that breaks after it does not")
+    func broken() throws {
+        let failure = Failure(.network, "reset", isTransient: true)
+        var fetching = try Self.complete(after: Self.late)
+        var now = Self.late
+        for _ in 1...Confirmation.attemptsMax {
+            let order = try fetching.asked(at: now)
+            _ = fetching.ended(order.lease, .failed(failure), now: now)
+            now += Confirmation.delayMax
+        }
+        #expect(fetching.outcome == .complete && fetching.evidence == .none)
+
+        fetching = try Self.complete(after: Self.late)
+        let order = try fetching.asked(at: Self.late)
+        fetching.accept(order.lease, at: .seconds(9))
+        _ = fetching.ended(order.lease, .failed(failure), now: .seconds(9))
+        #expect(fetching.outcome == .complete && fetching.evidence == .validator)
+    }
+
+    @Test("A byte that differs under a validator that proves nothing is a change")
+    func otherByte() throws {
+        var fetching = try Self.complete(after: Self.late)
+        let order = try fetching.asked(at: Self.late)
+        fetching.accept(order.lease, at: .seconds(9))
+        _ = fetching.ended(order.lease, .differs(at: Self.length - 1, byte: 1), now: .seconds(9))
+        #expect(fetching.outcome == .changed("its byte \(Self.length - 1) differs from the one fetched before"))
+    }
+
+    @Test("A mirror whose file changed loses its bytes only if some arrived long after its last head")
+    func mirror() throws {
+        for (time, withdraws) in [(Confirmation.exposureMax, false), (Self.late, true)] {
+            var fetching = Fetching.sample(length: Self.length, connections: 2, hosts: ["one", "two"])
+            fetching.sources[SourceID(1)].trust = .proven
+            fetching.sources[SourceID(1)].resource = .tagged("\"b\"", length: Self.length)
+            let order = try fetching.asked()
+            #expect(order.source == .first)
+            fetching.accept(order.lease, at: .zero)
+            fetching.bring(order.lease, to: Self.length / 2, at: time)
+            _ = fetching.changed("its tag differs", at: .first)
+            #expect(fetching.sources[.first].trust == (withdraws ? .quarantined : .failed))
+            #expect(fetching.withdrawals.isEmpty == !withdraws)
+        }
+    }
+}
