@@ -219,8 +219,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     /// At times overwrites a file in place, with bytes of the same length. A server has read what arrives within about a
     /// second of a head, so only later bytes are new.
     private func overwriteAtTimes(_ file: Int) {
-        guard self.chance(.overwriting, perMille: 5), [.strong, .weak, .malformed].contains(self.origins[file].identity),
-            self.origins[file].versions.count < 4, self.twins.isEmpty,
+        guard self.chance(.overwriting, perMille: 5), self.origins[file].versions.count < 4, self.twins.isEmpty,
+            [.strong, .weak, .malformed].contains(self.origins[file].identity),
             self.clock.now - self.headAt[file, default: .zero] > .milliseconds(1250)
         else { return }
         let old = self.origins[file].current
