@@ -15,9 +15,10 @@ struct DestinationChoice: Hashable, Sendable {
         self.isSettled = true
     }
 
-    /// The paths under the name that a response suggests; `nil` if they are the present ones or the name is settled.
+    /// The paths under the name that a response suggests; `nil` if the survey chose its paths from that name or the name
+    /// is settled.
     func renamed(to suggested: String) -> DestinationPaths? {
-        guard !self.isSettled, let paths = self.paths, paths.name != suggested else { return nil }
+        guard !self.isSettled, let paths = self.paths, (self.first ?? paths).name != suggested else { return nil }
         return DestinationPaths(directory: paths.directory, name: suggested)
     }
 }

@@ -69,7 +69,7 @@ extension DownloadJob {
             if case .existing(let file) = finding.survey { shared.note(file) }
             return shared.part
         }
-        before?.close()
+        try before?.leave(removesEmpty: !self.shared.withLock { $0.isNotedUnlocked })
         return finding.survey == .nothing ? nil : finding
     }
 }

@@ -226,6 +226,17 @@ package final class PartialFile: Sendable {
         self.close()
     }
 
+    /// Closes the part of a name that is not used after all. An empty one without claims is deleted: a process that was
+    /// creating it has taken another name, because this one locked it first.
+    ///
+    /// - Parameter removesEmpty: Whether the part is locked, so that nobody else uses it.
+    func leave(removesEmpty: Bool) throws(StorageError) {
+        guard removesEmpty, self.claimedLength == 0, try self.file.status().length == 0,
+            try !self.storage.hasManifest(self.paths)
+        else { return self.close() }
+        try self.discard()
+    }
+
     /// Changes the log, and then what the engine's loop asks for.
     func change<Answer: Sendable, ChangeError: Error>(
         _ body: (inout ManifestLog) throws(ChangeError) -> Answer

@@ -49,6 +49,24 @@ import Testing
         }
     }
 
+    /// A process that was creating the part lost it to the one that surveyed the name.
+    @Test(
+        "An empty part that nobody holds is used, or deleted if the response names the file otherwise",
+        arguments: ["", "&disposition=attachment%3b%20filename%3d%22g.bin%22"])
+    func emptyPart(query: String) async throws {
+        try await withOptionScene { origin, command in
+            try command.write("mine", to: "f.bin")
+            try command.write("", to: "f.1.bin.segdl-part")
+            let outcome = try await command.run([
+                "--if-exists", "rename", "-d", ".", origin.url("/4M/f.bin?rate=40M\(query)"),
+            ])
+            #expect(outcome.status == 0, "\(outcome)")
+            let name = query.isEmpty ? "f.1.bin" : "g.bin"
+            #expect(command.holds(name, 4 << 20))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: command.directory).sorted() == [name, "f.bin"])
+        }
+    }
+
     @Test("A file that appears before the end keeps the name, and the download takes the next one")
     func atTheEnd() async throws {
         try await withOptionScene { origin, command in

@@ -28,5 +28,9 @@ struct DestinationChoiceTests {
         #expect(choice.renamed(to: "other.iso") == nil)
         choice.paths = Self.paths
         #expect(choice.renamed(to: "file.bin") == nil)
+        // With the policy to rename, the survey has numbered the name.
+        choice.first = Self.paths
+        choice.paths = DestinationPaths(directory: "folder", name: "file.1.bin")
+        #expect(choice.renamed(to: "file.bin") == nil)
     }
 }

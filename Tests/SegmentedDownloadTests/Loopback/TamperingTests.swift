@@ -31,13 +31,15 @@ import Testing
                 if hasDigest { request.digests = [digest].compactMap { $0 } }
             }
             // The same URL in both runs, so that its ETag proves the part and no bytes are compared.
-            let resource = "/24M/file.bin?stall-after=4M:3"
-            try await harness.interrupt(resource, after: 9.mebibytes, change)
+            try await harness.interrupt("/24M/file.bin?stall-after=4M:all", after: 9.mebibytes) {
+                change(&$0)
+                $0.stallTimeout = .seconds(3600)
+            }
             var times = stat()
             #expect(stat(harness.part, &times) == 0)
             try harness.overwrite(harness.part, at: 1000, with: [1, 2, 3, 4, 5, 6, 7])
             _ = utimensat(AT_FDCWD, harness.part, [times.st_atim, times.st_mtim], 0)
-            let result = await harness.fetch(resource, change)
+            let result = await harness.fetch("/24M/file.bin", change)
             #expect(result.value?.verifiedBy == (hasDigest ? .digest : .etag), "\(result)")
             #expect(harness.contains(seed: 1, length: 24.mebibytes))
         }
