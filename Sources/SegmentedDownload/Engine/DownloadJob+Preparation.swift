@@ -144,13 +144,31 @@ extension DownloadJob {
         while true {
             do {
                 let paths = self.paths
-                return try PartialFile.create(paths, in: self.storage) { self.noteUnlocked(paths) }
+                let part = try PartialFile.create(paths, in: self.storage) { self.noteUnlocked(paths) }
+                try self.check(part)
+                return part
             } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
                 // Names with a part are skipped: the response was not compared with that part.
                 let (paths, finding) = try await self.surveyChosen(from: self.firstPaths, passesPartials: true)
                 self.shared.withLock { $0.destination.paths = paths }
                 if let part = finding.part { return part }
             }
+        }
+    }
+
+    /// Checks that no other process has finished the file since the survey: its part had the new part's name until it got
+    /// the file's. That process deletes its manifest afterwards, and would delete a manifest of the new part.
+    ///
+    /// - Throws: ``Failure`` with code `exists` if there is a file. The new part is deleted.
+    private func check(_ part: PartialFile) throws {
+        guard self.output == nil, self.request.ifExists != .overwrite, !self.replacesExisting else { return }
+        do {
+            guard try self.storage.status(of: part.paths.destination) != nil else { return }
+            throw Failure(.exists, "another process has just finished \(part.paths.destination.printable)")
+        } catch {
+            try? self.storage.remove(part.paths.part)
+            part.close()
+            throw error
         }
     }
 
