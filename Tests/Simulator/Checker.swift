@@ -240,6 +240,9 @@ final class Checker: @unchecked Sendable {
         self.isUnconfirmed = []
     }
 
+    /// Notes that a file is reported without a proof.
+    func noteUnconfirmed(file: Int) { self.isUnconfirmed.insert(file) }
+
     /// Ends a run.
     func end(wasKilled: Bool) { self.judgeMixed(wasKilled: wasKilled) }
 
@@ -249,8 +252,6 @@ final class Checker: @unchecked Sendable {
             self.blamed.append((file, String(note[..<end])))
         } else if let end = note.firstRange(of: " is compared again")?.lowerBound {
             self.blamed.removeAll { $0 == (file, String(note[..<end])) }
-        } else if note.contains("would not be noticed") {
-            self.isUnconfirmed.insert(file)
         } else if note.contains("the remote file changed") {
             self.forgive(file: file)
         }

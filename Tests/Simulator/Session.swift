@@ -38,10 +38,13 @@ struct Session: Sendable {
                     tasks.addTask { await self.change(group) }
                     await tasks.waitForAll()
                 }
-                for download in downloads {
+                for (file, download) in downloads.enumerated() {
                     // A crash cancels the task.
                     let end = (try? await download.rest()) ?? .cancelled
                     outcome.endings.append(Self.word(end))
+                    if case .completed(let result) = end, result.verifiedBy == .none {
+                        self.checker.noteUnconfirmed(file: file)
+                    }
                     if outcome.isLogged {
                         outcome.log.append("\(self.clock.now) \(download.id.rawValue) rests: \(end)")
                     }

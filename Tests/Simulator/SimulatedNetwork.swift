@@ -218,9 +218,10 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
 
     /// At times overwrites a file in place, with bytes of the same length. A server has read what arrives within about a
     /// second of a head, so only later bytes are new.
+    /// Only files with a strong tag, of which a result says whether something proves them.
     private func overwriteAtTimes(_ file: Int) {
         guard self.chance(.overwriting, perMille: 5), self.origins[file].versions.count < 4, self.twins.isEmpty,
-            [.strong, .weak, .malformed].contains(self.origins[file].identity),
+            self.origins[file].identity == .strong,
             self.clock.now - self.headAt[file, default: .zero] > .milliseconds(1250)
         else { return }
         let old = self.origins[file].current

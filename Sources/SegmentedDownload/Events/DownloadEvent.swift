@@ -143,15 +143,15 @@ public struct DownloadResult: Hashable, Sendable {
     public enum Verification: String, Codable, Hashable, Sendable {
         /// A digest that the user gave or the server stated.
         case digest
-        /// The same strong entity tag on every response, and again after bytes that took more than a second.
+        /// The same strong entity tag on every response.
         case etag
         /// The same `Last-Modified` on every response.
         case lastModified = "last_modified"
         /// A comparison of bytes with the origin. Parts of the file came from a mirror, or were kept from another
         /// resource or without a validator; samples at their ends and at random places agreed.
         case comparison
-        /// Nothing but the length, if the origin stated one. Also if it did not confirm that the file was the same when
-        /// the last bytes were sent.
+        /// Nothing but the length, if the origin stated one. Also if an origin with ranges did not confirm that the file
+        /// was the same when its last bytes were sent.
         case none
     }
 

@@ -215,6 +215,7 @@ package final class RedirectFollower: Sendable {
         fields[.ifRange] = range.ifRangeFieldValue
         fields[.ifNoneMatch] = range.ifNoneMatchFieldValue
         fields[.ifModifiedSince] = range.modifiedSince?.fieldValue
+        if range.confirms { fields[.cacheControl] = "no-cache" }
         if range.closesConnection { fields[.connection] = "close" }
         return fields
     }

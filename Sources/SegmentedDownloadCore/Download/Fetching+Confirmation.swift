@@ -1,34 +1,4 @@
-/// The request that shows whether the file changed while its last bytes were being sent.
-///
-/// A server identifies the version in the head of a response. If the file is then overwritten in place, the rest of the
-/// body is from the new version, under the validator of the old one. A head that arrives later proves the bytes that
-/// arrived before it; the last bytes of a file need a request of their own.
-struct Confirmation: Hashable, Sendable {
-    /// 1 s: bytes that arrived at most so long after a head count as read by the server when it sent that head.
-    /// Short files then take no second request.
-    static let exposureMax: Duration = .seconds(1)
-
-    /// 2: all bytes are there, so an origin that does not answer is not waited for long.
-    static let attemptsMax = 2
-
-    /// 5 s: the longest delay that an origin may ask for.
-    static let delayMax: Duration = .seconds(5)
-
-    /// The request in progress, absent if there is none.
-    private(set) var lease: LeaseID?
-    private var failures = 0
-
-    /// Whether the origin did not answer, and is not asked again.
-    var isGivenUp: Bool { self.failures >= Self.attemptsMax }
-
-    mutating func ask(_ lease: LeaseID) { self.lease = lease }
-
-    mutating func end() { self.lease = nil }
-
-    /// Counts an attempt without an answer. One that another attempt would not change is the last one.
-    mutating func fail(isTransient: Bool) { self.failures = isTransient ? self.failures + 1 : Self.attemptsMax }
-}
-
+/// Asks sources whether their file changed while its last bytes were being sent.
 extension Fetching {
     /// How long after its last accepted head a source sent bytes of the file.
     private func exposure(of source: SourceID) -> Duration {
@@ -39,28 +9,30 @@ extension Fetching {
     /// Whether bytes of a source whose file has changed may be from the new version.
     func isExposed(_ source: SourceID) -> Bool { self.exposure(of: source) > Confirmation.exposureMax }
 
-    /// Whether the reference must be asked for its validator before the file counts as complete.
+    /// A source that must be asked for its validator before the file counts as complete. Nil if there is none.
     ///
     /// A digest verifies all bytes. A server without ranges is not asked: many make each answer anew, with another
     /// validator.
-    var needsConfirmation: Bool {
-        guard self.isExposed(self.sources.reference), !self.confirmation.isGivenUp, !self.hasDigest,
-            self.plan.isComplete, !self.isSingleStream, !self.mode.hasLostRanges
-        else { return false }
-        // Without a proof the byte itself is compared, and the consumer of a stream has it already.
-        return self.sources[self.sources.reference].isUsable && self.resource.validator != .none
-            && (self.resource.isProvable || self.window?.isStream != true)
+    var sourceToConfirm: SourceID? {
+        guard self.plan.isComplete, !self.hasDigest, !self.isSingleStream, !self.mode.hasLostRanges else { return nil }
+        return self.sources.ids.first { source in
+            self.isExposed(source) && self.sources[source].isUsable
+                && !self.confirmation.unconfirmed.contains(source)
+                && self.identity(of: source).resource.validator.showsChange
+        }
     }
 
-    var evidence: Evidence { self.confirmation.isGivenUp ? .none : self.isCompared ? .comparison : .validator }
+    /// What shows that the complete file is one version.
+    var evidence: Evidence {
+        self.confirmation.unconfirmed.isEmpty ? self.isCompared ? .comparison : .validator : .none
+    }
 
-    /// Asks the reference for the last byte again. Nil if that is not needed, or not possible now.
+    /// Asks a source for the last byte again. Nil if that is not needed, or not possible now.
     mutating func nextConfirmation(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        let reference = self.sources[self.sources.reference]
-        guard self.needsConfirmation, self.confirmation.lease == nil, let length = self.plan.completeLength,
-            reference.retryAt <= now, isOpen(reference.host)
+        guard self.confirmation.lease == nil, let source = self.sourceToConfirm, let length = self.plan.completeLength,
+            self.sources[source].retryAt <= now, isOpen(self.sources[source].host)
         else { return nil }
-        let order = self.sample(length - 1..<length, from: self.sources.reference, now: now)
+        let order = self.sample(length - 1..<length, from: source, confirms: true, now: now)
         self.confirmation.ask(order.lease)
         return order
     }
@@ -68,48 +40,52 @@ extension Fetching {
     mutating func confirmationResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         let lease = self.leases[index]
         let source = lease.order.source
+        let host = self.sources[source].host
         switch response {
         case .partial(let range, _):
-            self.sources[source].noteAccepted(now: now)
-            self.leases[index].beginBody(now: now)
-            self.leases[index].wasAccepted = true
-            self.leases[index].responseEnd = range.upperBound
-            return [.answer(lease.id, .proceed(limit: range.upperBound))]
+            let doubts = self.confirmed(source, now: now)
+            self.acceptSample(index, responseEnd: range.upperBound, now: now)
+            // The consumer of a stream has the byte already, and the head is enough.
+            guard self.window?.isStream != true else { return doubts + self.end(index) }
+            return doubts + [.answer(lease.id, .proceed(limit: range.upperBound))]
         case .whole:
-            // The head is enough.
-            self.sources[source].noteAccepted(now: now)
-            return self.end(index)
+            return self.confirmed(source, now: now) + self.end(index)
         case .changed(let difference):
-            return self.disagrees(difference, lease, now: now) + self.end(index)
-        case .moved(let difference):
-            return self.moved(difference, lease, now: now) + self.end(index)
+            return self.differs(difference, at: source, now: now) + self.end(index)
         case .unsatisfiable(let length?) where length != self.plan.completeLength:
             let difference = "its length was \(self.plan.completeLength ?? 0) bytes and is now \(length) bytes"
-            return self.disagrees(difference, lease, now: now) + self.end(index)
-        case .unsatisfiable, .notModified, .ignoresRanges:
-            let failure = Failure(.protocol, "\(self.sources[source].host) does not support ranges")
-            return self.unanswered(failure, now: now) + self.end(index)
+            return self.differs(difference, at: source, now: now) + self.end(index)
+        case .moved:
+            let failure = Failure(.network, "\(host): its URL leads to another place now")
+            return self.unanswered(failure, by: source, now: now) + self.end(index)
+        case .unsatisfiable, .notModified:
+            let failure = Failure(.protocol, "\(host) did not send the last byte again")
+            return self.unanswered(failure, by: source, now: now) + self.end(index)
+        case .ignoresRanges(let reason):
+            return self.unanswered(Failure(.protocol, "\(host): \(reason)"), by: source, now: now) + self.end(index)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
-            return self.unanswered(response.failure(host: self.sources[source].host), now: now) + self.end(index)
+            return self.unanswered(response.failure(host: host), by: source, now: now) + self.end(index)
         }
     }
 
     mutating func confirmationEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
         self.confirmation.end()
         guard self.outcome == nil else { return [] }
+        let source = lease.order.source
         var actions: [DownloadAction] = []
         switch end {
         case .differs(let offset, let byte):
-            actions = self.differs(offset, byte, at: lease.order.source)
+            actions = self.differs(offset, byte, at: source)
         case .storageFailed(let failure):
             self.outcome = .failed(failure)
         case .failed(let failure) where failure.code == .changed:
-            actions = self.changed(failure.message, at: lease.order.source)
+            actions = self.changed(failure.message, at: source)
         case .failed(let failure), .corrupt(let failure):
-            if !lease.wasAccepted { actions = self.unanswered(failure, now: now) }
-        case .revoked where lease.revocation == .headTooSlow:
-            let failure = Failure(.network, "\(self.sources[lease.order.source].host): no response in time")
-            actions = self.unanswered(failure, now: now)
+            if !lease.wasAccepted { actions = self.unanswered(failure, by: source, now: now) }
+        case .revoked where lease.revocation == .headTooSlow && !lease.wasAccepted:
+            let waited = Confirmation.patience.inSeconds
+            let failure = Failure(.network, "\(self.sources[source].host): no answer within \(waited) s")
+            actions = self.unanswered(failure, by: source, now: now)
         case .finished, .stopped, .revoked:
             break
         }
@@ -118,21 +94,47 @@ extension Fetching {
         return actions
     }
 
+    /// Closes the connection of a request that takes too long.
+    mutating func endConfirmation(now: Duration) -> [DownloadAction] {
+        guard let lease = self.confirmation.lease.flatMap({ self.lease($0) }),
+            now - lease.startedAt > Confirmation.patience
+        else { return [] }
+        return self.revoke(lease.id, .headTooSlow)
+    }
+
+    /// Handles an answer with the recorded validator. After one with another validator it may be from another node than
+    /// the bytes, so it proves nothing.
+    private mutating func confirmed(_ source: SourceID, now: Duration) -> [DownloadAction] {
+        self.sources[source].noteAccepted(now: now)
+        guard self.confirmation.disagreement(of: source).isOpen else { return [] }
+        self.confirmation.giveUp(source)
+        return [self.doubt("\(self.sources[source].host) answers with different validators", of: source)]
+    }
+
+    private mutating func differs(_ difference: String, at source: SourceID, now: Duration) -> [DownloadAction] {
+        self.confirmation.note(difference, of: source)
+        let disagreement = self.confirmation.disagreement(of: source)
+        guard !disagreement.isChangeAtEnd else { return self.changed(difference, at: source) }
+        self.sources[source].retryAt = now + disagreement.delay
+        return []
+    }
+
     /// Handles an origin that does not say which version it has now. The file is complete, but what is known of its
     /// version is less.
-    private mutating func unanswered(_ failure: Failure, now: Duration) -> [DownloadAction] {
+    private mutating func unanswered(_ failure: Failure, by source: SourceID, now: Duration) -> [DownloadAction] {
         let delay = max(failure.retryAfter ?? .zero, self.settings.retry.delayBase)
-        self.confirmation.fail(isTransient: failure.isTransient && delay <= Confirmation.delayMax)
-        guard self.confirmation.isGivenUp else {
-            self.sources[self.sources.reference].retryAt = now + delay
+        let isRepeated =
+            failure.isTransient && delay <= Confirmation.patience && self.settings.retry.retriesMax > 0
+        guard self.confirmation.fail(source, attemptsMax: isRepeated ? Confirmation.attemptsMax : 1) else {
+            self.sources[source].retryAt = now + delay
             return []
         }
-        return [
-            .report(
-                .note(
-                    "\(failure.message); a change of the file during its last "
-                        + "\(Int(self.exposure(of: self.sources.reference).inSeconds)) s "
-                        + "would not be noticed"))
-        ]
+        return [self.doubt(failure.message, of: source)]
+    }
+
+    private func doubt(_ reason: String, of source: SourceID) -> DownloadAction {
+        let seconds = Int(self.exposure(of: source).inSeconds.rounded(.up))
+        let time = seconds > 0 ? "its last \(seconds) s" : "its last bytes"
+        return .report(.note("\(reason); a change of the file during \(time) would not be noticed"))
     }
 }

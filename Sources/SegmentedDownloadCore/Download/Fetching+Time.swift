@@ -76,6 +76,7 @@ extension Fetching {
         guard self.outcome == nil else { return actions }
         actions += self.endPatience(now: now) + self.replaceLaggard(now: now)
         actions += self.replaceSilent(now: now) + self.endHedges()
+        actions += self.endConfirmation(now: now)
         actions += self.reviseIfSettled() + self.replaceReference() + self.settleDisputes()
         if self.owesRecord, !self.awaitsProof, self.revision == nil {
             self.owesRecord = false

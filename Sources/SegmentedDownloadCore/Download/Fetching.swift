@@ -156,7 +156,7 @@ struct Fetching: Hashable, Sendable {
     /// - Parameter isOpen: Whether a connection to a host may be opened.
     mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard self.isUndisturbed, self.leases.count < self.target else { return nil }
-        if self.sources.hasMirrors || !self.audits.isEmpty || self.needsConfirmation, !self.isSingleStream {
+        if self.sources.hasMirrors || !self.audits.isEmpty || self.sourceToConfirm != nil, !self.isSingleStream {
             if let sample = self.nextSample(now: now, isOpen: isOpen) { return sample }
             guard self.leases.count < self.target - self.roomForSamples(now: now) else { return nil }
         }

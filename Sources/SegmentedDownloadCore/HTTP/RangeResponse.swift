@@ -23,6 +23,10 @@ package struct RangeRequest: Hashable, Sendable {
     /// Whether the connection is closed after the response, so that the next request may reach another node of a server
     /// farm.
     package var closesConnection = false
+    /// Whether the answer only shows that a complete file has not changed. Caches are then asked to revalidate (RFC 9111
+    /// §5.2.1.4), and an answer without the range counts only if it has a validator to compare: instead of a file that
+    /// has expired, a server may send a page.
+    package var confirms = false
     /// The date to send as `If-Modified-Since`, which asks whether a file of that date is still current. Absent if none is sent.
     package var modifiedSince: HTTPDate?
 
@@ -188,7 +192,12 @@ package enum RangeResponse: Hashable, Sendable {
         }
         var resource = Self.resource(head, completeLength: length, locator)
         resource.endsWithConnection = length == nil && head.values(.transferEncoding).isEmpty
-        if let objection = request.objection(to: resource) { return objection }
+        if let objection = request.objection(to: resource) {
+            guard !request.confirms || request.identity?.validator.hasFields(of: resource.validator) == true else {
+                return .ignoresRanges("it sent something else instead of a range")
+            }
+            return objection
+        }
         return .whole(resource)
     }
 

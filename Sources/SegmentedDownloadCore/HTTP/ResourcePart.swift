@@ -109,6 +109,7 @@ extension RangeRequest {
             comparesValidator: self.comparesValidator, sendsIfRange: self.sendsIfRange,
             sendsIfNoneMatch: self.sendsIfNoneMatch)
         request.modifiedSince = self.modifiedSince
+        request.confirms = self.confirms
         return request
     }
 }

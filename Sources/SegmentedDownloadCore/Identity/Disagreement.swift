@@ -18,6 +18,9 @@ struct Disagreement: Hashable, Sendable {
     /// 8: a finished file usually needs only one request, and a wrong result only refuses to treat the file as current.
     static let attemptsForFinishedFile = 8
 
+    /// 32: for a file of which all bytes are there, however many versions the nodes serve.
+    static let attemptsAtEnd = 32
+
     /// 4: bytes of another place can still be compared, which costs about as much as a few requests.
     static let attemptsForPlace = 4
 
@@ -40,6 +43,9 @@ struct Disagreement: Hashable, Sendable {
 
     /// Like ``isChange``, for a file that is already complete.
     var isChangeOfFinishedFile: Bool { self.count >= Self.attemptsForFinishedFile }
+
+    /// Like ``isChange``, for a file of which all bytes are there.
+    var isChangeAtEnd: Bool { self.count >= Self.attemptsAtEnd }
 
     /// Like ``isChange``, for a URL that leads to another place.
     var isMove: Bool { self.count >= Self.attemptsForPlace }

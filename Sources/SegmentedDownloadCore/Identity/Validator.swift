@@ -72,6 +72,17 @@ package struct Validator: Hashable, Sendable {
     /// Whether there is a strong entity tag. An equal one proves equal bytes.
     package var isStrong: Bool { self.strongEntityTag != nil }
 
+    /// Whether another validator in a later answer means that the file has changed. A date of the moment may be the clock of
+    /// a server that makes each answer anew.
+    package var showsChange: Bool {
+        self.entityTag != nil || self.malformedTag != nil || self.lastModified != nil && !self.isDateWeak
+    }
+
+    /// Whether both have a tag, or neither, and the same for a date.
+    func hasFields(of other: Validator) -> Bool {
+        (self.entityTag == nil) == (other.entityTag == nil) && (self.lastModified == nil) == (other.lastModified == nil)
+    }
+
     /// The value for `If-Range`: a strong entity tag, or nil.
     ///
     /// A weak tag must not be sent (RFC 9110 §13.1.5). A date is not sent either: servers compare it in

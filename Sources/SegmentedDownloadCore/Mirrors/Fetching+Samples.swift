@@ -48,12 +48,17 @@ extension Fetching {
         return nil
     }
 
-    mutating func sample(_ spot: Range<Int64>, from source: SourceID, now: Duration) -> FetchOrder {
+    /// - Parameter confirms: Whether the answer shows that a complete file has not changed.
+    mutating func sample(
+        _ spot: Range<Int64>, from source: SourceID, confirms: Bool = false, now: Duration
+    ) -> FetchOrder {
         let identity = self.identity(of: source)
         var request = RangeRequest(
             lowerBound: spot.lowerBound, upperBound: spot.upperBound, identity: identity.resource,
             comparesValidator: identity.comparesValidator)
-        request.closesConnection = self.sources[source].disagreement.isOpen
+        request.closesConnection =
+            self.sources[source].disagreement.isOpen || self.confirmation.disagreement(of: source).isOpen
+        request.confirms = confirms
         let order = FetchOrder(
             lease: LeaseID(self.leaseNext), source: source, segment: .none, request: request,
             writesFrom: spot.upperBound, limit: spot.upperBound)
@@ -92,10 +97,7 @@ extension Fetching {
         case .partial(let range, _):
             self.sources[lease.order.source].noteAccepted(now: now)
             if self.audits.contains(lease.id) { self.mode.noteServed() }
-            self.leases[index].phase = .receiving
-            self.leases[index].wasAccepted = true
-            self.leases[index].progressAt = now
-            self.leases[index].responseEnd = range.upperBound
+            self.acceptSample(index, responseEnd: range.upperBound, now: now)
             return [.answer(lease.id, .proceed(limit: min(lease.order.limit, range.upperBound)))]
         case .changed(let difference):
             return self.disagrees(difference, lease, now: now) + self.end(index)
@@ -112,6 +114,13 @@ extension Fetching {
             let failure = response.failure(host: self.sources[lease.order.source].host)
             return self.sampleFailed(failure, lease, now: now) + self.end(index)
         }
+    }
+
+    mutating func acceptSample(_ index: Int, responseEnd: Int64, now: Duration) {
+        self.leases[index].phase = .receiving
+        self.leases[index].wasAccepted = true
+        self.leases[index].progressAt = now
+        self.leases[index].responseEnd = responseEnd
     }
 
     /// Handles a reference that did not answer a comparison with a range. It is asked again. After several such answers
@@ -241,7 +250,7 @@ extension Fetching {
         // If one answer had another validator, bytes that other connections have just written may be affected too.
         if self.audits.isEmpty, let audit = self.auditOfDisagreement { self.audits.add([audit]) }
         if self.audits.isEmpty {
-            guard !self.needsConfirmation, self.confirmation.lease == nil else { return }
+            guard self.sourceToConfirm == nil, self.confirmation.lease == nil else { return }
             self.outcome = .complete
         } else if !self.hasUsable {
             self.outcome = .failed(

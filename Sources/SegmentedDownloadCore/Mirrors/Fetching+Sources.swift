@@ -292,7 +292,11 @@ extension Fetching {
             // Bytes that arrive there now have not been contradicted.
             self.disputes.remove(in: range)
         }
-        if self.plan.bytesMissing > 0 { self.audits.reopen() }
+        if self.plan.bytesMissing > 0 {
+            self.audits.reopen()
+            // The bytes that arrive now must be confirmed too.
+            self.confirmation = Confirmation()
+        }
         var actions = self.reviseIfSettled() + self.replaceReference()
         if self.awaitsProof, self.revision == nil, self.outcome == nil, !self.canProve {
             // No remaining bytes can be compared together with a missing segment.

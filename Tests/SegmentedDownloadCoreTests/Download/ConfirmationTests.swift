@@ -1,3 +1,4 @@
+import HTTPTypes
 import Testing
 
 @testable import SegmentedDownloadCore
@@ -82,7 +83,7 @@ struct ConfirmationTests {
         #expect(fetching.outcome == .changed("its tag differs"))
     }
 
-    @Test("One answer with another validator and then the recorded one is another node's, not a change")
+    @Test("An answer with the recorded validator after one with another may be another node's, and proves nothing")
     func otherNode() throws {
         var fetching = try Self.complete(after: Self.late)
         let order = try fetching.asked(at: Self.late)
@@ -96,7 +97,7 @@ struct ConfirmationTests {
             [LeaseObservation(lease: again.lease, position: Self.length, bytesReceived: received, isWriting: false)],
             now: .seconds(9))
         _ = fetching.ended(again.lease, .finished, now: .seconds(9))
-        #expect(fetching.outcome == .complete && fetching.evidence == .validator)
+        #expect(fetching.outcome == .complete && fetching.evidence == .none)
     }
 
     @Test("A refusal leaves the file complete and unconfirmed, a temporary one after a second attempt")
@@ -119,9 +120,121 @@ struct ConfirmationTests {
             _ = fetching.ended(order.lease, .stopped, now: now)
             #expect((fetching.outcome == .complete) == (attempt == Confirmation.attemptsMax))
             #expect(fetching.ask(at: now) == nil)
-            now += Confirmation.delayMax
+            now += Confirmation.patience
         }
         #expect(fetching.evidence == .none)
+    }
+
+    @Test("A URL that leads elsewhere, a delay that is too long, or no retries: the file is complete and unconfirmed")
+    func unanswered() throws {
+        let late = RetryAfter(fieldValue: "6", date: nil, fallbackNow: nil)
+        for (response, retries) in [
+            (.moved(nil), 3), (.refused(status: 503, retryAfter: late), 3), (.refused(status: 503, retryAfter: nil), 0),
+            (.ignoresRanges("it sent something else"), 3), (.unsatisfiable(completeLength: nil), 3),
+        ] as [(RangeResponse, Int)] {
+            var fetching = try Self.complete(after: Self.late) { $0.options.retries = retries }
+            let order = try fetching.asked(at: Self.late)
+            _ = fetching.responded(order.lease, response, now: Self.late)
+            _ = fetching.ended(order.lease, .stopped, now: Self.late)
+            #expect(fetching.outcome == .complete && fetching.evidence == .none, "\(response)")
+        }
+    }
+
+    @Test("A silent server is not waited for, and one that sent the head is not asked again")
+    func silent() throws {
+        for isAccepted in [false, true] {
+            var fetching = try Self.complete(after: Self.late)
+            let order = try fetching.asked(at: Self.late)
+            if isAccepted { fetching.accept(order.lease, at: Self.late) }
+            #expect(fetching.tick(now: Self.late + Confirmation.patience) == [])
+            let end = Self.late + Confirmation.patience + .nanoseconds(1)
+            #expect(fetching.tick(now: end) == [.revoke(order.lease)])
+            _ = fetching.ended(order.lease, .revoked, now: end)
+            #expect(fetching.outcome == .complete && fetching.evidence == (isAccepted ? .validator : .none))
+        }
+    }
+
+    @Test("Of a stream the head is enough, whatever the validator proves")
+    func stream() throws {
+        var fetching = try Self.complete(after: Self.late)
+        fetching.window = ReadingWindow(id: 1, length: 1 << 20, position: Self.length, isStream: true)
+        let order = try fetching.asked(at: Self.late)
+        let range = ByteRange(Self.length - 1..<Self.length)
+        let actions = fetching.responded(
+            order.lease, .partial(range, .tagged("\"a\"", length: Self.length)), now: Self.late)
+        #expect(actions == [.answer(order.lease, .stop)])
+        _ = fetching.ended(order.lease, .stopped, now: Self.late)
+        #expect(fetching.outcome == .complete && fetching.evidence == .validator)
+    }
+
+    @Test("A date of the moment is a clock, and no later one shows a change")
+    func clock() {
+        let date = HTTPDate(fieldValue: "Tue, 14 Nov 2023 22:13:20 GMT")
+        let tag = EntityTag(fieldValue: "W/\"a\"")
+        #expect(!Validator(entityTag: nil, lastModified: date, isDateWeak: true).showsChange)
+        #expect(Validator(entityTag: nil, lastModified: date).showsChange)
+        #expect(Validator(entityTag: tag, lastModified: date, isDateWeak: true).showsChange)
+        #expect(Validator(tagFields: ["a"], dateFields: []).showsChange)
+        #expect(!Validator.none.showsChange)
+    }
+
+    @Test("Instead of a range another file counts as a change only if its validator can be compared")
+    func page() {
+        var request = RangeRequest(
+            lowerBound: 9, upperBound: 10, identity: .tagged("\"a\"", length: 10))
+        let page = ResponseHead(status: 200, fields: [.contentLength: "18"])
+        let version = ResponseHead(status: 200, fields: [.contentLength: "10", .eTag: "\"b\""])
+        for confirms in [false, true] {
+            request.confirms = confirms
+            let isChange = { (head: ResponseHead) in
+                if case .changed = RangeResponse(request: request, head: head) { true } else { false }
+            }
+            #expect(isChange(page) == !confirms && isChange(version))
+        }
+    }
+
+    @Test("A mirror is asked too, and its change withdraws its bytes")
+    func mirrors() throws {
+        var fetching = Fetching.sample(length: Self.length, pieces: 2, connections: 2, hosts: ["one", "two"])
+        let mirror = SourceID(1)
+        fetching.sources[mirror].trust = .proven
+        fetching.sources[mirror].resource = .tagged("\"b\"", length: Self.length)
+        let first = try fetching.asked()
+        fetching.sources[.first].retryAt = .seconds(1)
+        let orders = try [first, fetching.asked()]
+        fetching.sources[.first].retryAt = .zero
+        #expect(orders.map(\.source) == [.first, mirror])
+        for order in orders {
+            let tag = order.source == mirror ? "\"b\"" : "\"a\""
+            _ = fetching.responded(
+                order.lease,
+                .partial(ByteRange(order.writesFrom..<order.limit), .tagged(tag, length: Self.length)), now: .zero)
+            fetching.bring(order.lease, to: order.limit, at: order.source == mirror ? Self.late : .zero)
+        }
+        for order in orders { _ = fetching.ended(order.lease, .finished, now: Self.late) }
+        // Its bytes are compared with the reference's first.
+        while let audit = fetching.audits.next {
+            let order = try fetching.asked(at: Self.late)
+            #expect(order.source == .first && order.spot == audit.spot)
+            fetching.accept(order.lease, at: Self.late)
+            fetching.observe(
+                [
+                    LeaseObservation(
+                        lease: order.lease, position: order.writesFrom, bytesReceived: Int64(audit.spot.count),
+                        isWriting: false)
+                ], now: Self.late)
+            _ = fetching.ended(order.lease, .finished, now: Self.late)
+        }
+        var now = Self.late
+        for _ in 0..<Disagreement.attemptsAtEnd {
+            now += .seconds(1)
+            let order = try fetching.asked(at: now)
+            #expect(order.source == mirror && order.spot?.count == 1)
+            _ = fetching.responded(order.lease, .changed("its tag differs"), now: now)
+            _ = fetching.ended(order.lease, .stopped, now: now)
+        }
+        #expect(fetching.sources[mirror].trust == .quarantined && fetching.outcome == nil)
+        #expect(fetching.revision?.withdrawn.isEmpty == false)
     }
 
     @Test("A connection that breaks before the head counts as an attempt, one that breaks after it does not")
@@ -132,7 +245,7 @@ struct ConfirmationTests {
         for _ in 1...Confirmation.attemptsMax {
             let order = try fetching.asked(at: now)
             _ = fetching.ended(order.lease, .failed(failure), now: now)
-            now += Confirmation.delayMax
+            now += Confirmation.patience
         }
         #expect(fetching.outcome == .complete && fetching.evidence == .none)
 

@@ -1,0 +1,44 @@
+/// The last requests of a download, which show whether the file changed while its last bytes were being sent.
+///
+/// A server identifies the version in the head of a response. If the file is then overwritten in place, the rest of the
+/// body is from the new version, under the validator of the old one. A head that arrives later proves the bytes that
+/// arrived before it; the last bytes of each source need a request of their own.
+struct Confirmation: Hashable, Sendable {
+    /// 1 s: short files take no second request. A change within this time after a head is not noticed.
+    static let exposureMax: Duration = .seconds(1)
+
+    /// 5 s: all bytes are there, so an origin that does not answer, or asks for a longer delay, is not waited for.
+    static let patience: Duration = .seconds(5)
+
+    /// 2: so is one that fails.
+    static let attemptsMax = 2
+
+    /// The request in progress, absent if there is none.
+    private(set) var lease: LeaseID?
+    private var failures: [SourceID: Int] = [:]
+    private var disagreements: [SourceID: Disagreement] = [:]
+    /// The sources of which nothing proves that their last bytes are from one version.
+    private(set) var unconfirmed: Set<SourceID> = []
+
+    mutating func ask(_ lease: LeaseID) { self.lease = lease }
+
+    mutating func end() { self.lease = nil }
+
+    /// The answers of a source with another validator.
+    func disagreement(of source: SourceID) -> Disagreement { self.disagreements[source] ?? Disagreement() }
+
+    mutating func note(_ difference: String, of source: SourceID) {
+        self.disagreements[source, default: Disagreement()].note(difference)
+    }
+
+    /// Counts an attempt without an answer. Returns whether it is the last one.
+    mutating func fail(_ source: SourceID, attemptsMax: Int) -> Bool {
+        self.failures[source, default: 0] += 1
+        guard self.failures[source, default: 0] >= attemptsMax else { return false }
+        self.unconfirmed.insert(source)
+        return true
+    }
+
+    /// Leaves a source unconfirmed.
+    mutating func giveUp(_ source: SourceID) { self.unconfirmed.insert(source) }
+}
