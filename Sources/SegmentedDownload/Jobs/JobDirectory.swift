@@ -109,7 +109,7 @@ package struct JobDirectory: Sendable {
             try file.writeFully(bytes, at: 0)
             try await file.synchronize(metadata: false)
             do throws(StorageError) {
-                try self.storage.rename(draft, to: path, replacing: replacing)
+                try self.storage.rename(file, from: draft, to: path, replacing: replacing)
             } catch  where error.condition == .exists && !replacing {
                 try self.storage.remove(draft)
             }

@@ -202,7 +202,8 @@ package struct Finisher: Sendable {
     /// - Returns: Whether it succeeded; `false` if the name is taken.
     private func tryRename(to paths: DestinationPaths) async throws(StorageError) -> Bool {
         do throws(StorageError) {
-            try self.storage.rename(self.part.paths.part, to: paths.destination, replacing: self.replaces)
+            try self.storage.rename(
+                self.part.file, from: self.part.paths.part, to: paths.destination, replacing: self.replaces)
             return true
         } catch  where error.condition == .exists {
             return false

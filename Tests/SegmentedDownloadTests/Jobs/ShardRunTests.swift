@@ -161,6 +161,22 @@ struct ShardRunTests {
         }
     }
 
+    @Test("A status that a server has renamed before it was asked again is written", arguments: [false, true])
+    func renamedBefore(isReplacing: Bool) async throws {
+        try await withTemporaryDirectory { directory in
+            let disk = WatchedStorage()
+            let (draft, path) = (directory + "/draft", directory + "/status")
+            if isReplacing { try Data("old".utf8).write(to: URL(fileURLWithPath: path)) }
+            disk.before(isReplacing ? "rename over draft to status" : "rename draft to status") {
+                try #require((isReplacing ? rename(draft, path) : link(draft, path)) == 0)
+            }
+            try await JobDirectory(directory, storage: disk).write(
+                Array("new".utf8), to: path, draft: draft, replacing: isReplacing)
+            #expect(try String(contentsOfFile: path, encoding: .utf8) == "new")
+            #expect(!FileManager.default.fileExists(atPath: draft))
+        }
+    }
+
     @Test("A directory of another job, and one that others may write, are refused")
     func directories() async throws {
         try await withTemporaryDirectory { directory in

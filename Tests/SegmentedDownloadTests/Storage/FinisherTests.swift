@@ -306,6 +306,30 @@ struct FinisherTests {
         }
     }
 
+    @Test("A name that the server gave the part before it was asked again is the part's, which then has no other")
+    func linkedBefore() async throws {
+        try await Self.run { subject, finisher in
+            subject.disk.before(Self.rename) {
+                try FileManager.default.linkItem(atPath: subject.paths.part, toPath: subject.paths.destination)
+            }
+            _ = try await finisher.finish(length: 100, unless: Latch())
+            #expect(try subject.contents(of: subject.paths.destination) == WatchedPart.bytes(0..<100))
+            #expect(!subject.exists(subject.paths.part) && !subject.exists(subject.paths.manifest))
+        }
+    }
+
+    @Test("A part that the server renamed over a file before it was asked again is in place")
+    func renamedBefore() async throws {
+        try await Self.run { subject, _ in
+            try subject.put("old", at: subject.paths.destination)
+            subject.disk.before("rename over \(WatchedPart.partName) to file.bin") {
+                try subject.disk.rename(subject.paths.part, to: subject.paths.destination, replacing: true)
+            }
+            _ = try await Self.finisher(subject, replaces: true).finish(length: 100, unless: Latch())
+            #expect(try subject.contents(of: subject.paths.destination) == WatchedPart.bytes(0..<100))
+        }
+    }
+
     @Test("A taken name gives way to the first numbered one that no file has and no process fetches for")
     func alternative() async throws {
         try await Self.run { subject, finisher in
