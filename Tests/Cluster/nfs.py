@@ -58,7 +58,7 @@ class SharedDirectory(Running):
 
     - export: The directory, on a file system with handles (open_by_handle_at), such as ext4.
     - machines: The number of mounts.
-    - options: Of the mounts: noalignwrite or nothing.
+    - options: Of the mounts, as nfs_mount.c takes them.
     """
 
     def __init__(self, directory, export, machines, options=()):

@@ -1,6 +1,6 @@
 /* Mounts an NFSv3 export with FUSE, with the caches of the Linux NFS client. For tests on kernels without one.
  *
- *   nfs_mount nfs://SERVER/EXPORT?nfsport=PORT&mountport=PORT DIRECTORY [noalignwrite]
+ *   nfs_mount nfs://SERVER/EXPORT?nfsport=PORT&mountport=PORT DIRECTORY [noalignwrite] [answers-per-loss=NUMBER]
  *
  * Each process is a machine: it has caches of its own. The kernel's caches are off (direct_io, timeouts of 0), so that
  * every call arrives here and is answered as Linux answers it with the default mount options:
@@ -17,7 +17,7 @@
  *   (nfs_post_op_update_inode_force_wcc).
  * - What was written is kept until COMMIT, and sent again if the server has been restarted since.
  * - A request waits until the server answers (mount option "hard"). After a restart it is sent again, and may then find
- *   that it was carried out before.
+ *   that it was carried out before. With answers-per-loss, that happens to one of so many requests that change names.
  * - A file that is removed while it is open is renamed to .nfs..., and removed when it is closed.
  * - There are no extended attributes, no fallocate, no O_TMPFILE, no flags of renameat2. Locks are local.
  *
@@ -91,6 +91,10 @@ static struct node *nodes[NODE_SLOTS], *root;
 static struct name *names[NAME_SLOTS];
 static long page_count;
 static bool aligns_writes = true;
+/* Of so many changes of names one is sent twice; 0: none. */
+static long answers_per_loss;
+/* Whether a file is being renamed to .nfs.... If that answer is lost, Linux leaves the file, as a loss would leave it here. */
+static bool is_hiding;
 static const char *url_text;
 static struct nfs_context *nfs;
 
@@ -150,20 +154,6 @@ static void wait_for(struct call *call) {
     }
 }
 
-/* Makes a request until the server answers it, and returns the status of the answer. */
-#define REQUEST(procedure, arguments, answer, keeper)                                                             \
-    ({                                                                                                             \
-        for (;;) {                                                                                                 \
-            struct call call = {.result = (answer), .length = sizeof *(answer), .keep = (keeper)};                 \
-            if (procedure(nfs_get_rpc_context(nfs), call_done, (arguments), &call) == 0) wait_for(&call);          \
-            bool is_answered = call.is_answered;                                                                   \
-            if (!is_answered) connect_to_server();                                                                 \
-            else if ((answer)->status != NFS3ERR_JUKEBOX) break;                                                   \
-            else poll(NULL, 0, 500);                                                                               \
-        }                                                                                                          \
-        error_of((answer)->status);                                                                                \
-    })
-
 static int error_of(nfsstat3 status) {
     switch (status) {
     case NFS3ERR_NAMETOOLONG: return ENAMETOOLONG;
@@ -177,6 +167,39 @@ static int error_of(nfsstat3 status) {
     default: return status; /* The numbers of Linux. */
     }
 }
+
+/* Whether the answer counts as lost, so that the request is sent again and finds that it was carried out. The answer differs then
+ * only for changes of names. */
+static bool loses_answer(const char *procedure) {
+    static long count;
+    static const char *const changes[] = {
+        "rpc_nfs3_link_async", "rpc_nfs3_rename_async", "rpc_nfs3_remove_async", "rpc_nfs3_mkdir_async", "rpc_nfs3_create_async"};
+    if (!answers_per_loss || is_hiding) return false;
+    for (size_t index = 0; index < sizeof changes / sizeof *changes; index++)
+        if (!strcmp(procedure, changes[index])) return ++count % answers_per_loss == 0;
+    return false;
+}
+
+/* Writes an unusual status to the log, and returns the error. */
+static int noted(const char *procedure, nfsstat3 status) {
+    if (status != NFS3_OK && status != NFS3ERR_NOENT && status != NFS3ERR_EXIST)
+        fprintf(stderr, "nfs_mount: %s: %s\n", procedure, strerror(error_of(status)));
+    return error_of(status);
+}
+
+/* Makes a request until the server answers it, and returns the status of the answer. */
+#define REQUEST(procedure, arguments, answer, keeper)                                                             \
+    ({                                                                                                             \
+        for (;;) {                                                                                                 \
+            struct call call = {.result = (answer), .length = sizeof *(answer), .keep = (keeper)};                 \
+            if (procedure(nfs_get_rpc_context(nfs), call_done, (arguments), &call) == 0) wait_for(&call);          \
+            bool is_answered = call.is_answered;                                                                   \
+            if (!is_answered) connect_to_server();                                                                 \
+            else if ((answer)->status == NFS3ERR_JUKEBOX) poll(NULL, 0, 500);                                      \
+            else if (!loses_answer(#procedure)) break;                                                             \
+        }                                                                                                          \
+        noted(#procedure, (answer)->status);                                                                       \
+    })
 
 static nfs_fh3 handle_of(struct node *node) {
     return (nfs_fh3){.data = {node->handle_length, node->handle}};
@@ -708,7 +731,9 @@ static int hide(struct node *directory, const char *text, struct node *child) {
     if (child->hidden_in) return EBUSY;
     snprintf(child->hidden_name, sizeof child->hidden_name, ".nfs%016llx%08x%08x", (unsigned long long)child->attributes.fileid,
         (unsigned)getpid(), ++count);
+    is_hiding = true;
     int error = rename_name(directory, text, directory, child->hidden_name);
+    is_hiding = false;
     if (error) return error;
     child->hidden_in = directory;
     keep_name(directory, child->hidden_name, child);
@@ -912,10 +937,10 @@ static void do_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_i
     fuse_reply_err(request, 0);
 }
 
-/* What an open directory lists. */
+/* What an open directory lists: it is read with the first names, because one that is opened to be synced is not listed. */
 struct listing {
     size_t length;
-    char names[];
+    char *names;
 };
 
 static struct node *listed;
@@ -958,23 +983,34 @@ static int read_listing(struct node *node) {
 static void do_opendir(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info) {
     struct node *node = node_at(number);
     int error = node->is_stale ? ESTALE : revalidate(node);
-    if (!error && !node->listing) error = read_listing(node);
     if (error) {
         fuse_reply_err(request, error);
         return;
     }
-    struct listing *listing = malloc(sizeof *listing + node->listing_length);
-    listing->length = node->listing_length;
+    info->fh = (uintptr_t)calloc(1, sizeof(struct listing));
+    if (fuse_reply_open(request, info)) free((struct listing *)(uintptr_t)info->fh);
+}
+
+/* Lists a directory for one that has opened it. */
+static int list(struct node *node, struct listing *listing) {
+    int error = node->listing ? 0 : read_listing(node);
+    if (error) return error;
+    free(listing->names);
+    listing->names = malloc(node->listing_length + 1);
     memcpy(listing->names, node->listing, node->listing_length);
-    info->fh = (uintptr_t)listing;
-    fuse_reply_open(request, info);
+    listing->length = node->listing_length;
+    return 0;
 }
 
 static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *info) {
     struct listing *listing = (struct listing *)(uintptr_t)info->fh;
+    int error = listing->names && offset > 0 ? 0 : list(node_at(number), listing);
+    if (error) {
+        fuse_reply_err(request, error);
+        return;
+    }
     char *buffer = malloc(size);
     size_t length = 0;
-    (void)number;
     while ((size_t)offset < listing->length) {
         const char *name = listing->names + offset;
         size_t next = offset + strlen(name) + 1;
@@ -989,8 +1025,10 @@ static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t size, off_t
 }
 
 static void do_releasedir(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info) {
+    struct listing *listing = (struct listing *)(uintptr_t)info->fh;
     (void)number;
-    free((struct listing *)(uintptr_t)info->fh);
+    free(listing->names);
+    free(listing);
     fuse_reply_err(request, 0);
 }
 
@@ -1021,9 +1059,13 @@ static const struct fuse_lowlevel_ops operations = {
 static void send_all(struct node *node) { commit(node); }
 
 int main(int count, char **arguments) {
-    aligns_writes = count != 4 || strcmp(arguments[3], "noalignwrite");
-    if (count != 3 && aligns_writes) {
-        fprintf(stderr, "usage: nfs_mount URL DIRECTORY [noalignwrite]\n");
+    bool is_valid = count >= 3;
+    for (int index = 3; index < count; index++) {
+        if (!strcmp(arguments[index], "noalignwrite")) aligns_writes = false;
+        else is_valid = is_valid && sscanf(arguments[index], "answers-per-loss=%ld", &answers_per_loss) == 1;
+    }
+    if (!is_valid) {
+        fprintf(stderr, "usage: nfs_mount URL DIRECTORY [noalignwrite] [answers-per-loss=NUMBER]\n");
         return 2;
     }
     url_text = arguments[1];

@@ -32,12 +32,16 @@ def main():
     parser.add_argument(
         "--export", help="an existing directory on a file system with handles, such as ext4 (default: a temporary one)")
     parser.add_argument("--noalignwrite", action="store_true", help="mount with this option (Linux 6.13)")
+    parser.add_argument(
+        "--answers-per-loss", type=int, metavar="NUMBER",
+        help="of so many answers to changes of names one is lost: the request is sent again, and finds that it was carried out")
     arguments = parser.parse_args()
 
     def tests(checks):
         with tempfile.TemporaryDirectory(prefix="segdl-nfs-") as directory:
             with tempfile.TemporaryDirectory(prefix="segdl-nfs-", dir=arguments.export) as export:
                 options = ["noalignwrite"] if arguments.noalignwrite else []
+                options += [f"answers-per-loss={arguments.answers_per_loss}"] if arguments.answers_per_loss else []
                 with nfs.SharedDirectory(directory, os.path.realpath(export), arguments.machines, options) as shared:
                     print(f"ok      an NFS server runs, with {arguments.machines} clients", flush=True)
 

@@ -22,6 +22,7 @@ extension DownloadJob {
             keepsRemoteTime: self.request.keepsRemoteTime)
         finisher.replaceable = replaceable
         finisher.pieceDigests = self.pieceDigests
+        finisher.placing = self.request.placing
         if self.pieceDigests == nil, self.request.pieceDigests != nil, digests.isEmpty {
             self.broadcaster.send(.note("the digests of pieces are verified only for a whole file on disk"))
         }

@@ -91,6 +91,7 @@ extension DownloadJob {
         var surveyor = Surveyor(
             storage: self.storage, digests: self.request.digests, sources: self.request.sources)
         surveyor.pieceDigests = self.pieceDigests
+        surveyor.placing = self.request.placing
         return surveyor
     }
 
@@ -121,7 +122,8 @@ extension DownloadJob {
             if self.keepsUnproven(file) {
                 try self.checkPlaced(try self.storage.status(of: paths.destination), paths, in: .run)
             }
-            try await self.storage.completePlacing(paths, hasRecord: file.record != nil)
+            let isRecognized = self.request.placing != nil && file.agreesWithDigests == true
+            try await self.storage.completePlacing(paths, hasRecord: file.record != nil || isRecognized)
         }
         return finding
     }

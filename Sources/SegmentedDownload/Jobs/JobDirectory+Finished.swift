@@ -1,14 +1,14 @@
 package import SegmentedDownloadCore
 
 extension JobDirectory {
-    /// A file with fingerprints, up to its length when it was found.
+    /// A file with records, up to its length when it was found.
     private struct RecordFile {
         var name: Name
         var file: any StorageFile
         var length: Int64
     }
 
-    /// 1 MiB, a multiple of a record's length: a piece in which records are read.
+    /// 1 MiB, a multiple of the records' lengths: a piece in which records are read.
     private static let pieceLength = 1 << 20
     /// 4: so many files of one task are joined into one.
     private static let filesMax = 4
@@ -25,6 +25,30 @@ extension JobDirectory {
                     try Self.read(record.file, record.length) { if shard.owns($0) { take($0) } }
                 }
             }
+        } catch {
+            throw DownloadError(wrapping: error)
+        }
+    }
+
+    /// What any run of a task was about to put into place without a record in an attribute, except for entries that are
+    /// finished.
+    func placing(
+        of shard: Shard, besides finished: FinishedEntries
+    ) throws(DownloadError) -> [EntryFingerprint: [ContentSummary]] {
+        do {
+            let files = try self.open(
+                try self.names().filter { $0.kind == .placing && $0.shard.mayShareEntries(with: shard) })
+            defer { for record in files { record.file.close() } }
+            var found: [EntryFingerprint: [ContentSummary]] = [:]
+            for record in files {
+                try Self.read(record.file, record.length, PlacingCodec.recordLength) { bytes in
+                    guard let (entry, content) = PlacingCodec.decode(bytes), shard.owns(entry),
+                        !finished.contains(entry)
+                    else { return }
+                    found[entry, default: []].append(content)
+                }
+            }
+            return found
         } catch {
             throw DownloadError(wrapping: error)
         }
@@ -60,21 +84,27 @@ extension JobDirectory {
     private static func read(
         _ file: any StorageFile, _ length: Int64, _ take: (EntryFingerprint) throws(StorageError) -> Void
     ) throws(StorageError) {
+        let header = FinishedEntryCodec.header
+        try Self.read(file, length, FinishedEntryCodec.recordLength) { record throws(StorageError) in
+            if record.elementsEqual(header) { return }
+            if let entry = FinishedEntryCodec.decode(record) { try take(entry) }
+        }
+    }
+
+    /// Calls `take` with the bytes of every record.
+    private static func read(
+        _ file: any StorageFile, _ length: Int64, _ recordLength: Int,
+        _ take: (UnsafeRawBufferPointer) throws(StorageError) -> Void
+    ) throws(StorageError) {
         let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceLength, alignment: 16)
         defer { piece.deallocate() }
-        let header = FinishedEntryCodec.header
         var offset: Int64 = 0
         while offset < length {
             let wanted = Int(min(Int64(piece.count), length - offset))
             let count = try file.readFully(into: UnsafeMutableRawBufferPointer(rebasing: piece[..<wanted]), at: offset)
             guard count > 0 else { return }
-            for start in stride(
-                from: 0, to: count - FinishedEntryCodec.recordLength + 1, by: FinishedEntryCodec.recordLength)
-            {
-                let record = UnsafeRawBufferPointer(
-                    rebasing: piece[start..<start + FinishedEntryCodec.recordLength])
-                if record.elementsEqual(header) { continue }
-                if let entry = FinishedEntryCodec.decode(record) { try take(entry) }
+            for start in stride(from: 0, to: count - recordLength + 1, by: recordLength) {
+                try take(UnsafeRawBufferPointer(rebasing: piece[start..<start + recordLength]))
             }
             offset += Int64(count)
         }

@@ -12,6 +12,7 @@ package import SegmentedDownloadCore
 /// Every run of a task writes files of its own, so that no file has two writers and no lock between machines is needed:
 ///
 /// - `shard-3-of-8.RUN.finished`: the fingerprints of the entries that the run finished (``FinishedEntryCodec``).
+/// - `shard-3-of-8.RUN.placing`: what the run was about to put into place without a record in an attribute (``PlacingLog``).
 /// - `shard-3-of-8.RUN.failed`: the entries that failed, as a list that segdl reads.
 /// - `shard-3-of-8.json`: what the task's last run reported (``ShardStatus``).
 /// - `job.json`: what is saved of the job's files, and where (``JobSettings``).
@@ -21,7 +22,7 @@ package import SegmentedDownloadCore
 package struct JobDirectory: Sendable {
     /// A file of a task in the directory.
     package struct Name: Hashable, Sendable {
-        package enum Kind: String, Sendable { case finished, failed, json }
+        package enum Kind: String, Sendable { case finished, placing, failed, json }
 
         package var shard: Shard
         /// Empty for the status.
@@ -109,7 +110,7 @@ package struct JobDirectory: Sendable {
             try file.writeFully(bytes, at: 0)
             try await file.synchronize(metadata: false)
             do throws(StorageError) {
-                try self.storage.rename(draft, to: path, replacing: replacing)
+                try self.storage.rename(file, from: draft, to: path, replacing: replacing)
             } catch  where error.condition == .exists && !replacing {
                 try self.storage.remove(draft)
             }

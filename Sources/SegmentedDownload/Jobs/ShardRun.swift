@@ -30,6 +30,9 @@ package final class ShardRun: Sendable {
     private let previousRun: String?
     private let file: any StorageFile
     private let state: Mutex<State>
+    private let placingLog: PlacingLog
+    /// What earlier runs were about to put into place, of entries that are not finished.
+    private let placing: [EntryFingerprint: [ContentSummary]]
 
     /// Begins a run.
     ///
@@ -71,6 +74,8 @@ package final class ShardRun: Sendable {
         self.state = Mutex(State(status: status))
         try await job.joinFinished(of: shard, run: run)
         self.finished = try job.finished(of: shard)
+        self.placing = try job.placing(of: shard, besides: self.finished)
+        self.placingLog = PlacingLog(job, path: job.path(of: JobDirectory.Name(shard, run: run, .placing)))
         try await self.write(now: now)
     }
 
@@ -101,6 +106,11 @@ package final class ShardRun: Sendable {
         } catch {
             throw DownloadError(error.failure)
         }
+    }
+
+    /// What is known and recorded of an entry's file before it gets its name.
+    package func placingRecord(of entry: EntryFingerprint) -> PlacingRecord {
+        PlacingRecord(of: entry, earlier: self.placing[entry] ?? [], in: self.placingLog)
     }
 
     /// Adds a failed entry to the list of failures.
@@ -185,7 +195,8 @@ package final class ShardRun: Sendable {
         }
     }
 
-    /// Makes the records durable, removes the lists of failures of the task's earlier runs, and reports the end.
+    /// Makes the records durable, removes the lists of failures of the task's earlier runs, and reports the end. Once all
+    /// entries are finished, also removes the records of what was about to be put into place.
     ///
     /// - Parameter isComplete: Whether all entries of the task were tried. If not, earlier lists of failures are kept.
     package func end(_ state: ShardStatus.State, isComplete: Bool, now: Double) async throws(DownloadError) {
@@ -196,6 +207,13 @@ package final class ShardRun: Sendable {
                 for name in try self.job.names()
                 where name.kind == .failed && name.shard == self.shard && name.run != self.run {
                     try self.job.storage.remove(self.job.path(of: name))
+                }
+                // All of the task's entries are recorded as finished.
+                if state == .finished {
+                    self.placingLog.close()
+                    for name in try self.job.names() where name.kind == .placing && name.shard == self.shard {
+                        try self.job.storage.remove(self.job.path(of: name))
+                    }
                 }
             }
         } catch {

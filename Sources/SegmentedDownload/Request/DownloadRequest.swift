@@ -62,6 +62,8 @@ public struct DownloadRequest: Hashable, Sendable {
     package var requiredResource: RemoteResource?
     /// Whether the request is to resume the part at its destination, from whichever URL the part is. It is not stored.
     package var resumesPart = false
+    /// What a job's task knows and records of the file, in case the file system has no extended attributes. It is not stored.
+    package var placing: PlacingRecord?
 
     public init(_ source: SourceURL, to destination: Destination = .directory(".")) {
         self.source = source

@@ -19,6 +19,8 @@ package struct Finisher: Sendable {
     var alternative: (@Sendable (Int) -> DestinationPaths?)?
     /// The existing file to replace. If the destination is no longer this file, it is not replaced.
     var replaceable: StorageStatus?
+    /// Where a job's task records the file if it has no ``FinishedRecord``.
+    var placing: PlacingRecord?
     /// Whether the file's modification time is set to the server's `Last-Modified`.
     let keepsRemoteTime: Bool
 
@@ -63,8 +65,10 @@ package struct Finisher: Sendable {
         if self.keepsRemoteTime, let date = self.resource.validator.lastModified {
             try self.part.file.setModified(date.secondsSinceEpoch)
         }
-        try self.leaveRecord(on: self.part.file, try self.part.file.status(), claims, length: length, crc: crc)
+        let hasRecord = try self.leaveRecord(
+            on: self.part.file, try self.part.file.status(), claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
+        if !hasRecord { await self.recordPlacing(length: length, crc: crc) }
         try self.checkIdentity(length: length)
         let (paths, file) = try await self.rename()
         self.part.markPlaced()
@@ -100,21 +104,33 @@ package struct Finisher: Sendable {
     ///
     /// If the file system has no attributes or no room for a long one, the record is shortened or omitted. A record of
     /// an earlier file of that inode is removed in any case.
+    ///
+    /// - Returns: Whether the file has the record.
     func leaveRecord(
         on file: any StorageFile, _ status: StorageStatus, _ claims: [Claim], length: Int64, crc: CRC32
-    ) throws {
+    ) throws -> Bool {
         if !self.resource.endsWithConnection {
             var record = FinishedRecord(
                 resource: self.resource, length: length, crc: crc, modified: status.modified,
                 pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
                 salt: self.part.header.id)
             record.isSynced = self.part.syncPolicy != .none
-            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
+            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return true }
             record.pieces = []
-            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return }
+            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return true }
         }
         try file.removeAttribute(FinishedRecord.attribute)
         try self.disarmRecord(of: file, length: length)
+        return false
+    }
+
+    /// Records in a job's directory what the file contains that has no ``FinishedRecord``, so that the next run recognizes it
+    /// if this one is killed before the entry is recorded as finished.
+    ///
+    /// A failure is not an error: without the record, such a kill makes the entry fail in the next run.
+    func recordPlacing(length: Int64, crc: CRC32) async {
+        try? await self.placing?.append(
+            ContentSummary(length: length, crc: crc), isDurable: self.part.syncPolicy != .none)
     }
 
     /// Invalidates a record that could not be removed, by changing the file's modification time. A record counts only
@@ -202,7 +218,8 @@ package struct Finisher: Sendable {
     /// - Returns: Whether it succeeded; `false` if the name is taken.
     private func tryRename(to paths: DestinationPaths) async throws(StorageError) -> Bool {
         do throws(StorageError) {
-            try self.storage.rename(self.part.paths.part, to: paths.destination, replacing: self.replaces)
+            try self.storage.rename(
+                self.part.file, from: self.part.paths.part, to: paths.destination, replacing: self.replaces)
             return true
         } catch  where error.condition == .exists {
             return false

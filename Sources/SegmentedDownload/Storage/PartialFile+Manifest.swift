@@ -17,7 +17,7 @@ extension PartialFile {
         // A manifest with durable claims is replaced only by one that is durable too.
         let isSynced = self.syncPolicy == .checkpoint || draft.durableCount > 0
         if isSynced { try await file.synchronize(metadata: true) }
-        try self.storage.rename(self.paths.manifestDraft, to: self.paths.manifest, replacing: true)
+        try self.storage.rename(file, from: self.paths.manifestDraft, to: self.paths.manifest, replacing: true)
         if isSynced { try await self.storage.synchronize(directory: self.paths.directory) }
         return try self.change { (log) throws(StorageError) in try log.move(to: file, from: draft) }
     }

@@ -8,6 +8,8 @@ package struct Surveyor: Sendable {
     package let sources: [SourceURL]
     /// The digests of the pieces of a finished file, which count if there are no others.
     var pieceDigests: Metalink.PieceDigests?
+    /// What earlier runs of a job were about to put into place. It counts if there are no digests.
+    var placing: PlacingRecord?
 
     package init(storage: any Storage, digests: [ExpectedDigest] = [], sources: [SourceURL] = []) {
         self.storage = storage
@@ -72,6 +74,10 @@ package struct Surveyor: Sendable {
             agrees = hexes == self.digests.map(\.hex)
         } else if let pieceDigests {
             agrees = try pieceDigests.damage(of: file, length: status.length).isEmpty
+        } else if let placing, status.ownership.objection(user: self.storage.user) == nil,
+            try placing.describes(file, status)
+        {
+            agrees = true
         }
         var record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
         if let known = record, try known.length != status.length || !self.isUnchanged(file, status, known) {

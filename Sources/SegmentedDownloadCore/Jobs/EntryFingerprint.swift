@@ -16,6 +16,12 @@ package struct EntryFingerprint: Hashable, Sendable {
     }
 
     package static let length = 12
+
+    /// In network byte order.
+    var bytes: [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: self.high >> (56 - 8 * $0)) }
+            + (0..<4).map { UInt8(truncatingIfNeeded: self.share >> (24 - 8 * $0)) }
+    }
 }
 
 /// A line of the record of finished entries: a fingerprint and the CRC-32 of its bytes, 16 bytes in all.
@@ -27,11 +33,7 @@ package enum FinishedEntryCodec {
     /// The first record of a file. It is no entry: a digest has this value with a probability of 2^-96.
     package static let header = Self.record(Array("segdl job 1\n".utf8))
 
-    package static func encode(_ entry: EntryFingerprint) -> [UInt8] {
-        var bytes = (0..<8).map { UInt8(truncatingIfNeeded: entry.high >> (56 - 8 * $0)) }
-        bytes += (0..<4).map { UInt8(truncatingIfNeeded: entry.share >> (24 - 8 * $0)) }
-        return Self.record(bytes)
-    }
+    package static func encode(_ entry: EntryFingerprint) -> [UInt8] { Self.record(entry.bytes) }
 
     /// Nil if the bytes are not a record.
     package static func decode(_ bytes: UnsafeRawBufferPointer) -> EntryFingerprint? {

@@ -62,7 +62,7 @@ final class JobFiles: FileSource {
                     }
                     state.unfinished[state.nextNumber] = (candidate, fingerprint)
                     state.nextNumber += 1
-                    return self.item(candidate)
+                    return self.item(candidate, fingerprint)
                 }
                 return FileSourceItem.none
             } catch {
@@ -72,9 +72,11 @@ final class JobFiles: FileSource {
         }
     }
 
-    private func item(_ candidate: JobEntries.Candidate) -> FileSourceItem {
+    private func item(_ candidate: JobEntries.Candidate, _ fingerprint: EntryFingerprint) -> FileSourceItem {
         do throws(DownloadError) {
-            return .request(try self.request(candidate))
+            var request = try self.request(candidate)
+            request.placing = self.run.placingRecord(of: fingerprint)
+            return .request(request)
         } catch {
             return .refused(path: candidate.name, error)
         }

@@ -94,6 +94,39 @@ struct JobTests {
     }
 
     @Test(
+        "Without extended attributes, a file in place that is not recorded as finished is recognized in the next run",
+        .enabled(if: FaultyDisk.compiler != nil, "a failing disk needs a C compiler"))
+    func unrecorded() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                // Longer files than those that are kept in memory, which have no part.
+                let list = (0..<3).map { origin.url("/2M/f\($0)") + "\n  out=f\($0)\n" }
+                try Data(list.joined().utf8).write(to: URL(fileURLWithPath: command.path("list")))
+                let arguments = ["--job", "records", "-i", "list", "-d", "out", "-j", "1"]
+                // The task is killed between the first file's name and its record.
+                let killed = try await command.run(
+                    arguments + ["--fsync", "none"],
+                    environment: [
+                        "LD_PRELOAD": try await FaultyDisk.library.value,
+                        "FAULTY_DISK": "fsetxattr:95,renameat2:kill:1",
+                    ])
+                #expect(killed.status == -SIGKILL)
+                let records = Self.names(command, "records")
+                #expect(records.contains { $0.hasSuffix(".placing") }, "\(records)")
+                for name in records where name.hasSuffix(".finished") {
+                    try FileManager.default.removeItem(atPath: command.path("records/\(name)"))
+                }
+                let before = origin.log.snapshot().requests.count { $0.path.hasSuffix("f0") }
+                let again = try await command.run(arguments)
+                #expect(again.status == 0, "\(again)")
+                #expect(origin.log.snapshot().requests.count { $0.path.hasSuffix("f0") } == before)
+                #expect(Self.names(command, "out") == ["f0", "f1", "f2"])
+                #expect(Self.names(command, "records").allSatisfy { !$0.hasSuffix(".placing") })
+            }
+        }
+    }
+
+    @Test(
         "The same job without --range, or with a name template, is refused: it would skip the parts as finished files")
     func otherContent() async throws {
         try await Self.withList(2) { command, _ in

@@ -153,4 +153,19 @@ struct ShardTests {
         }
         #expect([UInt8](repeating: 0, count: 16).withUnsafeBytes { FinishedEntryCodec.decode($0) } == nil)
     }
+
+    @Test("A record of a file to be put into place that is damaged in any bit is none")
+    func placingRecords() throws {
+        let content = ContentSummary(length: 1 << 40 + 3, crc: CRC32(value: 0x8765_4321))
+        let bytes = PlacingCodec.encode(content, of: self.entry(7))
+        #expect(bytes.count == PlacingCodec.recordLength)
+        let found = try #require(bytes.withUnsafeBytes { PlacingCodec.decode($0) })
+        #expect(found.entry == self.entry(7) && found.content == content)
+        for bit in 0..<256 {
+            var damaged = bytes
+            damaged[bit / 8] ^= 1 << UInt8(bit % 8)
+            #expect(damaged.withUnsafeBytes { PlacingCodec.decode($0) == nil })
+        }
+        #expect([UInt8](repeating: 0, count: 32).withUnsafeBytes { PlacingCodec.decode($0) == nil })
+    }
 }

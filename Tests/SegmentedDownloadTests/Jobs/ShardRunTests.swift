@@ -161,6 +161,66 @@ struct ShardRunTests {
         }
     }
 
+    /// Whether a run recognizes a file with these bytes as an entry's.
+    private static func recognizes(_ bytes: [UInt8], as entry: EntryFingerprint, _ run: ShardRun, in directory: String)
+        throws -> Bool
+    {
+        let path = directory + "/file"
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        let file = try POSIXStorage().open(path, .read)
+        defer { file.close() }
+        return try run.placingRecord(of: entry).describes(file, file.status())
+    }
+
+    @Test("A file that a run was about to put into place is recognized by its content, until the entry is finished")
+    func placing() async throws {
+        try await withTemporaryDirectory { directory in
+            let content = ContentSummary(length: 3, crc: CRC32(of: Array("abc".utf8)))
+            do {
+                let first = try await Self.run("1/2", in: directory)
+                for number: UInt32 in [0, 2] {
+                    try await first.placingRecord(of: Self.entry(number)).append(content, isDurable: number == 0)
+                }
+                try first.finish(Self.entry(2))
+                #expect(try !Self.recognizes(Array("abc".utf8), as: Self.entry(0), first, in: directory))
+            }
+            // A record that was torn by a crash.
+            let names = try JobDirectory(directory + "/job").names().filter { $0.kind == .placing }
+            let path = URL(fileURLWithPath: directory + "/job/" + (try #require(names.first).text))
+            try (Data(contentsOf: path) + [1, 2, 3]).write(to: path)
+            // Another number of tasks finds the same record.
+            do {
+                let second = try await Self.run("1/1", in: directory)
+                #expect(try Self.recognizes(Array("abc".utf8), as: Self.entry(0), second, in: directory))
+                #expect(try !Self.recognizes(Array("abd".utf8), as: Self.entry(0), second, in: directory))
+                #expect(try !Self.recognizes(Array("ab".utf8), as: Self.entry(0), second, in: directory))
+                #expect(try !Self.recognizes(Array("abc".utf8), as: Self.entry(1), second, in: directory))
+                #expect(try !Self.recognizes(Array("abc".utf8), as: Self.entry(2), second, in: directory))
+            }
+            for (state, count) in [(ShardStatus.State.failed, 1), (.finished, 0)] {
+                let last = try await Self.run("1/2", in: directory)
+                try await last.end(state, isComplete: true, now: 0)
+                #expect(try JobDirectory(directory + "/job").names().count { $0.kind == .placing } == count)
+            }
+        }
+    }
+
+    @Test("A status that a server has renamed before it was asked again is written", arguments: [false, true])
+    func renamedBefore(isReplacing: Bool) async throws {
+        try await withTemporaryDirectory { directory in
+            let disk = WatchedStorage()
+            let (draft, path) = (directory + "/draft", directory + "/status")
+            if isReplacing { try Data("old".utf8).write(to: URL(fileURLWithPath: path)) }
+            disk.before(isReplacing ? "rename over draft to status" : "rename draft to status") {
+                try #require((isReplacing ? rename(draft, path) : link(draft, path)) == 0)
+            }
+            try await JobDirectory(directory, storage: disk).write(
+                Array("new".utf8), to: path, draft: draft, replacing: isReplacing)
+            #expect(try String(contentsOfFile: path, encoding: .utf8) == "new")
+            #expect(!FileManager.default.fileExists(atPath: draft))
+        }
+    }
+
     @Test("A directory of another job, and one that others may write, are refused")
     func directories() async throws {
         try await withTemporaryDirectory { directory in
@@ -213,7 +273,7 @@ struct ShardRunTests {
         let shard = try Self.shard("3/8")
         for name in [
             JobDirectory.Name(shard, run: "ab", .finished), .init(shard, run: "ab-joined", .finished),
-            .init(shard, run: "0", .failed), .init(shard, .json),
+            .init(shard, run: "0", .failed), .init(shard, run: "ab", .placing), .init(shard, .json),
         ] {
             #expect(JobDirectory.Name(name.text) == name)
         }

@@ -116,6 +116,40 @@ struct FinisherTests {
         }
     }
 
+    @Test("In a job, a file without a record is recorded before it gets its name, and recognized by its content")
+    func placingRecord() async throws {
+        for keepsAttributes in [false, true] {
+            try await Self.run { subject, finisher in
+                let directory = subject.paths.directory + "/job"
+                try subject.disk.makeDirectory(directory)
+                let job = JobDirectory(directory, storage: subject.disk)
+                let log = PlacingLog(job, path: directory + "/placing")
+                let entry = EntryFingerprint(high: 1, share: 1)
+                finisher.placing = PlacingRecord(of: entry, earlier: [], in: log)
+                if !keepsAttributes { subject.disk.forbidAttributes() }
+                let result = try await finisher.finish(length: 100, unless: Latch())
+                let calls = subject.disk.take()
+                let recording = ["create privately placing", "write placing", "sync placing", "sync names"]
+                let expected = [Self.syncPart] + (keepsAttributes ? [] : recording) + [Self.rename]
+                #expect(calls.filter { (expected + recording).contains($0) }.starts(with: expected))
+
+                let content = ContentSummary(length: 100, crc: result.crc)
+                let other = ContentSummary(length: 100, crc: CRC32())
+                for (earlier, agrees) in [([content], true), ([other], nil), ([other, content], true), ([], nil)]
+                    as [([ContentSummary], Bool?)]
+                {
+                    var surveyor = Surveyor(storage: subject.disk)
+                    surveyor.placing = PlacingRecord(of: entry, earlier: earlier, in: log)
+                    guard case .existing(let file) = try surveyor.survey(subject.paths, policy: .verify).survey else {
+                        Issue.record("no file")
+                        return
+                    }
+                    #expect(file.agreesWithDigests == agrees)
+                }
+            }
+        }
+    }
+
     @Test("A body that ends with its connection leaves no record: nothing proves that it is whole")
     func endsWithConnection() async throws {
         try await WatchedPart.run { subject in
@@ -303,6 +337,30 @@ struct FinisherTests {
             #expect(await failureCode { try await finisher.finish(length: 100, unless: Latch()) } == .exists)
             #expect(try subject.contents(of: subject.paths.destination) == Array("mine".utf8))
             #expect(subject.exists(subject.paths.part) && subject.exists(subject.paths.manifest))
+        }
+    }
+
+    @Test("A name that the server gave the part before it was asked again is the part's, which then has no other")
+    func linkedBefore() async throws {
+        try await Self.run { subject, finisher in
+            subject.disk.before(Self.rename) {
+                try FileManager.default.linkItem(atPath: subject.paths.part, toPath: subject.paths.destination)
+            }
+            _ = try await finisher.finish(length: 100, unless: Latch())
+            #expect(try subject.contents(of: subject.paths.destination) == WatchedPart.bytes(0..<100))
+            #expect(!subject.exists(subject.paths.part) && !subject.exists(subject.paths.manifest))
+        }
+    }
+
+    @Test("A part that the server renamed over a file before it was asked again is in place")
+    func renamedBefore() async throws {
+        try await Self.run { subject, _ in
+            try subject.put("old", at: subject.paths.destination)
+            subject.disk.before("rename over \(WatchedPart.partName) to file.bin") {
+                try subject.disk.rename(subject.paths.part, to: subject.paths.destination, replacing: true)
+            }
+            _ = try await Self.finisher(subject, replaces: true).finish(length: 100, unless: Latch())
+            #expect(try subject.contents(of: subject.paths.destination) == WatchedPart.bytes(0..<100))
         }
     }
 

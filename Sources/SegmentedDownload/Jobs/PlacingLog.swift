@@ -1,0 +1,88 @@
+import SegmentedDownloadCore
+import Synchronization
+
+/// The record of the files that a run puts into place without a ``FinishedRecord``, because the file system has no extended
+/// attributes. It is written before a file gets its name.
+///
+/// If the task is killed before the entry is recorded as finished, the next run finds a file at the destination. It is the
+/// entry's if it has the length and the CRC-32 that were recorded. The record's file is created with the first entry.
+final class PlacingLog: Sendable {
+    private struct State {
+        var file: (any StorageFile)?
+        var length: Int64 = 0
+    }
+
+    private let job: JobDirectory
+    private let path: String
+    private let state = Mutex(State())
+    private let syncs = SharedSync()
+
+    init(_ job: JobDirectory, path: String) { (self.job, self.path) = (job, path) }
+
+    deinit { self.close() }
+
+    /// Closes the record's file, before it is removed.
+    func close() {
+        let file = self.state.withLock { state in
+            state.length = 0
+            return state.file.take()
+        }
+        file?.close()
+    }
+
+    /// Records what an entry's file is about to contain.
+    ///
+    /// - Parameter isDurable: Whether the record is synced. Entries that are recorded at the same time share a sync.
+    func append(_ content: ContentSummary, of entry: EntryFingerprint, isDurable: Bool) async throws(StorageError) {
+        let bytes = PlacingCodec.encode(content, of: entry)
+        let result = self.state.withLock { state -> Result<(file: any StorageFile, isNew: Bool), StorageError> in
+            do throws(StorageError) {
+                let isNew = state.file == nil
+                let file: any StorageFile = if let open = state.file { open } else { try self.job.create(self.path) }
+                state.file = file
+                try file.writeFully(bytes, at: state.length)
+                state.length += Int64(bytes.count)
+                return .success((file, isNew))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let (file, isNew) = try result.get()
+        guard isDurable else { return }
+        try await self.syncs.run(self.path) { () async throws(StorageError) in
+            try await file.synchronize(metadata: false)
+        }
+        if isNew { try await self.job.storage.synchronize(directory: self.job.path) }
+    }
+}
+
+/// What a job's task knows and records of an entry's file that has no ``FinishedRecord``.
+package struct PlacingRecord: Hashable, Sendable {
+    private let entry: EntryFingerprint
+    /// What earlier runs were about to put into place for this entry.
+    private let earlier: [ContentSummary]
+    private let log: PlacingLog
+
+    init(of entry: EntryFingerprint, earlier: [ContentSummary], in log: PlacingLog) {
+        (self.entry, self.earlier, self.log) = (entry, earlier, log)
+    }
+
+    /// Whether a file has the content that an earlier run was about to put into place. It is read if the length fits.
+    func describes(_ file: any StorageFile, _ status: StorageStatus) throws -> Bool {
+        let candidates = self.earlier.filter { $0.length == status.length }
+        guard !candidates.isEmpty else { return false }
+        let hexes = try file.digests([.crc32], length: status.length)
+        return candidates.contains { [$0.crc.hex] == hexes }
+    }
+
+    /// Records what the file is about to contain, before it gets its name.
+    func append(_ content: ContentSummary, isDurable: Bool) async throws(StorageError) {
+        try await self.log.append(content, of: self.entry, isDurable: isDurable)
+    }
+
+    package static func == (left: PlacingRecord, right: PlacingRecord) -> Bool {
+        left.entry == right.entry && left.earlier == right.earlier && left.log === right.log
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(self.entry) }
+}
