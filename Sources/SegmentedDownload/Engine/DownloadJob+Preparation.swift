@@ -156,12 +156,13 @@ extension DownloadJob {
         }
     }
 
-    /// Checks that no other process has finished the file since the survey: its part had the new part's name until it got
-    /// the file's. That process deletes its manifest afterwards, and would delete a manifest of the new part.
+    /// With the policy to rename, checks that no other process has finished the file since the survey: its part had the
+    /// new part's name until it got the file's. That process deletes its manifest afterwards, and would delete a manifest
+    /// of the new part.
     ///
     /// - Throws: ``Failure`` with code `exists` if there is a file. The new part is deleted.
     private func check(_ part: PartialFile) throws {
-        guard self.output == nil, self.request.ifExists != .overwrite, !self.replacesExisting else { return }
+        guard self.request.ifExists == .rename else { return }
         do {
             guard try self.storage.status(of: part.paths.destination) != nil else { return }
             throw Failure(.exists, "another process has just finished \(part.paths.destination.printable)")
