@@ -38,8 +38,8 @@ def main():
     arguments = parser.parse_args()
 
     def tests(checks):
-        with tempfile.TemporaryDirectory(prefix="segdl-nfs-") as directory:
-            with tempfile.TemporaryDirectory(prefix="segdl-nfs-", dir=arguments.export) as export:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True, prefix="segdl-nfs-") as directory:
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True, prefix="segdl-nfs-", dir=arguments.export) as export:
                 options = ["noalignwrite"] if arguments.noalignwrite else []
                 options += [f"answers-per-loss={arguments.answers_per_loss}"] if arguments.answers_per_loss else []
                 with nfs.SharedDirectory(directory, os.path.realpath(export), arguments.machines, options) as shared:
