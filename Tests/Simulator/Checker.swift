@@ -26,7 +26,8 @@ final class Checker: @unchecked Sendable {
     /// Mixtures of an overwritten file's versions that got the file's name in this run. They are wrong unless the run
     /// reports that nothing confirmed the file.
     private var mixed: [(file: Int, inode: SimulatedDisk.Inode, violation: String)] = []
-    private var isUnconfirmed: Set<Int> = []
+    /// The files that the run reports as complete, and whether with a proof.
+    private var isConfirmed: [Int: Bool] = [:]
     /// Such files that were reported as unconfirmed.
     private var unconfirmed: [SimulatedDisk.Inode] = []
     private var endings: [String] = []
@@ -143,7 +144,7 @@ final class Checker: @unchecked Sendable {
     /// - Parameter wasKilled: Whether the run had no time to report that nothing confirmed the file.
     private func judgeMixed(wasKilled: Bool) {
         for (file, inode, what) in self.mixed {
-            guard self.isUnconfirmed.contains(file) || wasKilled else {
+            guard self.isConfirmed[file] == false || wasKilled && self.isConfirmed[file] == nil else {
                 self.violate(what)
                 continue
             }
@@ -237,11 +238,11 @@ final class Checker: @unchecked Sendable {
     /// Starts a run: the reports of a crashed run no longer count.
     func begin() {
         self.blamed = []
-        self.isUnconfirmed = []
+        self.isConfirmed = [:]
     }
 
-    /// Notes that a file is reported without a proof.
-    func noteUnconfirmed(file: Int) { self.isUnconfirmed.insert(file) }
+    /// Notes that a file is reported as complete, and whether with a proof.
+    func noteCompleted(file: Int, isConfirmed: Bool) { self.isConfirmed[file] = isConfirmed }
 
     /// Ends a run.
     func end(wasKilled: Bool) { self.judgeMixed(wasKilled: wasKilled) }

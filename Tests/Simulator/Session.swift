@@ -42,8 +42,8 @@ struct Session: Sendable {
                     // A crash cancels the task.
                     let end = (try? await download.rest()) ?? .cancelled
                     outcome.endings.append(Self.word(end))
-                    if case .completed(let result) = end, result.verifiedBy == .none {
-                        self.checker.noteUnconfirmed(file: file)
+                    if case .completed(let result) = end {
+                        self.checker.noteCompleted(file: file, isConfirmed: result.verifiedBy != .none)
                     }
                     if outcome.isLogged {
                         outcome.log.append("\(self.clock.now) \(download.id.rawValue) rests: \(end)")

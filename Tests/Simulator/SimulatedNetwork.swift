@@ -218,7 +218,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
 
     /// At times overwrites a file in place, with bytes of the same length. A server has read what arrives within about a
     /// second of a head, so only later bytes are new.
-    /// Only files with a strong tag, of which a result says whether something proves them.
+    ///
+    /// Only files with a strong tag are overwritten: their result says whether something proves them.
     private func overwriteAtTimes(_ file: Int) {
         guard self.chance(.overwriting, perMille: 5), self.origins[file].versions.count < 4, self.twins.isEmpty,
             self.origins[file].identity == .strong,

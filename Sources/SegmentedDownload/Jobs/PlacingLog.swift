@@ -2,7 +2,7 @@ import SegmentedDownloadCore
 import Synchronization
 
 /// The record of the files that a run puts into place without a ``FinishedRecord``, because the file system has no extended
-/// attributes. It is written before a file gets its name.
+/// attributes or the body ended with its connection. It is written before a file gets its name.
 ///
 /// If the task is killed before the entry is recorded as finished, the next run finds a file at the destination. It is the
 /// entry's if it has the length and the CRC-32 that were recorded. The record's file is created with the first entry.

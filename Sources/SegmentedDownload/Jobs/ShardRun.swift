@@ -211,7 +211,8 @@ package final class ShardRun: Sendable {
                 // All of the task's entries are recorded as finished.
                 if state == .finished {
                     self.placingLog.close()
-                    for name in try self.job.names() where name.kind == .placing && name.shard == self.shard {
+                    for name in try self.job.names()
+                    where name.kind == .placing && (name.shard == self.shard || self.shard.count == 1) {
                         try self.job.storage.remove(self.job.path(of: name))
                     }
                 }

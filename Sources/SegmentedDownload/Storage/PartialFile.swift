@@ -229,7 +229,7 @@ package final class PartialFile: Sendable {
     /// Closes the part of a name that is not used after all. An empty one without claims is deleted: a process that was
     /// creating it has taken another name, because this one locked it first.
     ///
-    /// - Parameter removesEmpty: Whether the part is locked, so that nobody else uses it.
+    /// - Parameter removesEmpty: Whether the part is locked, so that no other process uses it.
     func leave(removesEmpty: Bool) throws(StorageError) {
         guard removesEmpty, self.claimedLength == 0, try self.file.status().length == 0,
             try !self.storage.hasManifest(self.paths)

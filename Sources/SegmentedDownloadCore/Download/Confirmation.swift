@@ -10,7 +10,7 @@ struct Confirmation: Hashable, Sendable {
     /// 5 s: all bytes are there, so an origin that does not answer, or asks for a longer delay, is not waited for.
     static let patience: Duration = .seconds(5)
 
-    /// 2: so is one that fails.
+    /// 2: one that fails is asked once more.
     static let attemptsMax = 2
 
     /// The request in progress, absent if there is none.

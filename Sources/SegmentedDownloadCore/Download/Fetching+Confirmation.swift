@@ -83,7 +83,7 @@ extension Fetching {
         case .failed(let failure), .corrupt(let failure):
             if !lease.wasAccepted { actions = self.unanswered(failure, by: source, now: now) }
         case .revoked where lease.revocation == .headTooSlow && !lease.wasAccepted:
-            let waited = Confirmation.patience.inSeconds
+            let waited = min(Confirmation.patience, self.settings.headTimeout).inSeconds
             let failure = Failure(.network, "\(self.sources[source].host): no answer within \(waited) s")
             actions = self.unanswered(failure, by: source, now: now)
         case .finished, .stopped, .revoked:
@@ -114,6 +114,10 @@ extension Fetching {
     private mutating func differs(_ difference: String, at source: SourceID, now: Duration) -> [DownloadAction] {
         self.confirmation.note(difference, of: source)
         let disagreement = self.confirmation.disagreement(of: source)
+        guard !disagreement.isAmongMany else {
+            self.confirmation.giveUp(source)
+            return [self.doubt("each answer of \(self.sources[source].host) has another validator", of: source)]
+        }
         guard !disagreement.isChangeAtEnd else { return self.changed(difference, at: source) }
         self.sources[source].retryAt = now + disagreement.delay
         return []
@@ -128,6 +132,10 @@ extension Fetching {
         guard self.confirmation.fail(source, attemptsMax: isRepeated ? Confirmation.attemptsMax : 1) else {
             self.sources[source].retryAt = now + delay
             return []
+        }
+        // It has stated another version before, so the bytes may be of both.
+        if let difference = self.confirmation.disagreement(of: source).latest {
+            return self.changed(difference, at: source)
         }
         return [self.doubt(failure.message, of: source)]
     }

@@ -21,6 +21,9 @@ struct Disagreement: Hashable, Sendable {
     /// 32: for a file of which all bytes are there, however many versions the nodes serve.
     static let attemptsAtEnd = 32
 
+    /// 4: so many versions within seconds are those of a farm's nodes, or of a server that makes each answer anew.
+    static let versionsOfMany = 4
+
     /// 4: bytes of another place can still be compared, which costs about as much as a few requests.
     static let attemptsForPlace = 4
 
@@ -46,6 +49,12 @@ struct Disagreement: Hashable, Sendable {
 
     /// Like ``isChange``, for a file of which all bytes are there.
     var isChangeAtEnd: Bool { self.count >= Self.attemptsAtEnd }
+
+    /// Whether so many versions were seen that none of them is the file's next one.
+    var isAmongMany: Bool { self.differences.count >= Self.versionsOfMany }
+
+    /// The difference that was seen last; nil if the last answer had the recorded validator.
+    var latest: String? { self.isOpen ? self.differences.last : nil }
 
     /// Like ``isChange``, for a URL that leads to another place.
     var isMove: Bool { self.count >= Self.attemptsForPlace }

@@ -113,7 +113,8 @@ extension Fetching {
         let source = lease.order.source
         let canCompare = self.window?.isStream != true && self.plan.completeLength != nil
         guard difference == nil, canCompare, !self.sources.hasAlternative(to: source) else {
-            return self.changed(difference ?? "its URL leads to another place now", at: source)
+            return self.changed(
+                difference ?? "its URL leads to another place now", at: source, isMoved: difference == nil)
         }
         self.sources[source].moves.note("its URL leads to another place")
         let moves = self.sources[source].moves
@@ -127,7 +128,9 @@ extension Fetching {
 
     /// Handles a source whose answers are from another resource or version than before, or have another length than
     /// those of the other sources.
-    mutating func changed(_ difference: String, at source: SourceID) -> [DownloadAction] {
+    ///
+    /// - Parameter isMoved: Whether only the place is another one, which says nothing about the bytes from the first one.
+    mutating func changed(_ difference: String, at source: SourceID, isMoved: Bool = false) -> [DownloadAction] {
         guard self.sources.hasAlternative(to: source),
             self.sources.ids.contains(where: { $0 != source && self.sources[$0].isUsable })
                 || source != self.sources.reference
@@ -136,7 +139,10 @@ extension Fetching {
             return []
         }
         let reason = "\(self.sources[source].host) has another file now: \(difference)"
-        guard !self.isExposed(source) else { return self.quarantine(source, "\(reason); its bytes are fetched again") }
+        // The bytes since its last head may be from the new version.
+        if !isMoved, self.isExposed(source) {
+            return self.quarantine(source, "\(reason); its bytes are fetched again")
+        }
         return self.loseSource(source, Failure(.changed, reason))
     }
 

@@ -99,11 +99,12 @@ struct JobTests {
     func unrecorded() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                // Longer files than those that are kept in memory, which have no part.
-                let list = (0..<3).map { origin.url("/2M/f\($0)") + "\n  out=f\($0)\n" }
+                // Longer files than those that are kept in memory, which have no part. The first one comes at once.
+                let list = (0..<3).map { origin.url("/2M/f\($0)\($0 > 0 ? "?rate=2M" : "")") + "\n  out=f\($0)\n" }
                 try Data(list.joined().utf8).write(to: URL(fileURLWithPath: command.path("list")))
                 let arguments = ["--job", "records", "-i", "list", "-d", "out", "-j", "1"]
-                // The task is killed between the first file's name and its record.
+                // The task is killed in place of the second file's rename. Without its record, the first file is as if the
+                // task had been killed between the file's name and its record.
                 let killed = try await command.run(
                     arguments + ["--fsync", "none"],
                     environment: [

@@ -140,6 +140,30 @@ struct ConfirmationTests {
         }
     }
 
+    @Test("A failure after an answer with another validator does not hide the change")
+    func changedAndRefused() throws {
+        var fetching = try Self.complete(after: Self.late)
+        let order = try fetching.asked(at: Self.late)
+        _ = fetching.responded(order.lease, .changed("its tag differs"), now: Self.late)
+        _ = fetching.ended(order.lease, .stopped, now: Self.late)
+        let again = try fetching.asked(at: .seconds(9))
+        _ = fetching.responded(again.lease, .rejected(status: 403), now: .seconds(9))
+        #expect(fetching.outcome == .changed("its tag differs"))
+    }
+
+    @Test("A server with another validator in each answer is not asked many times, and the file is unconfirmed")
+    func clocks() throws {
+        var fetching = try Self.complete(after: Self.late)
+        for count in 1...Disagreement.versionsOfMany {
+            #expect(fetching.outcome == nil)
+            let now = Duration.seconds(10 * count)
+            let order = try fetching.asked(at: now)
+            _ = fetching.responded(order.lease, .changed("its tag is \(count)"), now: now)
+            _ = fetching.ended(order.lease, .stopped, now: now)
+        }
+        #expect(fetching.outcome == .complete && fetching.evidence == .none)
+    }
+
     @Test("A silent server is not waited for, and one that sent the head is not asked again")
     func silent() throws {
         for isAccepted in [false, true] {
@@ -275,6 +299,9 @@ struct ConfirmationTests {
             #expect(order.source == .first)
             fetching.accept(order.lease, at: .zero)
             fetching.bring(order.lease, to: Self.length / 2, at: time)
+            var moved = fetching
+            _ = moved.changed("its URL leads to another place now", at: .first, isMoved: true)
+            #expect(moved.sources[.first].trust == .failed && moved.withdrawals.isEmpty)
             _ = fetching.changed("its tag differs", at: .first)
             #expect(fetching.sources[.first].trust == (withdraws ? .quarantined : .failed))
             #expect(fetching.withdrawals.isEmpty == !withdraws)
