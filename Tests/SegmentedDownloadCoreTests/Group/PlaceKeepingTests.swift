@@ -56,6 +56,15 @@ struct PlaceKeepingTests {
         #expect(Self.end(&keeping, at: .seconds(7)))
     }
 
+    @Test("After a refusal of the request with the place, another request's refusal says nothing")
+    func refusedTwice() {
+        var keeping = PlaceKeeping()
+        Self.request(&keeping, at: .seconds(1))
+        keeping.refused(saidWhen: false, now: .seconds(1))
+        keeping.refused(saidWhen: false, now: .seconds(2))
+        #expect(Self.end(&keeping, at: .seconds(31)))
+    }
+
     @Test("A host that said when to ask limits requests")
     func saidWhen() {
         var keeping = PlaceKeeping()
