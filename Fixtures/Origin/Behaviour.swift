@@ -22,7 +22,7 @@ struct Behaviour: Hashable, Sendable {
     var changeAfterRequests: Change<Int>?
     /// The content changes after `bytes` bytes of body.
     var changeAfterBytes: Change<Int64>?
-    /// Whether that change overwrites the file in place, so that the answer being sent goes on with the new content.
+    /// Whether that change overwrites the file in place: the rest of an answer that is being sent has the new content.
     var isOverwritten = false
     /// Answers 200 with an empty representation to any range.
     var isEmptyAnswered = false

@@ -22,9 +22,9 @@ public func withOrigin<Value>(
 ///
 /// - content: `seed=N` `etag=TEXT|none|weak|random` `last-modified=SECONDS|none` `type=MIME` `encoding=CODING`
 ///   `disposition=RAW` `change-after=REQUESTS:SEED` `change-at=BYTES:SEED` `overwrite-at=BYTES:SEED` (in
-///   place: the answer being sent goes on with the new content) `empty=200`; `etag-raw=BYTES` `modified-raw=BYTES`
-///   (several: one per version of the content, the last for the rest) `nodes=SEED:SEED…` (a farm, whose nodes take turns
-///   with connections)
+///   place: the rest of an answer that is being sent has the new content) `empty=200`; `etag-raw=BYTES`
+///   `modified-raw=BYTES` (several: one per version of the content, the last for the rest) `nodes=SEED:SEED…` (a farm,
+///   whose nodes take turns with connections)
 /// - pace: `rate=N` (per connection) `total-rate=N` (all requests of the URL) `slow=K:RATE` (the K-th request)
 ///   `latency=T` `slow-head=T` (a byte of the head per T)
 /// - cuts, of the first COUNT bodies (default 1, or `all`): `stall-after=BYTES[:COUNT]` `reset-after=BYTES[:COUNT]`

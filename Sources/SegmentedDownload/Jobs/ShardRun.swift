@@ -204,17 +204,16 @@ package final class ShardRun: Sendable {
             try await self.file.synchronize(metadata: false)
             try await self.state.withLock({ $0.failedFile })?.synchronize(metadata: false)
             if isComplete, self.isCurrent {
-                for name in try self.job.names()
-                where name.kind == .failed && name.shard == self.shard && name.run != self.run {
-                    try self.job.storage.remove(self.job.path(of: name))
-                }
-                // All of the task's entries are recorded as finished.
-                if state == .finished {
-                    self.placingLog.close()
-                    for name in try self.job.names()
-                    where name.kind == .placing && (name.shard == self.shard || self.shard.count == 1) {
-                        try self.job.storage.remove(self.job.path(of: name))
-                    }
+                // If it is finished, all of the task's entries are recorded, and with one task all of the job's.
+                if state == .finished { self.placingLog.close() }
+                for name in try self.job.names() {
+                    let isDone =
+                        switch name.kind {
+                        case .failed: name.shard == self.shard && name.run != self.run
+                        case .placing: state == .finished && (name.shard == self.shard || self.shard.count == 1)
+                        case .finished, .json: false
+                        }
+                    if isDone { try self.job.storage.remove(self.job.path(of: name)) }
                 }
             }
         } catch {

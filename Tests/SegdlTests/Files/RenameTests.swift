@@ -51,7 +51,7 @@ import Testing
 
     /// A process that was creating the part lost it to the one that surveyed the name.
     @Test(
-        "An empty part that nobody holds is used, or deleted if the response names the file otherwise",
+        "An empty part that no process holds is used, or deleted if the response names the file otherwise",
         arguments: ["", "&disposition=attachment%3b%20filename%3d%22g.bin%22"])
     func emptyPart(query: String) async throws {
         try await withOptionScene { origin, command in

@@ -26,6 +26,13 @@ struct ConfirmationTests {
         return fetching
     }
 
+    /// Answers the next request, which then ends without a byte.
+    private static func answer(_ response: RangeResponse, at now: Duration, in fetching: inout Fetching) throws {
+        let order = try fetching.asked(at: now)
+        _ = fetching.responded(order.lease, response, now: now)
+        _ = fetching.ended(order.lease, .stopped, now: now)
+    }
+
     private static let late = Confirmation.exposureMax + .nanoseconds(1)
 
     @Test("A file whose last byte arrived within a second of the last head is complete")
@@ -86,9 +93,7 @@ struct ConfirmationTests {
     @Test("An answer with the recorded validator after one with another may be another node's, and proves nothing")
     func otherNode() throws {
         var fetching = try Self.complete(after: Self.late)
-        let order = try fetching.asked(at: Self.late)
-        _ = fetching.responded(order.lease, .changed("its tag differs"), now: Self.late)
-        _ = fetching.ended(order.lease, .stopped, now: Self.late)
+        try Self.answer(.changed("its tag differs"), at: Self.late, in: &fetching)
         #expect(fetching.outcome == nil)
         let again = try fetching.asked(at: .seconds(9))
         fetching.accept(again.lease, at: .seconds(9))
@@ -115,9 +120,7 @@ struct ConfirmationTests {
         fetching = try Self.complete(after: Self.late)
         var now = Self.late
         for attempt in 1...Confirmation.attemptsMax {
-            let order = try fetching.asked(at: now)
-            _ = fetching.responded(order.lease, .refused(status: 503, retryAfter: nil), now: now)
-            _ = fetching.ended(order.lease, .stopped, now: now)
+            try Self.answer(.refused(status: 503, retryAfter: nil), at: now, in: &fetching)
             #expect((fetching.outcome == .complete) == (attempt == Confirmation.attemptsMax))
             #expect(fetching.ask(at: now) == nil)
             now += Confirmation.patience
@@ -133,9 +136,7 @@ struct ConfirmationTests {
             (.ignoresRanges("it sent something else"), 3), (.unsatisfiable(completeLength: nil), 3),
         ] as [(RangeResponse, Int)] {
             var fetching = try Self.complete(after: Self.late) { $0.options.retries = retries }
-            let order = try fetching.asked(at: Self.late)
-            _ = fetching.responded(order.lease, response, now: Self.late)
-            _ = fetching.ended(order.lease, .stopped, now: Self.late)
+            try Self.answer(response, at: Self.late, in: &fetching)
             #expect(fetching.outcome == .complete && fetching.evidence == .none, "\(response)")
         }
     }
@@ -143,9 +144,7 @@ struct ConfirmationTests {
     @Test("A failure after an answer with another validator does not hide the change")
     func changedAndRefused() throws {
         var fetching = try Self.complete(after: Self.late)
-        let order = try fetching.asked(at: Self.late)
-        _ = fetching.responded(order.lease, .changed("its tag differs"), now: Self.late)
-        _ = fetching.ended(order.lease, .stopped, now: Self.late)
+        try Self.answer(.changed("its tag differs"), at: Self.late, in: &fetching)
         let again = try fetching.asked(at: .seconds(9))
         _ = fetching.responded(again.lease, .rejected(status: 403), now: .seconds(9))
         #expect(fetching.outcome == .changed("its tag differs"))
@@ -157,9 +156,7 @@ struct ConfirmationTests {
         for count in 1...Disagreement.versionsOfMany {
             #expect(fetching.outcome == nil)
             let now = Duration.seconds(10 * count)
-            let order = try fetching.asked(at: now)
-            _ = fetching.responded(order.lease, .changed("its tag is \(count)"), now: now)
-            _ = fetching.ended(order.lease, .stopped, now: now)
+            try Self.answer(.changed("its tag is \(count)"), at: now, in: &fetching)
         }
         #expect(fetching.outcome == .complete && fetching.evidence == .none)
     }
@@ -178,7 +175,7 @@ struct ConfirmationTests {
         }
     }
 
-    @Test("Of a stream the head is enough, whatever the validator proves")
+    @Test("For a stream the head is enough, whether or not the validator proves the bytes")
     func stream() throws {
         var fetching = try Self.complete(after: Self.late)
         fetching.window = ReadingWindow(id: 1, length: 1 << 20, position: Self.length, isStream: true)
