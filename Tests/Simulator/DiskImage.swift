@@ -102,6 +102,11 @@ struct DiskImage {
         self.state([Fate](repeating: .lost, count: self.pendingCount), names: 0)
     }
 
+    /// The state in which nothing is lost: the power stayed on.
+    var most: Settled {
+        self.state([Fate](repeating: .whole, count: self.pendingCount), names: self.pendingNames.count)
+    }
+
     private func settledFiles(_ fates: [Fate]) -> [UInt64: File] {
         var rest = fates[...]
         var settled: [UInt64: File] = [:]

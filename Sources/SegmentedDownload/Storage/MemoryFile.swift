@@ -155,6 +155,10 @@ package final class MemoryFile: StorageFile {
         return count
     }
 
+    package func writeHeldBack(in range: Range<Int64>) throws(StorageError) {
+        try self.stored?.writeHeldBack(in: range)
+    }
+
     private var stored: (any StorageFile)? { self.state.withLock { $0.file } }
 
     /// The stored file, for what a file in memory does not have.

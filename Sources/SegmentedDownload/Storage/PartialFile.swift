@@ -105,6 +105,8 @@ package final class PartialFile: Sendable {
     package func claim(_ claim: Claim) throws(StorageError) {
         let result: Result<Void, StorageError> = self.log.withLock { log in
             do throws(StorageError) {
+                // While the log is locked: a part in memory may get its file, and that its manifest, at any time.
+                try self.file.writeHeldBack(in: claim.range)
                 guard try log.claim(claim) else { return .success(()) }
             } catch {
                 return .failure(error)

@@ -80,6 +80,9 @@ package protocol StorageFile: Sendable {
     /// Reads at an offset and returns the number of bytes read, zero at the end (`pread`).
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int
 
+    /// Writes the bytes of a range that earlier calls of ``write(_:at:)`` took, but have not given to the system yet.
+    func writeHeldBack(in range: Range<Int64>) throws(StorageError)
+
     /// Sets the file's length (`ftruncate`).
     func truncate(to length: Int64) throws(StorageError)
 
@@ -296,6 +299,9 @@ extension StorageFile {
         let length = try self.status().length
         return length > 0 ? [0..<length] : []
     }
+
+    /// No effect: a storage need not hold bytes back.
+    package func writeHeldBack(in range: Range<Int64>) {}
 
     package func isOpenElsewhere() -> Bool { false }
 

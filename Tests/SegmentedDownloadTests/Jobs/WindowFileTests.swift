@@ -47,7 +47,7 @@ struct WindowFileTests {
         }
     }
 
-    @Test("A part of a page is read at once, and written once the page is whole or the file is synced or closed")
+    @Test("A part of a page is read at once, and written once the page is whole, its bytes are claimed or the file is synced or closed")
     func pages() async throws {
         let page = Int64(SystemCalls.pageLength)
         try await Self.run(page..<3 * page, length: 4 * page) { storage, window, disk in
@@ -71,8 +71,15 @@ struct WindowFileTests {
             try write(page + 5..<page + 25)
             #expect(try file.contents(limit: 4 * Int(page)).count { $0 == 1 } == Int(page) + 30)
             #expect(try holds(page + 20))
-            file.close()
+            // Another page's.
+            try write(1..<2)
+            try file.writeHeldBack(in: 0..<page)
+            #expect(try holds(page + 20))
+            try file.writeHeldBack(in: page + 24..<page + 25)
             #expect(try holds(page + 30))
+            try write(page + 40..<page + 50)
+            file.close()
+            #expect(try holds(page + 40))
         }
     }
 

@@ -5,6 +5,9 @@ import SegmentedDownloadCore
 ///
 /// In no state may a manifest or a record claim a byte that is not there, and nothing may be missing that was durable before
 /// (``OneFileRecords``). The next runs must make the file, leave nothing else, and not fetch again what was durable.
+///
+/// At every moment the processes may also be killed while the power stays on. Then no manifest may claim a byte that is not
+/// there, durable or not.
 package struct OneFileCrashStates {
     /// 500: enough for every moment of most scenes, and 250,000 states are 500 scenes.
     package static let statesMaxDefault = 500
@@ -56,9 +59,24 @@ package struct OneFileCrashStates {
         var seen: Set<Int> = []
         for (number, moment) in moments.enumerated() {
             // What one moment lacks in different states, the later ones have.
+            if let flaw = self.flawAfterKill(at: moment) {
+                return self.violations.append("seed \(self.seed), killed at moment \(number): \(flaw) (\(self.plot.description))")
+            }
             let share = (self.statesMax - self.states - 1) / (moments.count - number) + 1
             self.draw(share, of: moment, number, seen: &seen)
             guard self.violations.isEmpty, self.states < self.statesMax else { return }
+        }
+    }
+
+    /// What is wrong if all processes are killed at a moment, and the power stays on; nil if nothing is.
+    private func flawAfterKill(at moment: OneFilePlot.Moment) -> String? {
+        guard !self.plot.hasLostPower else { return nil }
+        let machine = SharedFileScene.Machine(moment.image.most, seed: self.seed)
+        do {
+            _ = try OneFileRecords(self.plot.scene, on: machine, includesPending: true)
+            return nil
+        } catch {
+            return (error as? OneFileRecords.Flaw)?.text ?? "\(error)"
         }
     }
 

@@ -109,6 +109,9 @@ struct OneFilePlot: CustomStringConvertible {
         self.scene = scene
     }
 
+    /// Whether the power was cut once before, so that claims that were not durable may be wrong.
+    var hasLostPower: Bool { self.past == .cut }
+
     var description: String {
         "\(self.scene.count) tasks, \(self.scene.version.bytes.count) bytes, \(self.scene.rate) bytes/s, past: \(self.past), "
             + "task \(self.victim): \(self.fault), then: \(self.sequel)"

@@ -20,8 +20,9 @@ struct OneFileRecords {
 
     /// Reads all manifests and records.
     ///
+    /// - Parameter includesPending: Whether claims count that are not durable yet. They hold unless power was cut.
     /// - Throws: ``Flaw`` if one claims a byte that is not there.
-    init(_ scene: SharedFileScene, on machine: SharedFileScene.Machine) throws {
+    init(_ scene: SharedFileScene, on machine: SharedFileScene.Machine, includesPending: Bool = false) throws {
         let names = machine.disk.names
         let file = scene.file(in: machine.disk.storage(), machine)
         let final = names[SharedFileScene.name]
@@ -43,14 +44,16 @@ struct OneFileRecords {
             let stem = isManifest ? name.dropLast(DestinationPaths.manifestSuffix.count) : name
             guard let range = Self.range(of: stem, plan.division) else { continue }
             let claims =
-                isManifest ? Self.claims(of: inode.bytes, range) : Self.record(inode.bytes, range)
+                isManifest
+                ? Self.claims(of: inode.bytes, range, includesPending: includesPending)
+                : Self.record(inode.bytes, range)
             let isThere = { (claim: Range<Int64>) in
                 let bytes = Int(claim.lowerBound)..<Int(claim.upperBound)
                 return range.contains(claim.lowerBound) && claim.upperBound <= range.upperBound
                     && data.bytes[bytes] == scene.version.bytes[bytes]
             }
             if let wrong = claims.first(where: { !isThere($0) }) {
-                throw Flaw("\(name) claims that bytes \(wrong) are durable, which are not there")
+                throw Flaw("\(name) claims bytes \(wrong), which are not there")
             }
             if !isManifest, let claim = claims.first { self.records[String(stem)] = claim }
             self.durable[String(stem)] = (self.durable[String(stem), default: []] + claims).merged()
@@ -75,10 +78,12 @@ struct OneFileRecords {
         }
     }
 
-    private static func claims(of manifest: [UInt8], _ range: Range<Int64>) -> [Range<Int64>] {
+    private static func claims(
+        of manifest: [UInt8], _ range: Range<Int64>, includesPending: Bool
+    ) -> [Range<Int64>] {
         // One that is damaged claims nothing.
         guard let manifest = try? ManifestCodec.decode(manifest) else { return [] }
-        return manifest.durable.settled().map {
+        return (manifest.durable + (includesPending ? manifest.pending : [])).settled().map {
             range.lowerBound + $0.offset..<range.lowerBound + $0.range.upperBound
         }
     }

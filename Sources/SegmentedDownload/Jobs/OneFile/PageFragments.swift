@@ -5,7 +5,7 @@ import SegmentedDownloadCore
 /// A machine with a network file system sends whole pages. If a program writes a part of a page, the machine may read
 /// the rest first and send it too: as it was, much later, if the machine was cut off meanwhile. Another task that took the
 /// range over has written the rest by then. So a task writes only pages of which it has all bytes, and parts of pages at the
-/// latest when they must be durable, without the cache's help (``StorageOpenMode/through``).
+/// latest when they are claimed or must be durable, without the cache's help (``StorageOpenMode/through``).
 struct PageFragments {
     /// A part of a page.
     private struct Fragment {
@@ -68,6 +68,12 @@ struct PageFragments {
                 return Run(offset: range.lowerBound, bytes: Array(fragment.bytes[places]))
             }
         }
+    }
+
+    /// The bytes of the parts of pages that overlap a range.
+    func runs(in range: Range<Int64>) -> [Run] {
+        guard !self.fragments.isEmpty else { return [] }
+        return self.runs.filter { $0.offset < range.upperBound && $0.offset + Int64($0.bytes.count) > range.lowerBound }
     }
 
     /// Forgets bytes that were written. Bytes that were taken since stay.

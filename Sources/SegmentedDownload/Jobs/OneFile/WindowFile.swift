@@ -5,8 +5,8 @@ import Synchronization
 ///
 /// Bytes are in the shared file. Lock, name, link count and identity are those of the task's own file. The finished file's
 /// record is the own file's content, because not every shared file system has extended attributes. No call changes a byte
-/// of the shared file outside the window, nor its length. Bytes that do not fill a page are written when the file is synced
-/// or closed (``PageFragments``).
+/// of the shared file outside the window, nor its length. Bytes that do not fill a page are written when they are claimed, or
+/// the file is synced or closed (``PageFragments``).
 final class WindowFile: StorageFile {
     private let window: FileWindow
     private let own: any StorageFile
@@ -45,9 +45,16 @@ final class WindowFile: StorageFile {
         return bytes.count
     }
 
-    /// Writes the bytes that do not fill a page.
-    private func writeFragments() throws(StorageError) {
-        let runs = self.fragments.withLock { $0.runs }
+    func writeHeldBack(in range: Range<Int64>) throws(StorageError) {
+        try self.writeFragments(in: self.shifted(range))
+    }
+
+    /// Writes bytes that do not fill a page.
+    ///
+    /// - Parameter range: In the shared file.
+    private func writeFragments(in range: Range<Int64>? = nil) throws(StorageError) {
+        let range = range ?? self.window.range
+        let runs = self.fragments.withLock { $0.runs(in: range) }
         guard let storage, !runs.isEmpty else { return }
         let through = try self.window.openData(in: storage, .through)
         defer { through.close() }
