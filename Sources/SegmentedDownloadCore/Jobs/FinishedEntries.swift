@@ -1,8 +1,8 @@
-/// The set of finished entries, in 6.5 bytes for each, so that 10^7 need 65 MB.
+/// The set of finished entries, in 6.3 bytes for each, so that 10^7 need 63 MB.
 ///
-/// An entry's first bits select a bucket, and the bucket has the 50 bits after them (quotienting, as in Cleary,
+/// An entry's first bits select a bucket, and the bucket has the 48 bits after them (quotienting, as in Cleary,
 /// "Compact hash tables using bidirectional linear probing", 1984). Of 10^7 entries one is taken for another with a
-/// probability of 10^-8.
+/// probability of 10^-7 at most.
 package struct FinishedEntries: Sendable {
     private let buckets: BucketRanges
     /// 0 where there is no entry.
@@ -69,33 +69,34 @@ package struct FinishedEntries: Sendable {
     }
 }
 
-/// An array of numbers of 50 bits, without bits between them.
+/// An array of numbers of 48 bits, without bits between them.
 private struct PackedWords: Sendable {
-    /// 50: with up to 7 bits before it, a number is in 64 bits that begin with a byte.
-    static let width = 50
+    static let width = 48
+    /// Six bytes.
+    private static let length = Self.width / 8
     private static let mask: UInt64 = 1 << UInt64(Self.width) - 1
 
     private var bytes: [UInt8]
 
     /// `count` zeros.
     init(count: Int) {
-        // 8 more, so that the last can be read as a whole word.
-        self.bytes = [UInt8](repeating: 0, count: count * Self.width / 8 + 8)
+        // 2 more, so that the last can be read as a whole word.
+        self.bytes = [UInt8](repeating: 0, count: count * Self.length + 2)
     }
 
     subscript(index: Int) -> UInt64 {
-        self.bytes.withUnsafeBytes { Self.word($0, index) >> UInt64(index * Self.width % 8) & Self.mask }
+        self.bytes.withUnsafeBytes { Self.word($0, index) & Self.mask }
     }
 
     /// Stores a number where there is a zero.
     mutating func set(_ index: Int, to number: UInt64) {
         self.bytes.withUnsafeMutableBytes { bytes in
-            let word = Self.word(UnsafeRawBufferPointer(bytes), index) | number << UInt64(index * Self.width % 8)
-            bytes.storeBytes(of: word.littleEndian, toByteOffset: index * Self.width / 8, as: UInt64.self)
+            let word = Self.word(UnsafeRawBufferPointer(bytes), index) | number
+            bytes.storeBytes(of: word.littleEndian, toByteOffset: index * Self.length, as: UInt64.self)
         }
     }
 
     private static func word(_ bytes: UnsafeRawBufferPointer, _ index: Int) -> UInt64 {
-        UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index * Self.width / 8, as: UInt64.self))
+        UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index * Self.length, as: UInt64.self))
     }
 }

@@ -98,7 +98,7 @@ struct ShardTests {
     func zeros() {
         let zero = EntryFingerprint(high: 0, share: 0)
         let other = EntryFingerprint(high: 2, share: 0)
-        // One bucket, which has the first 50 bits.
+        // One bucket, which has the first 48 bits.
         #expect(!FinishedEntries(capacity: 1) { $0(EntryFingerprint(high: 1 << 63, share: 0)) }.contains(zero))
         #expect(FinishedEntries(capacity: 1) { $0(zero) }.contains(zero))
         #expect(!FinishedEntries().contains(zero) && !FinishedEntries().contains(other))
@@ -134,8 +134,8 @@ struct ShardTests {
         for bit in 0..<64 {
             #expect(!set.contains(EntryFingerprint(high: base.high ^ 1 << UInt64(bit), share: base.share)))
         }
-        // 23 bits of the table and 50 bits: 9 of the share.
-        for bit in 23..<32 {
+        // 23 bits of the table and 48 bits: 7 of the share.
+        for bit in 25..<32 {
             #expect(!set.contains(EntryFingerprint(high: base.high, share: base.share ^ 1 << UInt32(bit))))
         }
     }
