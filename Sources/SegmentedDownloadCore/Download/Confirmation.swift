@@ -4,8 +4,13 @@
 /// body is from the new version, under the validator of the old one. A head that arrives later proves the bytes that
 /// arrived before it; the last bytes of each source need a request of their own.
 struct Confirmation: Hashable, Sendable {
-    /// 1 s: short files take no second request. A change within this time after a head is not noticed.
+    /// 1 s: short files take no second request. A change within this time after a head is not noticed, unless many bytes
+    /// arrived.
     static let exposureMax: Duration = .seconds(1)
+
+    /// 16 MiB: on a fast link these arrive within a second. A new connection, whose rate doubles with each round trip, needs at
+    /// least ten for as many, so the request costs a tenth of their time at most.
+    static let exposedBytesMax: Int64 = 16 << 20
 
     /// 5 s: all bytes are there, so an origin that does not answer, or asks for a longer delay, is not waited for.
     static let patience: Duration = .seconds(5)

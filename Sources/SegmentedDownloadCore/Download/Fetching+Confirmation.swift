@@ -7,7 +7,10 @@ extension Fetching {
     }
 
     /// Whether bytes of a source whose file has changed may be from the new version.
-    func isExposed(_ source: SourceID) -> Bool { self.exposure(of: source) > Confirmation.exposureMax }
+    func isExposed(_ source: SourceID) -> Bool {
+        self.exposure(of: source) > Confirmation.exposureMax
+            || self.sources[source].bytesSinceAccepted > Confirmation.exposedBytesMax
+    }
 
     /// A source that must be asked for its validator before the file counts as complete. Nil if there is none.
     ///

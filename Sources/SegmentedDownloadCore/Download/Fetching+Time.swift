@@ -20,7 +20,7 @@ extension Fetching {
             // never add up.
             if seen.position > lease.position {
                 self.sources[lease.order.source].failures = 0
-                self.sources[lease.order.source].writtenAt = now
+                self.sources[lease.order.source].noteWritten(seen.position - lease.position, now: now)
             }
             self.leases[index].bytesReceived = seen.bytesReceived
             self.leases[index].position = max(lease.position, seen.position)

@@ -55,6 +55,8 @@ struct SourceTable: Hashable, Sendable {
         private(set) var acceptedAt: Duration?
         /// When its latest byte of the file arrived.
         var writtenAt: Duration?
+        /// The bytes of the file that arrived after the head of its latest accepted answer.
+        private(set) var bytesSinceAccepted: Int64 = 0
         /// The offsets of samples that agreed with the bytes on disk.
         var samples: [Int64] = []
         /// The bytes that it delivered in this run, ordered and disjoint.
@@ -69,8 +71,15 @@ struct SourceTable: Hashable, Sendable {
         /// Records an answer that matched, and ends the counts of those that did not.
         mutating func noteAccepted(now: Duration?) {
             self.acceptedAt = now
+            self.bytesSinceAccepted = 0
             self.disagreement.resolve()
             self.moves.resolve()
+        }
+
+        /// Records that bytes of the file arrived.
+        mutating func noteWritten(_ count: Int64, now: Duration) {
+            self.writtenAt = now
+            self.bytesSinceAccepted += count
         }
 
         var isUsable: Bool { self.trust == .proven || self.trust == .sampled }

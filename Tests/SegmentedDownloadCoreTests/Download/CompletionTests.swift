@@ -5,11 +5,12 @@ import Testing
 @Suite("Checkpoints and the end of a download")
 struct CompletionTests {
     @Test("After the last byte is written, a connection that does not end does not delay the file")
-    func lingeringConnection() {
+    func lingeringConnection() throws {
         var script = Script.receiving(2)
         script.progress(0, to: 32 << 20)
         script.progress(1, to: 64 << 20)
         script.end(0, .finished)
+        try script.confirm(Script.resource)
         for _ in 0..<100 { script.wait(.seconds(1)) }
         let actions = script.take()
         #expect(!actions.contains { $0.isPlace })
@@ -38,14 +39,14 @@ struct CompletionTests {
     @Test("A part changed by another process is surveyed and completed again a few times; a wrong digest is not")
     func healing() {
         let changed = Failure(.integrity, "cut", isTransient: true)
-        var script = Script.fetching(1)
+        var script = Script.fetching(1, length: 16 << 20)
         script.complete(0)
         for healing in 0..<DownloadStateMachine.healingsMax {
             #expect(script.take().last?.isPlace == true)
             script.tell(.storageFailed(changed))
             #expect(script.take().last == .survey)
             script.tell(.surveyed(.nothing))
-            script.accept(healing + 1, .tagged("a", length: 64 << 20))
+            script.accept(healing + 1, .tagged("a", length: 16 << 20))
             script.tell(.prepared())
             script.complete(healing + 1)
         }
@@ -55,7 +56,7 @@ struct CompletionTests {
         script.tell(.checkpointed(bytes: 0))
         #expect(script.conclusion == .failed(changed))
 
-        var other = Script.fetching(1)
+        var other = Script.fetching(1, length: 16 << 20)
         other.complete(0)
         _ = other.take()
         other.tell(.storageFailed(Failure(.integrity, "another digest")))
@@ -105,9 +106,9 @@ struct CompletionTests {
 
     @Test("A write that fails after the last byte was received fails the download")
     func diskFailsAtTheEnd() {
-        var script = Script.receiving(2)
+        var script = Script.receiving(2, length: 16 << 20)
         _ = script.take()
-        script.progress(0, to: 32 << 20)
+        script.progress(0, to: 8 << 20)
         script.complete(1)
         #expect(script.take() == [.revoke(LeaseID(0))])
         script.end(0, .storageFailed(Failure(.space, "no space")))

@@ -10,18 +10,18 @@ struct ConfirmationTests {
 
     /// A file of one response, whose last byte arrived some time after its head.
     private static func complete(
-        after time: Duration, hosts: [String] = ["one"], isSegmented: Bool = true,
+        after time: Duration, length: Int64 = Self.length, hosts: [String] = ["one"], isSegmented: Bool = true,
         _ change: (inout DownloadSettings) -> Void = { _ in }
     ) throws -> Fetching {
         var fetching = Fetching.sample(
-            length: Self.length, connections: 1, hosts: hosts, isSegmented: isSegmented, change)
+            length: length, connections: 1, hosts: hosts, isSegmented: isSegmented, change)
         let order = try fetching.asked()
         if isSegmented {
             fetching.accept(order.lease, at: .zero)
         } else {
-            _ = fetching.responded(order.lease, .whole(.tagged("\"a\"", length: Self.length)), now: .zero)
+            _ = fetching.responded(order.lease, .whole(.tagged("\"a\"", length: length)), now: .zero)
         }
-        fetching.bring(order.lease, to: Self.length, at: time)
+        fetching.bring(order.lease, to: length, at: time)
         _ = fetching.ended(order.lease, .finished, now: time)
         return fetching
     }
@@ -39,6 +39,25 @@ struct ConfirmationTests {
     func shortFile() throws {
         #expect(try Self.complete(after: Confirmation.exposureMax).outcome == .complete)
         #expect(try Self.complete(after: Self.late).outcome == nil)
+    }
+
+    @Test("Many bytes after the last head are confirmed, however fast they arrived")
+    func manyBytes() throws {
+        let (many, time) = (Confirmation.exposedBytesMax, Duration.milliseconds(1))
+        #expect(try Self.complete(after: time, length: many).outcome == .complete)
+        #expect(try Self.complete(after: time, length: many + 1).outcome == nil)
+        // The head of the third segment's response comes after all of the others' bytes.
+        var fetching = Fetching.sample(length: 3 * many, pieces: 3, connections: 2)
+        for lease in fetching.openAll() {
+            fetching.accept(lease, at: .zero)
+            fetching.bring(lease, to: fetching.lease(lease)?.order.limit ?? 0, at: time)
+            _ = fetching.ended(lease, .finished, now: time)
+        }
+        let last = try fetching.asked(at: time)
+        fetching.accept(last.lease, at: time)
+        fetching.bring(last.lease, to: 3 * many, at: time)
+        _ = fetching.ended(last.lease, .finished, now: time)
+        #expect(fetching.outcome == .complete)
     }
 
     @Test("A digest verifies the bytes, and a server without ranges is not asked again")

@@ -164,13 +164,13 @@ struct FetchingFaultTests {
     @Test("Progress resets the failure count: a file completes although the server cuts every response")
     func progressResets() {
         var script = Script.fetching(1)
-        for cut in 1...30 {
+        for cut in 1...60 {
             script.progress(cut - 1, to: Int64(cut) << 20)
             script.end(cut - 1, .failed(Failure(.network, "reset", isTransient: true)))
             #expect(script.order(cut)?.writesFrom == Int64(cut) << 20)
             script.accept(cut, Script.resource)
         }
-        script.complete(30)
+        script.complete(60)
         #expect(script.take().last?.isPlace == true)
     }
 

@@ -155,6 +155,7 @@ struct SourceTests {
         script.complete(0)
         script.wait(.milliseconds(100))
         #expect(script.plan?.isComplete == true && script.conclusion == nil)
+        for tag in ["\"a\"", "\"b\""] { try script.confirm(.tagged(tag, length: Self.length)) }
         #expect(Self.sample(script) == nil)
         script.end(mirrored.lease.rawValue, .finished)
         let audit = try #require(Self.sample(script))

@@ -14,9 +14,11 @@ extension Script {
     }
 
     /// A download with this number of segments, each with its response accepted.
-    static func receiving(_ count: Int, _ change: (inout DownloadSettings) -> Void = { _ in }) -> Script {
-        var script = Self.fetching(count, change)
-        for lease in 1..<count { script.accept(lease, Self.resource) }
+    static func receiving(
+        _ count: Int, length: Int64 = 64 << 20, _ change: (inout DownloadSettings) -> Void = { _ in }
+    ) -> Script {
+        var script = Self.fetching(count, length: length, change)
+        for lease in 1..<count { script.accept(lease, .tagged("\"a\"", length: length)) }
         return script
     }
 }

@@ -47,7 +47,7 @@ struct WindowFileTests {
         }
     }
 
-    @Test("A part of a page is read at once, and written once the page is whole, its bytes are claimed or the file is synced or closed")
+    @Test("A part of a page is read at once, and written once the page is whole or it is claimed, synced or closed")
     func pages() async throws {
         let page = Int64(SystemCalls.pageLength)
         try await Self.run(page..<3 * page, length: 4 * page) { storage, window, disk in

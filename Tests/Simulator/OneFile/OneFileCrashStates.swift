@@ -60,7 +60,8 @@ package struct OneFileCrashStates {
         for (number, moment) in moments.enumerated() {
             // What one moment lacks in different states, the later ones have.
             if let flaw = self.flawAfterKill(at: moment) {
-                return self.violations.append("seed \(self.seed), killed at moment \(number): \(flaw) (\(self.plot.description))")
+                let place = "seed \(self.seed), killed at moment \(number)"
+                return self.violations.append("\(place): \(flaw) (\(self.plot.description))")
             }
             let share = (self.statesMax - self.states - 1) / (moments.count - number) + 1
             self.draw(share, of: moment, number, seen: &seen)
