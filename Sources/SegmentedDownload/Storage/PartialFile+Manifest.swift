@@ -11,8 +11,8 @@ extension PartialFile {
 
     private func tryWriteManifest(durableCount: Int) async throws(StorageError) -> Bool {
         let draft = ManifestDraft(of: self.log.withLock { $0 }, durableCount: durableCount)
-        // Those of a part that was in memory were not written when they were claimed.
-        try self.file.writeHeldBack(in: 0..<self.header.completeLength)
+        // Bytes of a part that was in memory were not written when they were claimed.
+        if self.inMemory != nil { try self.file.writeHeldBack(in: 0..<self.header.completeLength) }
         try self.storage.removeManifest(self.paths.manifestDraft)
         let file = try self.storage.open(self.paths.manifestDraft, .createPrivate)
         try file.writeFully(draft.bytes, at: 0)

@@ -30,7 +30,7 @@ package final class PartialFile: Sendable {
     let storage: any Storage
     /// The log, locked by the one thread at a time that changes it and writes its records.
     ///
-    /// It stays locked while a record is written: if that fails, the next record takes its place. Only threads that
+    /// It stays locked while a record, or what it claims, is written: if that fails, the next record takes its place. Only threads that
     /// wait for the disk anyway lock it, and the thread of the connections while the part is in memory. They lock
     /// `state` within.
     let log: Mutex<ManifestLog>

@@ -80,7 +80,7 @@ package protocol StorageFile: Sendable {
     /// Reads at an offset and returns the number of bytes read, zero at the end (`pread`).
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int
 
-    /// Writes the bytes of a range that earlier calls of ``write(_:at:)`` took, but have not given to the system yet.
+    /// Writes what earlier calls of ``write(_:at:)`` have kept in memory of a range, and may write more than that.
     func writeHeldBack(in range: Range<Int64>) throws(StorageError)
 
     /// Sets the file's length (`ftruncate`).

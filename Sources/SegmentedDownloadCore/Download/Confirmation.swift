@@ -1,15 +1,15 @@
 /// The last requests of a download, which show whether the file changed while its last bytes were being sent.
 ///
 /// A server identifies the version in the head of a response. If the file is then overwritten in place, the rest of the
-/// body is from the new version, under the validator of the old one. A head that arrives later proves the bytes that
-/// arrived before it; the last bytes of each source need a request of their own.
+/// body is from the new version, under the validator of the old one. An answer proves the bytes that arrived before its
+/// request; the last bytes of each source need a request of their own.
 struct Confirmation: Hashable, Sendable {
     /// 1 s: short files take no second request. A change within this time after a head is not noticed, unless many bytes
     /// arrived.
     static let exposureMax: Duration = .seconds(1)
 
-    /// 16 MiB: on a fast link these arrive within a second. A new connection, whose rate doubles with each round trip, needs at
-    /// least ten for as many, so the request costs a tenth of their time at most.
+    /// 16 MiB: on a fast link these arrive within a second. One new connection, whose rate doubles with each round trip, takes ten
+    /// round trips for as many, and the request takes one.
     static let exposedBytesMax: Int64 = 16 << 20
 
     /// 5 s: all bytes are there, so an origin that does not answer, or asks for a longer delay, is not waited for.

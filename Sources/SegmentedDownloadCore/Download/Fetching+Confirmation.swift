@@ -9,7 +9,7 @@ extension Fetching {
     /// Whether bytes of a source whose file has changed may be from the new version.
     func isExposed(_ source: SourceID) -> Bool {
         self.exposure(of: source) > Confirmation.exposureMax
-            || self.sources[source].bytesSinceAccepted > Confirmation.exposedBytesMax
+            || self.sources[source].bytesExposed > Confirmation.exposedBytesMax
     }
 
     /// A source that must be asked for its validator before the file counts as complete. Nil if there is none.
@@ -46,13 +46,13 @@ extension Fetching {
         let host = self.sources[source].host
         switch response {
         case .partial(let range, _):
-            let doubts = self.confirmed(source, now: now)
+            let doubts = self.confirmed(by: lease, now: now)
             self.acceptSample(index, responseEnd: range.upperBound, now: now)
             // The consumer of a stream has the byte already, and the head is enough.
             guard self.window?.isStream != true else { return doubts + self.end(index) }
             return doubts + [.answer(lease.id, .proceed(limit: range.upperBound))]
         case .whole:
-            return self.confirmed(source, now: now) + self.end(index)
+            return self.confirmed(by: lease, now: now) + self.end(index)
         case .changed(let difference):
             return self.differs(difference, at: source, now: now) + self.end(index)
         case .unsatisfiable(let length?) where length != self.plan.completeLength:
@@ -107,8 +107,9 @@ extension Fetching {
 
     /// Handles an answer with the recorded validator. After one with another validator it may be from another node than
     /// the bytes, so it proves nothing.
-    private mutating func confirmed(_ source: SourceID, now: Duration) -> [DownloadAction] {
-        self.sources[source].noteAccepted(now: now)
+    private mutating func confirmed(by lease: Lease, now: Duration) -> [DownloadAction] {
+        let source = lease.order.source
+        self.sources[source].noteAccepted(now: now, after: lease.bytesBefore)
         guard self.confirmation.disagreement(of: source).isOpen else { return [] }
         self.confirmation.giveUp(source)
         return [self.doubt("\(self.sources[source].host) answers with different validators", of: source)]

@@ -62,7 +62,7 @@ extension Fetching {
         _ index: Int, _ segment: Segment, responseEnd: Int64, now: Duration
     ) -> [DownloadAction] {
         self.noteHead(of: self.leases[index], now: now)
-        self.sources[self.leases[index].order.source].noteAccepted(now: now)
+        self.sources[self.leases[index].order.source].noteAccepted(now: now, after: self.leases[index].bytesBefore)
         self.mode.noteServed()
         self.leases[index].beginBody(now: now)
         self.leases[index].wasAccepted = true

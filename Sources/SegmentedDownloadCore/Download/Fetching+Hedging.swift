@@ -17,7 +17,7 @@ extension Fetching {
             lease: lease, source: source, segment: self.plan.reserveID(),
             request: self.request(for: segment, from: source),
             writesFrom: segment.position, limit: segment.upperBound, hedged: segment.id, mark: self.mark(of: source))
-        self.leases.append(Lease(order: order, now: now))
+        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].bytesWritten))
         return order
     }
 
@@ -77,7 +77,7 @@ extension Fetching {
         else { return self.end(index) }
         let end = segment.upperBound
         self.noteHead(of: self.leases[index], now: now)
-        self.sources[order.source].noteAccepted(now: now)
+        self.sources[order.source].noteAccepted(now: now, after: self.leases[index].bytesBefore)
         self.plan.assign(order.segment, to: id)
         self.hedging.takeOver(end - offset)
         self.leases[index].wasAccepted = true

@@ -115,7 +115,7 @@ struct Fetching: Hashable, Sendable {
         }
         // Includes connecting, as for most later requests.
         if probe.wasAccepted {
-            self.sources[probe.order.source].noteAccepted(now: probe.progressAt)
+            self.sources[probe.order.source].noteAccepted(now: probe.progressAt, after: probe.bytesBefore)
             self.path.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds)
         }
         if !self.isSingleStream {
@@ -188,7 +188,7 @@ struct Fetching: Hashable, Sendable {
             mark: self.mark(of: source)
         )
         self.plan.assign(segment.id, to: lease)
-        self.leases.append(Lease(order: order, now: now))
+        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].bytesWritten))
         return order
     }
 

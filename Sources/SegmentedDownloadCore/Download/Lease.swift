@@ -22,6 +22,8 @@ struct Lease: Hashable, Sendable {
 
     let order: FetchOrder
     let startedAt: Duration
+    /// The bytes of the file that had arrived from its source when it was requested.
+    let bytesBefore: Int64
     /// When its response began. Absent for the connection of the probe.
     var headAt: Duration?
     /// The first byte it writes: that of its order, or the offset at which it took over from another lease.
@@ -44,9 +46,10 @@ struct Lease: Hashable, Sendable {
     var meter: ThroughputMeter
     var speedWindow: SpeedWindow
 
-    init(order: FetchOrder, now: Duration) {
+    init(order: FetchOrder, now: Duration, bytesBefore: Int64 = 0) {
         self.order = order
         self.startedAt = now
+        self.bytesBefore = bytesBefore
         self.writesFrom = order.writesFrom
         self.position = order.writesFrom
         self.progressAt = now

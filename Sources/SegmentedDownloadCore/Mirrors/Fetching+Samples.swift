@@ -63,7 +63,7 @@ extension Fetching {
             lease: LeaseID(self.leaseNext), source: source, segment: .none, request: request,
             writesFrom: spot.upperBound, limit: spot.upperBound)
         self.leaseNext += 1
-        self.leases.append(Lease(order: order, now: now))
+        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].bytesWritten))
         return order
     }
 
@@ -95,7 +95,7 @@ extension Fetching {
         if lease.id == self.confirmation.lease { return self.confirmationResponded(index, response, now: now) }
         switch response {
         case .partial(let range, _):
-            self.sources[lease.order.source].noteAccepted(now: now)
+            self.sources[lease.order.source].noteAccepted(now: now, after: lease.bytesBefore)
             if self.audits.contains(lease.id) { self.mode.noteServed() }
             self.acceptSample(index, responseEnd: range.upperBound, now: now)
             return [.answer(lease.id, .proceed(limit: min(lease.order.limit, range.upperBound)))]

@@ -55,8 +55,10 @@ struct SourceTable: Hashable, Sendable {
         private(set) var acceptedAt: Duration?
         /// When its latest byte of the file arrived.
         var writtenAt: Duration?
-        /// The bytes of the file that arrived after the head of its latest accepted answer.
-        private(set) var bytesSinceAccepted: Int64 = 0
+        /// The bytes of the file that arrived from it.
+        private(set) var bytesWritten: Int64 = 0
+        /// Of these, the ones that arrived before an accepted answer was requested.
+        private(set) var bytesProven: Int64 = 0
         /// The offsets of samples that agreed with the bytes on disk.
         var samples: [Int64] = []
         /// The bytes that it delivered in this run, ordered and disjoint.
@@ -69,9 +71,11 @@ struct SourceTable: Hashable, Sendable {
         var overruledAt: Int64?
 
         /// Records an answer that matched, and ends the counts of those that did not.
-        mutating func noteAccepted(now: Duration?) {
+        ///
+        /// - Parameter bytes: ``bytesWritten`` when the answer was requested.
+        mutating func noteAccepted(now: Duration?, after bytes: Int64) {
             self.acceptedAt = now
-            self.bytesSinceAccepted = 0
+            self.bytesProven = max(self.bytesProven, bytes)
             self.disagreement.resolve()
             self.moves.resolve()
         }
@@ -79,8 +83,11 @@ struct SourceTable: Hashable, Sendable {
         /// Records that bytes of the file arrived.
         mutating func noteWritten(_ count: Int64, now: Duration) {
             self.writtenAt = now
-            self.bytesSinceAccepted += count
+            self.bytesWritten += count
         }
+
+        /// The bytes of the file that may be from another version than its latest accepted answer states.
+        var bytesExposed: Int64 { self.bytesWritten - self.bytesProven }
 
         var isUsable: Bool { self.trust == .proven || self.trust == .sampled }
         /// Whether it could become the reference.
@@ -166,7 +173,7 @@ struct SourceTable: Hashable, Sendable {
             self.entries[index].samples = []
             self.entries[index].failures = 0
             self.entries[index].overruledAt = nil
-            self.entries[index].noteAccepted(now: nil)
+            self.entries[index].noteAccepted(now: nil, after: self.entries[index].bytesWritten)
             self.entries[index].writtenAt = nil
             // The recorded identity may be of another version.
             self.entries[index].resource = nil

@@ -60,6 +60,18 @@ struct ConfirmationTests {
         #expect(fetching.outcome == .complete)
     }
 
+    @Test("A head does not prove bytes that arrived after its request")
+    func lateHead() throws {
+        let length = Confirmation.exposedBytesMax + 2
+        var fetching = Fetching.sample(length: length, pieces: 2, connections: 2)
+        for (lease, end) in zip(fetching.openAll(), [length / 2, length]) {
+            fetching.accept(lease, at: .zero)
+            fetching.bring(lease, to: end, at: .milliseconds(1))
+            _ = fetching.ended(lease, .finished, now: .milliseconds(1))
+        }
+        #expect(fetching.outcome == nil && fetching.sourceToConfirm == .first)
+    }
+
     @Test("A digest verifies the bytes, and a server without ranges is not asked again")
     func unneeded() throws {
         let digest = try #require(ExpectedDigest(.crc32, hex: "00000000"))

@@ -19,6 +19,7 @@ struct PageFragmentsTests {
                 guard let page = fragments.take($0, at: part.lowerBound) else { return }
                 file.replaceSubrange(Int(page.offset)..<Int(page.offset) + page.bytes.count, with: page.bytes)
                 written.append(page.offset..<page.offset + Int64(page.bytes.count))
+                fragments.drop([page])
             }
         }
         return written
@@ -53,6 +54,19 @@ struct PageFragmentsTests {
                 }
             }
         }
+    }
+
+    @Test("A page stays until it is dropped: its write may fail")
+    func whole() {
+        var fragments = PageFragments(pageLength: 16, completeLength: 100)
+        let page = [UInt8](repeating: 1, count: 16).withUnsafeBytes { bytes in
+            let first = fragments.take(UnsafeRawBufferPointer(rebasing: bytes[..<9]), at: 16)
+            #expect(first == nil)
+            return fragments.take(UnsafeRawBufferPointer(rebasing: bytes[9...]), at: 25)
+        }
+        #expect(fragments.runs.map(\.bytes.count) == [16])
+        fragments.drop(page.map { [$0] } ?? [])
+        #expect(page != nil && fragments.runs.isEmpty)
     }
 
     @Test("Bytes that were taken while others were written stay")

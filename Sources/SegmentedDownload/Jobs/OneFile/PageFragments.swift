@@ -39,19 +39,19 @@ struct PageFragments {
         return (range.lowerBound..<first, first..<end, end..<range.upperBound)
     }
 
-    /// Takes a part of one page. Returns the whole page once all of its bytes were taken.
+    /// Takes a part of one page. Returns the whole page once all of its bytes were taken; it stays until it is dropped.
     mutating func take(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Run? {
         guard !bytes.isEmpty else { return nil }
         let page = offset - offset % Int64(self.pageLength)
         let end = min(page + Int64(self.pageLength), self.completeLength)
+        // Removed, so that the bytes are not copied.
         var fragment =
             self.fragments.removeValue(forKey: page) ?? Fragment(bytes: [UInt8](repeating: 0, count: Int(end - page)))
         let start = Int(offset - page)
         fragment.bytes.withUnsafeMutableBytes { $0[start..<start + bytes.count].copyBytes(from: bytes) }
         fragment.filled = (fragment.filled + [offset..<offset + Int64(bytes.count)]).merged()
-        if fragment.filled == [page..<end] { return Run(offset: page, bytes: fragment.bytes) }
         self.fragments[page] = fragment
-        return nil
+        return fragment.filled == [page..<end] ? Run(offset: page, bytes: fragment.bytes) : nil
     }
 
     /// Forgets the parts of pages that are written as a whole.

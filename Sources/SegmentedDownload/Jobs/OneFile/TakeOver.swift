@@ -6,7 +6,7 @@ package import SegmentedDownloadCore
 /// lock and a record of its own, in files that no other run uses, and claims only what its run has written or read back.
 ///
 /// The task whose range it is may still run, or come back at any time, and write to the same places. That is harmless
-/// because it writes the same bytes, in whole pages (``PageFragments``): before a task writes its first byte, a validator must prove
+/// because it writes the same bytes, and nothing beside them (``PageFragments``): before a task writes its first byte, a validator must prove
 /// that the server sends the plan's version (``DownloadRequest/requiredResource``), and with several sources no range is taken over.
 /// Besides, a range that others have fetched is read back before the file is put into place.
 package struct TakeOver: Sendable {

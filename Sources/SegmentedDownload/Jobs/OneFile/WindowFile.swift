@@ -41,6 +41,7 @@ final class WindowFile: StorageFile {
         for part in [parts.head, parts.tail] where !part.isEmpty {
             guard let page = self.fragments.withLock({ $0.take(slice(part), at: part.lowerBound) }) else { continue }
             try self.shared.writeFully(page.bytes, at: page.offset)
+            self.fragments.withLock { $0.drop([page]) }
         }
         return bytes.count
     }
