@@ -53,6 +53,23 @@ struct SharedFileTests {
         #expect(scene.flaw(disk, endings) == nil, "replay with seed \(seed)")
     }
 
+    @Test("Four tasks whose machines have a link each take less than a 3.6th of the time of one")
+    func links() {
+        func time(_ count: Int) -> Duration {
+            var scene = SharedFileScene(seed: 1, length: 512 << 10)
+            // A link has four times a connection's rate.
+            (scene.count, scene.segments, scene.rate, scene.chunkMax) = (count, 4, 1 << 13, 1024)
+            scene.hasSeparateMachines = true
+            let machine = SharedFileScene.Machine(seed: 1)
+            let begun = machine.clock.now
+            let endings = scene.run(scene.shards, on: machine)
+            #expect(scene.flaw(machine.disk, endings) == nil)
+            return machine.clock.now - begun
+        }
+        let (one, four) = (time(1), time(4))
+        #expect(one > four * 3.6)
+    }
+
     @Test(
         "After a power cut or a kill before any operation, the same commands make the file",
         arguments: UInt64(0)..<8, [false, true])
