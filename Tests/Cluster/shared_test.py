@@ -191,7 +191,12 @@ class Scene:
         return "\n".join(texts)
 
     def remove(self):
-        shutil.rmtree(self.machines[0])
+        def check(function, path, error):
+            # On NFS the answer to a removal may be lost. Asked again, the server says that there is no such file.
+            if not issubclass(error[0], FileNotFoundError):
+                raise error[1]
+
+        shutil.rmtree(self.machines[0], onerror=check)
         shutil.rmtree(self.local)
 
 
