@@ -58,11 +58,11 @@ package struct OneFileCrashStates {
         self.moments = moments.count
         var seen: Set<Int> = []
         for (number, moment) in moments.enumerated() {
-            // What one moment lacks in different states, the later ones have.
             if let flaw = self.flawAfterKill(at: moment) {
                 let place = "seed \(self.seed), killed at moment \(number)"
                 return self.violations.append("\(place): \(flaw) (\(self.plot.description))")
             }
+            // What one moment lacks in different states, the later ones have.
             let share = (self.statesMax - self.states - 1) / (moments.count - number) + 1
             self.draw(share, of: moment, number, seen: &seen)
             guard self.violations.isEmpty, self.states < self.statesMax else { return }

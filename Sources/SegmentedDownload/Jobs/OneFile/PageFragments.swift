@@ -61,19 +61,16 @@ struct PageFragments {
     }
 
     /// All bytes, in the order of their offsets.
-    var runs: [Run] {
+    var runs: [Run] { self.runs(in: 0..<self.completeLength) }
+
+    /// The bytes of the parts of pages that overlap a range, in the order of their offsets.
+    func runs(in range: Range<Int64>) -> [Run] {
         self.fragments.sorted { $0.key < $1.key }.flatMap { page, fragment in
-            fragment.filled.map { range in
-                let places = Int(range.lowerBound - page)..<Int(range.upperBound - page)
-                return Run(offset: range.lowerBound, bytes: Array(fragment.bytes[places]))
+            fragment.filled.filter { $0.overlaps(range) }.map { part in
+                let places = Int(part.lowerBound - page)..<Int(part.upperBound - page)
+                return Run(offset: part.lowerBound, bytes: Array(fragment.bytes[places]))
             }
         }
-    }
-
-    /// The bytes of the parts of pages that overlap a range.
-    func runs(in range: Range<Int64>) -> [Run] {
-        guard !self.fragments.isEmpty else { return [] }
-        return self.runs.filter { $0.offset < range.upperBound && $0.offset + Int64($0.bytes.count) > range.lowerBound }
     }
 
     /// Forgets bytes that were written. Bytes that were taken since stay.
@@ -90,11 +87,11 @@ struct PageFragments {
 
     /// Puts the bytes that are not in the file yet into what was read from it.
     func overlay(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) {
-        guard !self.fragments.isEmpty, let target = buffer.baseAddress else { return }
-        for run in self.runs {
-            let start = max(run.offset, offset)
-            let end = min(run.offset + Int64(run.bytes.count), offset + Int64(buffer.count))
-            guard start < end else { continue }
+        guard let target = buffer.baseAddress else { return }
+        let range = offset..<offset + Int64(buffer.count)
+        for run in self.runs(in: range) {
+            let start = max(run.offset, range.lowerBound)
+            let end = min(run.offset + Int64(run.bytes.count), range.upperBound)
             run.bytes.withUnsafeBytes { bytes in
                 UnsafeMutableRawBufferPointer(start: target + Int(start - offset), count: Int(end - start))
                     .copyMemory(

@@ -46,16 +46,11 @@ final class WindowFile: StorageFile {
         return bytes.count
     }
 
-    func writeHeldBack(in range: Range<Int64>) throws(StorageError) {
-        try self.writeFragments(in: self.shifted(range))
-    }
+    /// Writes all bytes that do not fill a page.
+    private func writeFragments() throws(StorageError) { try self.writeHeldBack(in: 0..<self.window.length) }
 
-    /// Writes bytes that do not fill a page.
-    ///
-    /// - Parameter range: In the shared file.
-    private func writeFragments(in range: Range<Int64>? = nil) throws(StorageError) {
-        let range = range ?? self.window.range
-        let runs = self.fragments.withLock { $0.runs(in: range) }
+    func writeHeldBack(in range: Range<Int64>) throws(StorageError) {
+        let runs = self.fragments.withLock { $0.runs(in: self.shifted(range)) }
         guard let storage, !runs.isEmpty else { return }
         let through = try self.window.openData(in: storage, .through)
         defer { through.close() }
