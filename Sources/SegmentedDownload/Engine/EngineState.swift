@@ -126,13 +126,10 @@ struct EngineState {
     }
 
     private mutating func observe(_ index: Int, now: Duration) {
-        let entry = self.entries[index]
-        self.machine.observe(entry.job.id, entry.leases.map(\.observation), now: now)
-        self.entries[index].meter.record(self.bytesReceived(entry), at: now)
-    }
-
-    private func bytesReceived(_ entry: Entry) -> Int64 {
-        entry.leases.reduce(entry.bytesBefore) { $0 + $1.observation.bytesReceived }
+        let observations = self.entries[index].leases.map(\.observation)
+        if !observations.isEmpty { self.machine.observe(self.entries[index].job.id, observations, now: now) }
+        let bytes = observations.reduce(self.entries[index].bytesBefore) { $0 + $1.bytesReceived }
+        self.entries[index].meter.record(bytes, at: now)
     }
 
     // MARK: Leases

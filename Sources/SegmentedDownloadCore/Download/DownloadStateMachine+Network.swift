@@ -13,12 +13,20 @@ extension DownloadStateMachine {
             }
             self.state = .probing(probing)
             return order
-        case .fetching(var fetching):
-            let order = fetching.nextFetch(now: now, isOpen: isOpen)
-            self.state = .fetching(fetching)
-            return order
+        case .fetching:
+            return self.withFetching { $0.nextFetch(now: now, isOpen: isOpen) } ?? nil
         case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting:
             return nil
+        }
+    }
+
+    /// Whether one more connection may be of use. If not, ``nextFetch(now:isOpen:)``, ``steal(now:)`` and
+    /// ``nextHedge(now:isOpen:)`` return nothing.
+    var mayUseConnection: Bool {
+        switch self.state {
+        case .probing: true
+        case .fetching(let fetching): fetching.leases.count < fetching.target
+        case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: false
         }
     }
 
@@ -37,10 +45,10 @@ extension DownloadStateMachine {
     mutating func noteRefusal(isPaced: Bool, isOfJob: Bool) {
         self.settings.isPaced = isPaced
         self.settings.isOfJob = isOfJob
-        guard case .fetching(var fetching) = self.state else { return }
-        fetching.settings.isPaced = isPaced
-        fetching.settings.isOfJob = isOfJob
-        self.state = .fetching(fetching)
+        self.withFetching { fetching in
+            fetching.settings.isPaced = isPaced
+            fetching.settings.isOfJob = isOfJob
+        }
     }
 
     /// Takes work from another connection for a free one, if no segment is waiting.
@@ -50,16 +58,12 @@ extension DownloadStateMachine {
 
     /// The request of a hedge for a free connection, if nothing can be fetched or taken and another connection is late.
     package mutating func nextHedge(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard case .fetching(var fetching) = self.state else { return nil }
-        let order = fetching.nextHedge(now: now, isOpen: isOpen)
-        self.state = .fetching(fetching)
-        return order
+        self.withFetching { $0.nextHedge(now: now, isOpen: isOpen) } ?? nil
     }
 
     package mutating func observe(_ observations: [LeaseObservation], now: Duration) {
-        guard case .fetching(var fetching) = self.state else { return }
-        fetching.observe(observations, now: now)
-        self.state = .fetching(fetching)
+        guard !observations.isEmpty else { return }
+        self.withFetching { $0.observe(observations, now: now) }
     }
 
     package mutating func narrowed(_ id: LeaseID, to limit: Int64, now: Duration) -> [DownloadAction] {

@@ -1,9 +1,19 @@
 /// How a download leaves `fetching`, closes its connections, and carries out the stop that it left for.
 extension DownloadStateMachine {
+    /// Changes the state `fetching`, without a copy of its arrays.
+    ///
+    /// - Returns: What `body` returns; nil in another state.
+    @discardableResult
+    mutating func withFetching<Answer>(_ body: (inout Fetching) -> Answer) -> Answer? {
+        guard case .fetching(var fetching) = self.state else { return nil }
+        // Gives up the other reference to each array, so that changing one does not copy it.
+        self.state = .discarding
+        defer { self.state = .fetching(fetching) }
+        return body(&fetching)
+    }
+
     mutating func updateFetching(_ body: (inout Fetching) -> [DownloadAction]) -> [DownloadAction] {
-        guard case .fetching(var fetching) = self.state else { return [] }
-        let actions = body(&fetching)
-        self.state = .fetching(fetching)
+        guard let actions = self.withFetching(body) else { return [] }
         // A revision is awaited like a checkpoint.
         for case .revise in actions { self.checkpointsPending += 1 }
         return actions + self.advanceFetching()

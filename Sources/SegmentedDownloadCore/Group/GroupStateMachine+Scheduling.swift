@@ -12,8 +12,10 @@ extension GroupStateMachine {
     mutating func schedule(now: Duration) {
         self.startQueued(now: now)
         guard self.budget.free > 0 else { return }
+        // Most of the time, all have what they need.
+        var candidates = self.active.filter { self.mayUseConnection($0) }
+        guard !candidates.isEmpty else { return }
         var kept = self.keptConnections()
-        var candidates = self.active.filter { self.entries[$0].machine.mayFetch }
         var idle: [Int] = []
         var running = self.running
         while let place = self.neediest(candidates) {
@@ -46,6 +48,12 @@ extension GroupStateMachine {
             if self.outbox[before...].contains(where: \.isNarrowing) { kept.append(host) } else { idle.append(index) }
         }
         self.hedge(idle, keeping: kept, now: now)
+    }
+
+    /// Whether one more connection may be of use to a download.
+    private func mayUseConnection(_ index: Int) -> Bool {
+        self.entries[index].mayUseConnection
+            && !(self.entries[index].held > 0 && self.entries[index].machine.isProbing)
     }
 
     /// Requests late bytes again over connections that have no other use.

@@ -38,6 +38,9 @@ package struct GroupStateMachine: Hashable, Sendable {
         var held = 0
         /// Whether it is being moved into place and is so short that the next download starts soon.
         var isBrief = false
+        /// Whether one more connection may be of use, as of the last update. Most of the time none is, and to ask the
+        /// machine costs more.
+        var mayUseConnection = false
         /// How its host refuses it; for a task of a job only.
         var refusals = FileRefusals()
     }
@@ -238,6 +241,7 @@ package struct GroupStateMachine: Hashable, Sendable {
             }
             self.outbox.append(.download(id, action))
         }
+        self.entries[index].mayUseConnection = self.entries[index].machine.mayUseConnection
         self.move(index, from: before, to: self.entries[index].machine.standing, now: now)
     }
 
