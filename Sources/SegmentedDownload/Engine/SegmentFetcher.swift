@@ -22,23 +22,10 @@ package struct SegmentFetcher: Sendable {
     let pass: RatePass
     let threads: EngineThreads
 
-    /// Runs until the lease is over. If the lease is revoked, its connection is closed at once.
+    /// Runs until the lease is over. If the lease is revoked, its connection is closed at once, and the current task stays
+    /// cancelled.
     package func run() async -> LeaseEnd {
-        await withTaskGroup(of: LeaseEnd?.self) { group in
-            group.addTask { await self.fetch() }
-            group.addTask {
-                await self.lease.awaitRevocation()
-                return nil
-            }
-            // A revocation cancels the fetch, and the end of the fetch cancels the wait for a revocation. The first
-            // result counts.
-            var end: LeaseEnd?
-            while let result = await group.next() {
-                group.cancelAll()
-                end = end ?? result
-            }
-            return end ?? .revoked
-        }
+        await self.lease.withRevocation { await self.fetch() }
     }
 
     private func fetch() async -> LeaseEnd {
@@ -123,8 +110,7 @@ package struct SegmentFetcher: Sendable {
         while isWanted: () -> Bool
     ) async {
         do {
-            let compares = !part.isSame(asProvedBy: response)
-            if let end = try await self.copy(body, of: response, progress, compares: compares, while: isWanted) {
+            if let end = try await self.copied(body, of: response, to: part, progress, while: isWanted) {
                 progress.result = .success(end)
             }
         } catch {
@@ -133,10 +119,11 @@ package struct SegmentFetcher: Sendable {
     }
 
     /// - Returns: `nil` if `isWanted` has become false.
-    private func copy(
-        _ body: any ResponseBody, of response: RangeResponse, _ progress: Progress, compares: Bool,
+    private func copied(
+        _ body: any ResponseBody, of response: RangeResponse, to part: PartialFile, _ progress: Progress,
         while isWanted: () -> Bool
     ) async throws -> LeaseEnd? {
+        let compares = !part.isSame(asProvedBy: response)
         while true {
             if progress.chunk == nil { progress.chunk = try await body.next() }
             guard let chunk = progress.chunk else { return .finished }
@@ -177,8 +164,9 @@ package struct SegmentFetcher: Sendable {
                 taken += granted
                 free -= granted
                 // If the network is faster than the disk, the next chunk is always ready and reading it would not
-                // suspend. The yield lets other fetches, and a revocation of this one, run on the same thread.
-                await Task.yield()
+                // suspend. The yield lets other fetches, and a revocation of this one, run on the same thread. A part in
+                // memory is short.
+                if part.memory == nil { await Task.yield() }
             }
             progress.offset += Int64(chunk.count)
             // The engine is asked before the next chunk is awaited, which may take long and may belong to another

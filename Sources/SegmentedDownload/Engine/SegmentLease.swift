@@ -25,12 +25,18 @@ package final class SegmentLease: Sendable {
         var waiting = Waiting.notWaiting
         var isRevoked = false
         var isFaulted = false
-        var revocation: CheckedContinuation<Void, Never>?
         var isOver = false
+    }
+
+    /// The task that fetches. Used only while it is in ``fetch``, whose lock is held meanwhile.
+    private struct Fetch: @unchecked Sendable {
+        let task: UnsafeCurrentTask
     }
 
     package let order: FetchOrder
     private let state: Mutex<State>
+    /// Absent before the fetch begins and once it ends.
+    private let fetch = Mutex<Fetch?>(nil)
 
     package init(_ order: FetchOrder) {
         self.order = order
@@ -101,19 +107,15 @@ package final class SegmentLease: Sendable {
         }
     }
 
-    /// Waits until the lease is revoked or has ended.
-    package func awaitRevocation() async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOver = self.state.withLock { state in
-                    if state.isRevoked || state.isOver || Task.isCancelled { return true }
-                    state.revocation = continuation
-                    return false
-                }
-                if isOver { continuation.resume() }
-            }
-        } onCancel: {
-            self.end()
+    /// Runs the fetch. If the lease is revoked, the current task is cancelled, and stays so.
+    ///
+    /// A task group would need two more tasks for each request, a measurable share of what a short file costs.
+    package func withRevocation<Answer: Sendable>(_ body: @Sendable () async -> Answer) async -> Answer {
+        await withUnsafeCurrentTask { task in
+            self.fetch.withLock { $0 = task.map { Fetch(task: $0) } }
+            defer { self.fetch.withLock { $0 = nil } }
+            if self.isRevoked { task?.cancel() }
+            return await body()
         }
     }
 
@@ -156,7 +158,9 @@ package final class SegmentLease: Sendable {
             state.isFaulted = isFaulted
         }
         self.wake(with: .stop)
-        self.end()
+        // The lock keeps the task from ending meanwhile. None of its cancellation handlers takes it, and no executor
+        // runs a task at once on the thread that resumes it.
+        self.fetch.withLock { $0?.task.cancel() }
     }
 
     package var isRevoked: Bool { self.state.withLock { $0.isRevoked } }
@@ -182,14 +186,5 @@ package final class SegmentLease: Sendable {
             return continuation
         }
         waiter?.resume(returning: decision)
-    }
-
-    private func end() {
-        let waiter = self.state.withLock { state in
-            state.isOver = true
-            defer { state.revocation = nil }
-            return state.revocation
-        }
-        waiter?.resume()
     }
 }

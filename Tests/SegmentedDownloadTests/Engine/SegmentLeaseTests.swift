@@ -118,30 +118,49 @@ struct SegmentLeaseTests {
         #expect(lease.isRevoked && lease.isFaulted == asFaulted)
         lease.answer(.proceed(limit: 500))
         #expect(await lease.awaitAnswer() == .stop)
-        await lease.awaitRevocation()
     }
 
-    @Test("A wait for the revocation ends with it, or with the cancellation of the task")
-    func awaitsRevocation() async {
-        let lease = Self.lease()
+    @Test("A revocation cancels the task that fetches: before the fetch, during it, and not after it")
+    func revocationCancels() async {
+        let revoked = Self.lease()
+        revoked.revoke(asFaulted: false)
+        let running = Self.lease()
+        let ended = Self.lease()
         await withTaskGroup { group in
-            group.addTask { await lease.awaitRevocation() }
             group.addTask {
-                await Task.yield()
-                lease.revoke(asFaulted: false)
+                #expect(await revoked.withRevocation { Task.isCancelled })
+            }
+            group.addTask {
+                let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+                await running.withRevocation {
+                    running.revoke(asFaulted: true)
+                    // A cancelled task has nothing to wait for.
+                    for await _ in stream {}
+                }
+                #expect(Task.isCancelled)
+                continuation.finish()
+            }
+            group.addTask {
+                #expect(await !ended.withRevocation { Task.isCancelled })
+                ended.revoke(asFaulted: false)
+                #expect(!Task.isCancelled)
             }
             await group.waitForAll()
         }
-        let cancelled = Self.lease()
-        await withTaskGroup { group in
-            group.addTask { await cancelled.awaitRevocation() }
-            group.cancelAll()
-            await group.waitForAll()
-        }
-        #expect(!cancelled.isRevoked)
-        // Over is over: there is nothing to wait for.
-        #expect(await cancelled.awaitAnswer() == .stop)
     }
+
+    @Test("A revocation may come from another thread just when the fetch begins or ends")
+    func revocationBesideTheEnd() async {
+        for _ in 0..<5000 {
+            let lease = Self.lease()
+            async let fetch: Void = lease.withRevocation { await Task.yield() }
+            async let revocation: Void = Self.revoke(lease)
+            _ = await (fetch, revocation)
+            #expect(lease.isRevoked)
+        }
+    }
+
+    private static func revoke(_ lease: SegmentLease) async { lease.revoke(asFaulted: false) }
 
     @Test("A cancelled task stops, waiting or not")
     func cancellation() async {
