@@ -175,6 +175,7 @@ final class DownloadEngine: Sendable {
             // Ticks missed while the machine was suspended are skipped.
             next = max(next + Self.tick, self.clock.now)
             guard (try? await self.clock.sleep(until: next)) != nil else { return }
+            self.threads.unblock()
             if let news = self.notices?.news(now: self.clock.now), !news.isEmpty { self.post(.noticed(news)) }
             self.post(.tick)
         }

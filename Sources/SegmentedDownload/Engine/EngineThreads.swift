@@ -19,9 +19,9 @@ package struct EngineThreads: Sendable {
     }
 
     private var deciding: (any TaskExecutor)?
-    private var fetching: [any TaskExecutor] = []
-    private var stepping: (any TaskExecutor)?
-    private var reading: (any TaskExecutor)?
+    private var fetching: [PoolExecutor] = []
+    private var stepping: PoolExecutor?
+    private var reading: PoolExecutor?
 
     /// Runs every task on its parent's executor. For simulated effects, which never block.
     package static let inherited = EngineThreads()
@@ -42,6 +42,9 @@ package struct EngineThreads: Sendable {
         case .reading: self.reading
         }
     }
+
+    /// Gives threads to steps that wait behind a long one. To be called several times a second.
+    func unblock() { self.stepping?.unblock() }
 
     /// Runs `body` on the threads for a kind of work, and returns its answer.
     func run<Answer: Sendable, BodyError: Error>(
@@ -64,7 +67,7 @@ package struct EngineThreads: Sendable {
     }
 
     /// Threads of the process, which last as long as it does.
-    private static let ofProcess: any TaskExecutor = PoolExecutor(running: .singleton)
+    private static let ofProcess = PoolExecutor(running: .singleton)
 
     /// Runs blocking work of a call that belongs to no download, such as reading a whole file. It waits for no work of
     /// a client, and no client has to exist.
@@ -134,7 +137,7 @@ package struct EngineThreads: Sendable {
         fetchingCount: Int = 1, _ body: (EngineThreads) async throws -> Answer
     ) async throws -> Answer {
         let fetching = (0..<fetchingCount).map { _ in PoolExecutor(threads: 1) }
-        let stepping = PoolExecutor(threads: Self.steppingCount)
+        let stepping = PoolExecutor(threads: Self.steppingCount, sparesThreads: true)
         let reading = PoolExecutor(threads: Self.readingCount)
         let result: Result<Answer, any Error>
         do {
@@ -146,33 +149,5 @@ package struct EngineThreads: Sendable {
         await stepping.end()
         await reading.end()
         return try result.get()
-    }
-}
-
-/// Runs tasks on its own pool of threads.
-private final class PoolExecutor: TaskExecutor {
-    private let pool: NIOThreadPool
-    private let isStarted = Latch()
-
-    init(threads: Int) {
-        self.pool = NIOThreadPool(numberOfThreads: threads)
-    }
-
-    /// - Parameter pool: A pool that has been started, and never ends.
-    init(running pool: NIOThreadPool) {
-        self.pool = pool
-        self.isStarted.raise()
-    }
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        // Started with the first job, because most downloads do not need every pool.
-        if self.isStarted.raise() { self.pool.start() }
-        self.pool.submit { _ in job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-    }
-
-    func end() async {
-        // Throws only for pools that cannot be shut down, which this one can.
-        try? await self.pool.shutdownGracefully()
     }
 }

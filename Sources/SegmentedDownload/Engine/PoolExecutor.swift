@@ -1,0 +1,130 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// Runs tasks on its own pool of threads.
+///
+/// One thread suffices as long as jobs are short, see ``init(threads:sparesThreads:)``.
+final class PoolExecutor: TaskExecutor {
+    private struct State {
+        var jobs: CircularBuffer<UnownedJob> = CircularBuffer()
+        /// The threads that run jobs, or were woken for it.
+        var workers = 0
+        /// When the running jobs began.
+        var begun: [NIODeadline] = []
+        /// A moving average of the time that jobs take. Initially they count as long.
+        var time = PoolExecutor.timeShort * 2
+    }
+
+    /// 100 µs: several times what waking a thread costs.
+    private static let timeShort: TimeAmount = .microseconds(100)
+
+    /// Short jobs get another thread for each eight that wait.
+    private static let jobsOfThread = 8
+
+    /// The weight of the latest job in the average is 1/8.
+    private static let jobsRemembered: Int64 = 8
+
+    private let pool: NIOThreadPool
+    /// The number of threads; no limit of its own if the pool is shared.
+    private let threads: Int
+    private let sparesThreads: Bool
+    private let isStarted = Latch()
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - threads: The number of threads.
+    ///   - sparesThreads: Whether only one thread is used while jobs are short. Waking a thread costs about as much as
+    ///     a storage step of a short file in the page cache, and a thread that is still awake takes the next job at no
+    ///     cost. A job that waits for a disk or a network is not short, and while one runs, all threads are used. The
+    ///     owner calls ``unblock()`` several times a second.
+    init(threads: Int, sparesThreads: Bool = false) {
+        self.pool = NIOThreadPool(numberOfThreads: threads)
+        self.threads = threads
+        self.sparesThreads = sparesThreads
+    }
+
+    /// - Parameter pool: A pool that has been started, and never ends.
+    init(running pool: NIOThreadPool) {
+        self.pool = pool
+        self.threads = .max
+        self.sparesThreads = false
+        self.isStarted.raise()
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        self.startWorker { $0.jobs.append(job) }
+    }
+
+    /// Gives threads to jobs that came just after one that turned out to be long.
+    func unblock() {
+        while self.startWorker(after: { _ in }) {}
+    }
+
+    /// Starts a worker after a change, if one is needed.
+    ///
+    /// - Returns: Whether one was started.
+    @discardableResult
+    private func startWorker(after change: (inout State) -> Void) -> Bool {
+        let isNeeded = self.state.withLock { state in
+            change(&state)
+            guard state.workers < min(self.workersMax(state), state.begun.count + state.jobs.count) else {
+                return false
+            }
+            state.workers += 1
+            return true
+        }
+        guard isNeeded else { return false }
+        // Started with the first job, because most downloads do not need every pool.
+        if self.isStarted.raise() { self.pool.start() }
+        self.pool.submit { state in
+            if case .active = state { return self.work() }
+            // The pool has ended, or another thread is just starting it, and the present thread may be one that must not
+            // block.
+            NIOThreadPool.singleton.submit { _ in self.work() }
+        }
+        return true
+    }
+
+    private func workersMax(_ state: State) -> Int {
+        guard self.sparesThreads, state.time < Self.timeShort else { return self.threads }
+        let now = NIODeadline.now()
+        guard state.begun.allSatisfy({ now - $0 < Self.timeShort * 2 }) else { return self.threads }
+        return min(1 + state.jobs.count / Self.jobsOfThread, self.threads)
+    }
+
+    /// Runs jobs until none is left.
+    private func work() {
+        while let (job, beganAt) = self.nextJob() {
+            job.runSynchronously(on: self.asUnownedTaskExecutor())
+            self.note(endOf: beganAt)
+        }
+    }
+
+    private func nextJob() -> (UnownedJob, beganAt: NIODeadline)? {
+        self.state.withLock { state in
+            guard let job = state.jobs.popFirst() else {
+                state.workers -= 1
+                return nil
+            }
+            let now = NIODeadline.now()
+            state.begun.append(now)
+            return (job, now)
+        }
+    }
+
+    private func note(endOf beganAt: NIODeadline) {
+        let time = NIODeadline.now() - beganAt
+        self.state.withLock { state in
+            if let index = state.begun.firstIndex(of: beganAt) { state.begun.remove(at: index) }
+            let change = (time.nanoseconds - state.time.nanoseconds) / Self.jobsRemembered
+            state.time = .nanoseconds(state.time.nanoseconds + change)
+        }
+    }
+
+    func end() async {
+        // Throws only for pools that cannot be shut down, which this one can.
+        try? await self.pool.shutdownGracefully()
+    }
+}
