@@ -43,7 +43,14 @@ extension DownloadGroup {
     ///
     /// Any number of observers may iterate, each at its own pace. An observer that is 8192 events behind misses new
     /// progress, segment and checkpoint events until it has caught up, and no others.
-    public var events: AsyncStream<Event> { self.hub.events() }
+    public var events: AsyncStream<Event> { self.hub.events { _ in true } }
+
+    /// Only those events of downloads that the observer wants, and none of the group. Others would wake it in vain.
+    package func events(where isWanted: @escaping @Sendable (DownloadEvent) -> Bool) -> AsyncStream<Event> {
+        self.hub.events { event in
+            if case .download(_, let event) = event { isWanted(event) } else { false }
+        }
+    }
 
     /// The number of downloads that are completed, failed, paused and cancelled, and their bytes.
     public var summary: GroupSummary { self.hub.summary }

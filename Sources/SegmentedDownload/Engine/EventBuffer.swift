@@ -32,11 +32,20 @@ final class EventBuffer: Sendable {
     /// 2560 events of progress a second.
     static let lengthMaximum = 8192
 
+    private let isWanted: @Sendable (DownloadGroup.Event) -> Bool
     private let state = Mutex(State())
 
+    private init(isWanted: @escaping @Sendable (DownloadGroup.Event) -> Bool) {
+        self.isWanted = isWanted
+    }
+
     /// Creates a buffer and the sequence that owns it.
-    static func stream() -> (buffer: EventBuffer, stream: AsyncStream<DownloadGroup.Event>) {
-        let buffer = EventBuffer()
+    ///
+    /// - Parameter isWanted: Whether an event is delivered.
+    static func stream(
+        of isWanted: @escaping @Sendable (DownloadGroup.Event) -> Bool = { _ in true }
+    ) -> (buffer: EventBuffer, stream: AsyncStream<DownloadGroup.Event>) {
+        let buffer = EventBuffer(isWanted: isWanted)
         return (buffer, AsyncStream(unfolding: { await buffer.next() }, onCancel: { buffer.finish() }))
     }
 
@@ -50,6 +59,7 @@ final class EventBuffer: Sendable {
 
     /// Buffers an event.
     func push(_ event: DownloadGroup.Event) {
+        guard self.isWanted(event) else { return }
         self.state.withLock { state in
             guard !state.isFinished, !event.isDispensable || state.count < Self.lengthMaximum else { return }
             state.events.append(event)
@@ -75,7 +85,8 @@ final class EventBuffer: Sendable {
     }
 
     private func next() async -> DownloadGroup.Event? {
-        await withTaskCancellationHandler {
+        if let event = self.state.withLock({ $0.pop() }) { return event }
+        return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let answer = self.state.withLock { state -> DownloadGroup.Event?? in
                     if let event = state.pop() { return .some(event) }

@@ -26,8 +26,8 @@ final class GroupHub: Sendable {
 
     // MARK: Watching
 
-    func events() -> AsyncStream<DownloadGroup.Event> {
-        let (buffer, stream) = EventBuffer.stream()
+    func events(where isWanted: @escaping @Sendable (DownloadGroup.Event) -> Bool) -> AsyncStream<DownloadGroup.Event> {
+        let (buffer, stream) = EventBuffer.stream(of: isWanted)
         let isOver = self.state.withLock { state in
             if !state.isOver { state.observers.append(Observer(buffer: buffer)) }
             return state.isOver
@@ -90,6 +90,8 @@ final class GroupHub: Sendable {
     }
 
     func happened(_ event: DownloadEvent, to download: Download, isDelisted: Bool) {
+        // Most events change no count.
+        guard event.isTerminal || isDelisted else { return self.pass(.download(download, event)) }
         self.publish { tally in
             var events = [DownloadGroup.Event.download(download, event)]
             let isLast = event.isTerminal && tally.ended(download.number, event)
@@ -117,6 +119,15 @@ final class GroupHub: Sendable {
         }
         for observer in observers { observer.buffer?.finish() }
         for waiter in waiters { waiter.continuation.finish() }
+    }
+
+    /// Adds an event to the buffers of all observers.
+    private func pass(_ event: DownloadGroup.Event) {
+        let wakeUps = self.state.withLock { state in
+            for observer in state.observers { observer.buffer?.push(event) }
+            return state.isHeld ? [] : Self.wakeUps(&state)
+        }
+        for wakeUp in wakeUps { wakeUp() }
     }
 
     /// Updates the tally, adds the events to the buffers of all observers in the order they happened, and resumes callers

@@ -108,8 +108,15 @@ extension Transfer {
         _ event: DownloadEvent, of download: Download, _ file: inout TransferFile,
         to reporters: [any ProgressReporter]
     ) {
-        file.path = download.path.string
-        if case .started(let start) = event { file.url = start.url }
+        switch event {
+        // The path changes only before a download is started, and when its file is put in place.
+        case .progress, .segment, .checkpoint: break
+        case .started(let start):
+            file.url = start.url
+            file.path = download.path.string
+        case .retrying, .note, .state, .paused, .completed, .failed, .cancelled:
+            file.path = download.path.string
+        }
         file.state = download.state
         for reporter in reporters { reporter.report(event, of: file) }
     }

@@ -97,7 +97,10 @@ struct Transfer {
         summary = try await withDownloadClient(self.configuration) { client in
             try await client.withGroup { group in
                 var summary = before
-                let events = group.events
+                let events = group.events { event in
+                    if case .started = event { return true }
+                    return event.isTerminal || reporters.contains { $0.wants(event) }
+                }
                 let feed = try Feed(files, to: group)
                 await Self.watch(
                     feed, of: group, events, window: window, reporters, signals.events,

@@ -106,6 +106,8 @@ struct HookRunner: ProgressReporter {
 
     // MARK: Adding hooks
 
+    func wants(_ event: DownloadEvent) -> Bool { false }
+
     func report(_ event: DownloadEvent, of file: TransferFile) {
         switch event {
         case .completed: self.add(self.options.onComplete, "--on-complete", event, file)

@@ -21,10 +21,25 @@ final class MessageReporter: ProgressReporter {
         self.terminal = terminal
     }
 
+    /// The verbosity from which on an event has a message; nil if it never has.
+    private static func verbosity(of event: DownloadEvent) -> OutputOptions.Verbosity? {
+        switch event {
+        case .failed, .paused: .quiet
+        case .completed, .cancelled, .note: .normal
+        case .retrying, .segment: .verbose
+        case .started, .progress, .checkpoint, .state: nil
+        }
+    }
+
+    func wants(_ event: DownloadEvent) -> Bool {
+        Self.verbosity(of: event).map { self.verbosity >= $0 } ?? false
+    }
+
     func report(_ event: DownloadEvent, of file: TransferFile) {
+        guard self.wants(event) else { return }
         switch event {
         case .completed(let result):
-            self.write(self.fitted(ResultLine(result)), at: .normal)
+            self.console.write(self.fitted(ResultLine(result)))
         case .failed(let error, _):
             if !error.isBrokenPipe { self.console.write(FailureLine(error, of: file.path).text) }
         case .paused(let progress):
@@ -37,16 +52,15 @@ final class MessageReporter: ProgressReporter {
                 self.bytesKept.withLock { $0 += line.bytesKept }
             }
         case .cancelled:
-            self.write("segdl: cancelled: \(file.path.shown)", at: .normal)
+            self.console.write("segdl: cancelled: \(file.path.shown)")
         case .retrying(let error, let attempt, let delay):
-            self.write("\(file.path.shown): retry \(attempt) in \(Seconds(delay)): \(error.message)", at: .verbose)
+            self.console.write("\(file.path.shown): retry \(attempt) in \(Seconds(delay)): \(error.message)")
         case .note(let text):
-            self.write("\(file.path.shown): note: \(text)", at: .normal)
+            self.console.write("\(file.path.shown): note: \(text)")
         case .segment(let change):
-            let end = change.end.map { "\($0)" } ?? ""
-            let range = "\(change.start)..<\(end)"
-            let line = "\(file.path.shown): segment \(change.segment) \(change.state.rawValue), bytes \(range)"
-            self.write(line, at: .verbose)
+            let range = "\(change.start)..<\(change.end.map { "\($0)" } ?? "")"
+            self.console.write(
+                "\(file.path.shown): segment \(change.segment) \(change.state.rawValue), bytes \(range)")
         case .started, .progress, .checkpoint, .state:
             break
         }
@@ -75,14 +89,10 @@ final class MessageReporter: ProgressReporter {
             self.console.write(FailureLine(.partial, counts, hint: hint).text)
         } else {
             let rate = ResultLine.rate(summary.bytesFetched, in: summary.duration)
-            self.write(
-                "\(summary.filesCount) files: \(ByteCount(summary.bytes)) in \(Seconds(summary.duration))\(rate)",
-                at: .normal)
+            guard self.verbosity >= .normal else { return }
+            self.console.write(
+                "\(summary.filesCount) files: \(ByteCount(summary.bytes)) in \(Seconds(summary.duration))\(rate)")
         }
-    }
-
-    private func write(_ line: String, at verbosity: OutputOptions.Verbosity) {
-        if self.verbosity >= verbosity { self.console.write(line) }
     }
 
     private func fitted(_ line: ResultLine) -> String {

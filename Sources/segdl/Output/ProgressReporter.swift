@@ -52,6 +52,9 @@ protocol ProgressReporter: Sendable {
     /// - Parameter segments: Returns its segments.
     func begin(_ file: TransferFile, segments: @escaping SegmentSource)
     func report(_ event: DownloadEvent, of file: TransferFile)
+    /// Whether the reporter needs an event to be delivered. Those that start or end a file always are, and it may get
+    /// others that another reporter needs.
+    func wants(_ event: DownloadEvent) -> Bool
     /// Whether ``tick()`` must be called ten times a second.
     var isTicking: Bool { get }
     func tick() async
@@ -64,6 +67,7 @@ protocol ProgressReporter: Sendable {
 extension ProgressReporter {
     var isTicking: Bool { false }
     func begin(_ file: TransferFile, segments: @escaping SegmentSource) {}
+    func wants(_ event: DownloadEvent) -> Bool { true }
     func tick() async {}
     func redraw() {}
     func finish(_ summary: TransferSummary) {}
