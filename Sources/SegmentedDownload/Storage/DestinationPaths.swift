@@ -2,10 +2,17 @@
 package struct DestinationPaths: Hashable, Sendable {
     package let directory: String
     package let name: String
+    package let destination: String
 
     package init(directory: String, name: String) {
         self.directory = directory.isEmpty ? "." : directory
         self.name = name
+        self.destination =
+            switch self.directory {
+            case ".": name
+            case "/": "/\(name)"
+            default: "\(directory)/\(name)"
+            }
     }
 
     /// Splits a path at its last slash.
@@ -22,18 +29,9 @@ package struct DestinationPaths: Hashable, Sendable {
     package static let partSuffix = ".segdl-part"
     package static let manifestSuffix = ".segdl"
 
-    package var destination: String { self.path("") }
     /// The part: the file's data until it is complete.
-    package var part: String { self.path(Self.partSuffix) }
-    package var manifest: String { self.path(Self.manifestSuffix) }
+    package var part: String { self.destination + Self.partSuffix }
+    package var manifest: String { self.destination + Self.manifestSuffix }
     /// The manifest while it is being written, before it is renamed into place.
-    package var manifestDraft: String { self.path(".segdl-new") }
-
-    private func path(_ suffix: String) -> String {
-        switch self.directory {
-        case ".": "\(self.name)\(suffix)"
-        case "/": "/\(self.name)\(suffix)"
-        default: "\(self.directory)/\(self.name)\(suffix)"
-        }
-    }
+    package var manifestDraft: String { self.destination + ".segdl-new" }
 }

@@ -72,6 +72,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             settings.timeout = .init(connect: .nanoseconds(configuration.connectTimeout.inNanoseconds), read: nil)
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connectionsPerHost
             settings.connectionPool.retryConnectionEstablishment = false
+            // The client would describe every request to a tracer that does nothing. The type is compared by name,
+            // because segdl does not depend on its module.
+            if settings.tracing.tracer.map({ "\(type(of: $0))" }) == "NoOpTracer" { settings.tracing.tracer = nil }
             settings.http1_1ConnectionDebugInitializer = { channel in
                 Self.prepare(
                     channel, on: route.way, checksNames: configuration.trust.verifiesCertificates, buffers,

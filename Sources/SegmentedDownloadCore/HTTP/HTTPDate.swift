@@ -45,16 +45,37 @@ extension CivilTime {
     /// 70 because no file on an origin is older than 1970, where the Unix clock begins.
     private static let twoDigitYearPivot: Int64 = 70
 
+    /// The form of almost all dates: `#` for a letter of a name, `0` for a digit.
+    private static let imfFixdatePattern = Array("###, 00 ### 0000 00:00:00 GMT".utf8)
+    private static let weekdayCodes = Self.weekdays.map { Self.code(of: $0.utf8) }
+    private static let monthCodes = Self.months.map { Self.code(of: $0.utf8) }
+
+    private static func code(of name: some Sequence<UInt8>) -> UInt32 { name.reduce(0) { $0 << 8 | UInt32($1) } }
+
+    /// Most responses have two of these dates, so they are read by position, which takes a tenth of the time that a
+    /// ``FieldValueReader`` takes.
     fileprivate init?(imfFixdate text: String) {
-        var reader = FieldValueReader(text)
-        guard
-            reader.takeName(of: Self.weekdays) != nil, reader.skip(", "),
-            let day = reader.takeNumber(digits: 2), reader.skip(" "),
-            let month = reader.takeName(of: Self.months), reader.skip(" "),
-            let year = reader.takeNumber(digits: 4), reader.skip(" "),
-            let time = reader.takeTimeOfDay(), reader.skip(" GMT"), reader.isAtEnd
+        var text = text
+        guard let time = text.withUTF8({ CivilTime(imfFixdate: $0) }) else { return nil }
+        self = time
+    }
+
+    private init?(imfFixdate bytes: UnsafeBufferPointer<UInt8>) {
+        guard bytes.count == Self.imfFixdatePattern.count else { return nil }
+        for (byte, expected) in zip(bytes, Self.imfFixdatePattern) {
+            switch expected {
+            case UInt8(ascii: "#"): break
+            case UInt8(ascii: "0"): guard byte.isASCIIDigit else { return nil }
+            default: guard byte == expected else { return nil }
+            }
+        }
+        guard Self.weekdayCodes.contains(Self.code(of: bytes[..<3])),
+            let month = Self.monthCodes.firstIndex(of: Self.code(of: bytes[8..<11]))
         else { return nil }
-        self.init(year: year, month: Int64(month) + 1, day: day, time: time)
+        func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 * 10 + Int64($1 & 0x0F) } }
+        self.init(
+            year: number(12..<16), month: Int64(month) + 1, day: number(5..<7),
+            time: (number(17..<19), number(20..<22), number(23..<25)))
     }
 
     fileprivate init?(rfc850 text: String) {

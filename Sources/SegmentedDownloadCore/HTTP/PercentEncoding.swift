@@ -26,7 +26,8 @@ package enum PercentEncoding {
     }
 
     /// Decodes the escapes that form valid UTF-8 and leaves the others as they are.
-    package static func decode(_ text: some Sequence<UInt8>) -> String {
+    package static func decode(_ text: some Collection<UInt8>) -> String {
+        guard text.contains(UInt8(ascii: "%")) else { return String(decoding: text, as: UTF8.self) }
         let pieces = Self.pieces(of: text)
         var decoded: [UInt8] = []
         var index = 0

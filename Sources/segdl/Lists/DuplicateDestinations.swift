@@ -5,8 +5,11 @@ import SystemPackage
 enum DuplicateDestinations {
     static func check(_ requests: [DownloadRequest]) throws(DownloadError) {
         var sources: [String: SourceURL] = [:]
+        sources.reserveCapacity(requests.count)
+        // In most lists, all files have the same directory.
+        var directory = (path: FilePath(), text: "")
         for request in requests {
-            guard let key = Self.key(of: request) else { continue }
+            guard let key = Self.key(of: request, &directory) else { continue }
             if let other = sources.updateValue(request.source, forKey: key) {
                 throw DownloadError(
                     .usage, "\(other) and \(request.source) have the same destination, \(key.lastPathComponent.shown)",
@@ -20,7 +23,9 @@ enum DuplicateDestinations {
     /// The response often names the file of a URL with a query, and a template names others. For these the key is the
     /// URL. If two of them get the same name, the second one fails, because the first is being fetched or is in place.
     /// Names that differ by a symbolic link are not recognized either.
-    private static func key(of request: DownloadRequest) -> String? {
+    ///
+    /// - Parameter latest: The latest directory, and its text without dots.
+    private static func key(of request: DownloadRequest, _ latest: inout (path: FilePath, text: String)) -> String? {
         switch request.destination {
         case .stream: return nil
         case .file(let path):
@@ -32,7 +37,9 @@ enum DuplicateDestinations {
         case .directory(let directory, nil):
             let url = request.source.string
             let name = url.lastPathComponent
-            return url.contains("?") || name.isEmpty ? url : "\(directory.withoutDots)/\(name)"
+            guard !url.utf8.contains(UInt8(ascii: "?")), !name.isEmpty else { return url }
+            if latest.path != directory { latest = (directory, directory.withoutDots) }
+            return "\(latest.text)/\(name)"
         }
     }
 }

@@ -4,6 +4,12 @@ import SegmentedDownload
 struct InputFile {
     /// A path, `-` for standard input, or a URL.
     let path: String
+    let isRemote: Bool
+
+    init(path: String) {
+        self.path = path
+        self.isRemote = path.contains("://")
+    }
 
     /// The name for messages.
     var name: String {
@@ -12,8 +18,6 @@ struct InputFile {
     }
 
     var isStandardInput: Bool { self.path == "-" }
-
-    var isRemote: Bool { self.path.contains("://") }
 
     /// Whether its name has a metalink's extension.
     var isMetalink: Bool {

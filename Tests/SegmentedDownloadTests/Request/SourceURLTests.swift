@@ -1,5 +1,7 @@
-import SegmentedDownload
+import SegmentedDownloadCore
 import Testing
+
+@testable import SegmentedDownload
 
 @Suite("Source URL")
 struct SourceURLTests {
@@ -17,5 +19,36 @@ struct SourceURLTests {
     func credentials(text: String) {
         let error = #expect(throws: DownloadError.self) { try SourceURL(text) }
         #expect(error?.message.contains("not UTF-8") == true)
+    }
+
+    @Test("A plain URL is what the parser makes of it", arguments: 0..<64)
+    func plain(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        let pieces = [
+            "http", "https", "HTTP", "ftp", "://", ":/", "host", "a.example", "Host", "xn--bcher-kva.example", "a--b",
+            "127.0.0.1", "127.1", "0x7f.1", "1.2.3.4.5", "h.1", "h.1.", "[::1]", "-", ".", "..", "_", ":80", ":443",
+            ":0",
+            ":080", ":65535", ":65536", ":", "/", "//", "/./", "/../", "/file", "f-1_2~.bin", "%20", "%", "?q", "ü",
+            "@",
+            "user@", "\\", "+", ";", "",
+        ]
+        func piece(of pieces: ArraySlice<String>) -> String {
+            pieces[pieces.startIndex + Int(random.next() % UInt64(pieces.count))]
+        }
+        var plain = 0
+        for _ in 0..<2000 {
+            var text = ""
+            if random.next() % 2 == 0 {
+                text =
+                    piece(of: ["http://", "https://"]) + piece(of: ["host", "a.example", "127.0.0.1", "h2.x-1.org"])
+                text += piece(of: ["/", ":8080/", "/dir/"])
+            }
+            for _ in 0..<random.next() % 6 { text += piece(of: pieces[...]) }
+            // A URL with a fragment takes the parser, which removes it.
+            let parsed = try? SourceURL(text + "#")
+            #expect((try? SourceURL(text)) == parsed, "\(text)")
+            if SourceURL(plain: text) != nil { plain += 1 }
+        }
+        #expect(plain > 100)
     }
 }
