@@ -124,7 +124,7 @@ package struct EngineThreads: Sendable {
         group.addTask(executorPreference: executor, operation: body)
     }
 
-    /// 4: the number of files that are surveyed or synced at the same time. More would only queue at the disk.
+    /// 4: at most so many files are surveyed or synced at the same time. More would only queue at the disk.
     private static let steppingCount = 4
 
     /// 4: digests are computed in pieces of a millisecond and alternate. Output to a descriptor may occupy a thread.

@@ -29,6 +29,7 @@ final class GroupHub: Sendable {
     func events(where isWanted: @escaping @Sendable (DownloadGroup.Event) -> Bool) -> AsyncStream<DownloadGroup.Event> {
         let (buffer, stream) = EventBuffer.stream(of: isWanted)
         let isOver = self.state.withLock { state in
+            state.observers.removeAll { $0.buffer == nil }
             if !state.isOver { state.observers.append(Observer(buffer: buffer)) }
             return state.isOver
         }

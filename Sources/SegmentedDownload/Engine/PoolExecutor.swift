@@ -44,7 +44,7 @@ final class PoolExecutor: TaskExecutor {
         self.sparesThreads = sparesThreads
     }
 
-    /// - Parameter pool: A pool that has been started, and never ends.
+    /// - Parameter pool: A pool that has been started.
     init(running pool: NIOThreadPool) {
         self.pool = pool
         self.threads = .max
@@ -121,6 +121,8 @@ final class PoolExecutor: TaskExecutor {
             let change = (time.nanoseconds - state.time.nanoseconds) / Self.jobsRemembered
             state.time = .nanoseconds(state.time.nanoseconds + change)
         }
+        // Jobs wait that came before this one was known to be long.
+        if time >= Self.timeShort * 2 { self.unblock() }
     }
 
     func end() async {

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The state that the engine and a fetching task share: the position reached and the limit.
 ///
-/// One small lock, which is never held while waiting.
+/// Two small locks, neither of which is held while waiting.
 package final class SegmentLease: Sendable {
     private enum Waiting {
         case notWaiting

@@ -19,6 +19,8 @@ final class StatsReporter: ProgressReporter {
         self.console = console
     }
 
+    func wants(_ event: DownloadEvent) -> Bool { false }
+
     func report(_ event: DownloadEvent, of file: TransferFile) {
         guard case .completed(let result) = event else { return }
         self.sums.withLock { sums in

@@ -90,7 +90,7 @@ struct SystemCallTests {
         }
     }
 
-    @Test("A short file wakes and awaits threads at most six times")
+    @Test("A short file costs at most six calls that wake or await a thread, on average")
     func threads() async throws {
         try await withOptionScene { origin, command in
             let count = 300
