@@ -90,20 +90,6 @@ struct SystemCallTests {
         }
     }
 
-    @Test("A short file costs at most six calls that wake or await a thread, on average")
-    func threads() async throws {
-        try await withOptionScene { origin, command in
-            let count = 300
-            let list = (0..<count).map { origin.url("/1K/f\($0)") }.joined(separator: "\n")
-            try Data(list.utf8).write(to: URL(fileURLWithPath: command.path("list")))
-            let (status, lines) = try await Self.traced(
-                command, ["-q", "-j", "16", "-d", "out", "-i", "list"], calls: "futex")
-            #expect(status == 0)
-            let calls = lines.count { $0.contains("futex(") }
-            #expect(calls > 0 && calls <= 6 * count, "\(calls)")
-        }
-    }
-
     @Test("--fsync decides what is made durable", arguments: ["checkpoint", "end", "none"])
     func syncs(when: String) async throws {
         try await withOptionScene { origin, command in
