@@ -35,8 +35,14 @@ struct RunScreenTests {
                         ) { _ in
                             guard let bytes else { return }
                             await origin.log.waitForBytes(sent: sent + Int64(bytes))
-                            let text = try? String(contentsOfFile: command.path("pid"), encoding: .utf8)
-                            guard let process = text.flatMap({ Int32($0.dropLast()) }) else { return }
+                            // Those bytes may still have been for the run before.
+                            var number: Int32?
+                            while number == nil, !Task.isCancelled {
+                                let text = try? String(contentsOfFile: command.path("pid"), encoding: .utf8)
+                                number = text.flatMap { Int32($0.dropLast()) }
+                                await Task.yield()
+                            }
+                            guard let process = number else { return }
                             await command.waitForBytes(writtenBy: process, bytes * 3 / 4)
                             kill(process, SIGINT)
                         }
