@@ -127,7 +127,7 @@ struct EngineState {
 
     private mutating func observe(_ index: Int, now: Duration) {
         let observations = self.entries[index].leases.map(\.observation)
-        if !observations.isEmpty { self.machine.observe(self.entries[index].job.id, observations, now: now) }
+        self.machine.observe(self.entries[index].job.id, observations, now: now)
         let bytes = observations.reduce(self.entries[index].bytesBefore) { $0 + $1.bytesReceived }
         self.entries[index].meter.record(bytes, at: now)
     }
