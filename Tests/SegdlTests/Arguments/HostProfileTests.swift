@@ -280,11 +280,8 @@ struct HostProfileTests {
             _ = origin.plainURL("/2M/f.bin?auth=name:word&stall-after=300000:all")
             let url = origin.url("/2M/f.bin", host: "localhost")
             let interrupted = try await command.run(
-                ["-q", "--stall-timeout", "1h", "-o", "f.bin", url], environment: home
-            ) { process in
-                await command.waitForBytes(writtenBy: process, 256 << 10)
-                kill(process, SIGINT)
-            }
+                ["-q", "--stall-timeout", "1h", "-o", "f.bin", url], signal: SIGINT, afterWriting: 256 << 10,
+                environment: home)
             #expect(interrupted.status == 130, "\(interrupted)")
             _ = origin.plainURL("/2M/f.bin?auth=name:word")
             let refused = try await command.run(["resume", "-q", "--no-config", "f.bin"], environment: home)

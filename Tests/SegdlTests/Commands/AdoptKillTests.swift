@@ -40,10 +40,7 @@ struct AdoptKillTests {
         try await Self.run { nginx, command in
             try nginx.nearlyStop(true)
             let arguments = ["adopt", "--json", "-s", "1", "f.iso", nginx.url()]
-            let killed = try await command.run(arguments) { process in
-                await command.waitForBytes(writtenBy: process, 2 << 20)
-                kill(process, SIGKILL)
-            }
+            let killed = try await command.run(arguments, signal: SIGKILL, afterWriting: 2 << 20)
             #expect(killed.status == -SIGKILL && killed.event("adopted") != nil, "\(killed)")
             #expect(!command.exists("f.iso") && command.exists("f.iso.segdl-part"))
             try nginx.nearlyStop(false)

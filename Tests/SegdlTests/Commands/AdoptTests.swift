@@ -260,10 +260,7 @@ struct AdoptTests {
             let sum = try await Self.sum(command)
             let url = origin.plainURL("/32M/x")
             let slow = ["-c", "--checksum", sum, "-s", "1", "--limit-rate", "2M", "-o", "f.iso", url]
-            let killed = try await command.run(slow) { process in
-                await command.waitForBytes(writtenBy: process, Self.found + (1 << 20))
-                kill(process, SIGKILL)
-            }
+            let killed = try await command.run(slow, signal: SIGKILL, afterWriting: Self.found + (1 << 20))
             #expect(killed.status == -SIGKILL && command.holds("f.iso", bytes), "\(killed)")
             if !isResumed { try Self.write(Self.controlFile, to: "f.iso.aria2", command) }
             let next = try await command.run(

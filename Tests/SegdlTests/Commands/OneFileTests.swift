@@ -48,10 +48,8 @@ struct OneFileTests {
             let first = try await command.run(Self.arguments("1/3", url, ["-s", "1"]))
             #expect(first.status == 0 && first.errors.contains("waiting for 2 of 3 tasks (2/3, 3/3)"), "\(first)")
             for number in 2...3 {
-                let killed = try await command.run(Self.arguments("\(number)/3", url, ["-s", "1"])) { process in
-                    await command.waitForBytes(writtenBy: process, 4 << 20)
-                    kill(process, SIGKILL)
-                }
+                let killed = try await command.run(
+                    Self.arguments("\(number)/3", url, ["-s", "1"]), signal: SIGKILL, afterWriting: 4 << 20)
                 #expect(killed.status == -SIGKILL, "\(killed)")
             }
             let status = try await command.run("status", "--json", "f.bin").events
@@ -81,10 +79,8 @@ struct OneFileTests {
             let claimed = 5 << 20
             let stop = claimed + (100 << 10)
             let url = origin.url("/18M/f.bin?stall-after=\(stop):all")
-            let killed = try await command.run(Self.arguments("1/2", url, ["-s", "1"])) { process in
-                await command.waitForBytes(writtenBy: process, stop)
-                kill(process, SIGKILL)
-            }
+            let killed = try await command.run(
+                Self.arguments("1/2", url, ["-s", "1"]), signal: SIGKILL, afterWriting: stop)
             #expect(killed.status == -SIGKILL, "\(killed)")
             let again = try await command.run(Self.arguments("1/2", url, ["-s", "1", "--json"]))
             #expect(again.status == 0, "\(again)")
@@ -97,10 +93,8 @@ struct OneFileTests {
     func takenOver() async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/27M/f.bin?rate=2M")
-            let killed = try await command.run(Self.arguments("2/3", url, ["-s", "1"])) { process in
-                await command.waitForBytes(writtenBy: process, 4 << 20)
-                kill(process, SIGKILL)
-            }
+            let killed = try await command.run(
+                Self.arguments("2/3", url, ["-s", "1"]), signal: SIGKILL, afterWriting: 4 << 20)
             #expect(killed.status == -SIGKILL, "\(killed)")
             let done = try await command.run("status", "--json", "f.bin").events.compactMap { $0["bytes_done"] as? Int }
             #expect(done.count == 3 && done[1] >= 3 << 20, "\(done)")
@@ -189,11 +183,8 @@ struct OneFileTests {
             }
             #expect(try await run(["status", "f.bin"]).output.contains("task 1/2: 5.00 of 5.00 MiB (100%)"))
             let killed = try await command.run(
-                Self.arguments("2/2", url, ["-s", "1"]), shell: #"umask 002; exec "$0" "$@""#
-            ) { process in
-                await command.waitForBytes(writtenBy: process, 1 << 20)
-                kill(process, SIGKILL)
-            }
+                Self.arguments("2/2", url, ["-s", "1"]), signal: SIGKILL, afterWriting: 1 << 20,
+                preparation: "umask 002;")
             #expect(killed.status == -SIGKILL, "\(killed)")
             #expect(try await run(["assemble", "f.bin"]).status == 14)
             let resumed = try await run(Self.arguments("2/2", url, ["--json"]))
@@ -283,10 +274,8 @@ struct OneFileTests {
     func interrupted() async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/9M/f.bin?rate=1M")
-            let outcome = try await command.run(Self.arguments("2/3", url, ["-s", "1"])) { process in
-                await command.waitForBytes(writtenBy: process, 3 << 19)
-                kill(process, SIGINT)
-            }
+            let outcome = try await command.run(
+                Self.arguments("2/3", url, ["-s", "1"]), signal: SIGINT, afterWriting: 3 << 19)
             #expect(outcome.status == 130 && outcome.errors.contains("To resume: the same command"), "\(outcome)")
             for path in ["f.bin", "f.bin.segdl-tasks/2-of-3"] {
                 let resumed = try await command.run("resume", path)
@@ -335,10 +324,8 @@ struct OneFileTests {
             let url = origin.url("/9M/f.bin?rate=2M")
             #expect(try await command.run(Self.arguments("1/2", url)).status == 0)
             // Another file gets the name while the last task runs.
-            let last = try await command.run(Self.arguments("2/2", url, ["-s", "1"])) { process in
-                await command.waitForBytes(writtenBy: process, 1 << 20)
-                try? command.write("mine", to: "f.bin")
-            }
+            let last = try await command.run(
+                Self.arguments("2/2", url, ["-s", "1"]), once: Segdl.hasWritten(1 << 20), "echo mine > f.bin")
             #expect(last.status == 12 && last.errors.contains("then: segdl assemble"), "\(last)")
             try FileManager.default.removeItem(atPath: command.path("f.bin"))
             let wrong = try await command.run("assemble", "--checksum", "crc32=00000000", "f.bin")

@@ -85,10 +85,8 @@ struct VerifyTests {
             try Self.change(command) { try $0.truncate(atOffset: 1 << 20) }
             try nginx.nearlyStop(true)
             let url = nginx.url()
-            let broken = try await command.run(["verify", "-q", "-s", "1", "--repair", "f.bin", url]) { process in
-                await command.waitForBytes(writtenBy: process, 2 << 20)
-                kill(process, SIGKILL)
-            }
+            let broken = try await command.run(
+                ["verify", "-q", "-s", "1", "--repair", "f.bin", url], signal: SIGKILL, afterWriting: 2 << 20)
             #expect(
                 broken.status == -SIGKILL && !command.exists("f.bin") && command.exists("f.bin.segdl-part"), "\(broken)"
             )

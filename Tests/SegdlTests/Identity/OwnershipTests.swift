@@ -124,10 +124,8 @@ struct OwnershipTests {
                 let shell = #"umask \#(mask); exec "$0" "$@""#
                 let url = origin.url("/8M/f.bin?stall-after=1M:2")
                 let arguments = ["-s", "2", "-o", "f.bin", url]
-                let first = try await command.run(arguments, shell: shell) { process in
-                    await command.waitForBytes(writtenBy: process, 1_500_000)
-                    kill(process, SIGINT)
-                }
+                let first = try await command.run(
+                    arguments, signal: SIGINT, afterWriting: 1_500_000, preparation: "umask \(mask);")
                 #expect(first.status == 130, "\(first)")
                 let second = try await command.run(arguments, shell: shell)
                 #expect(second.status == 0, "\(second)")

@@ -48,25 +48,6 @@ extension Segdl {
     /// Whether a file has this content, byte for byte.
     func holds(_ name: String, _ content: [UInt8]) -> Bool { self.bytes(name) == Data(content) }
 
-    /// Runs the command on a resource that cannot complete, and interrupts it after it has written this number of
-    /// bytes.
-    ///
-    /// - Returns: The number of bytes it kept.
-    @discardableResult
-    func interrupt(_ arguments: [String], after count: Int = 1_500_000) async throws -> Int {
-        // In the shell, not from here: this process may be busy with other tests for seconds.
-        let outcome = try await self.run(
-            ["--json"] + arguments,
-            shell: #"""
-                "$0" "$@" & pid=$!
-                while io=$(< /proc/$pid/io) && [[ $io =~ wchar:\ ([0-9]+) ]] && ((BASH_REMATCH[1] < \#(count)))
-                do sleep 0.01; done 2>/dev/null
-                kill -TERM $pid; wait $pid
-                """#)
-        #expect(outcome.status == 143, "\(outcome)")
-        return try #require(outcome.event("paused")?["bytes_done"] as? Int, "\(outcome)")
-    }
-
     /// All names in the directory with their contents.
     func contents() throws -> [String: Data] {
         let names = try FileManager.default.contentsOfDirectory(atPath: self.directory)

@@ -80,10 +80,8 @@ struct JobTests {
     func interruption() async throws {
         try await Self.withList(40, query: { [12, 13].contains($0) ? "?stall-after=100" : "" }) { command, origin in
             let arguments = ["--shard", "1/1", "-i", "list", "-d", "out", "-j", "2", "--json"]
-            let outcome = try await command.run(arguments) { process in
-                await command.waitForReport { $0.count { $0["event"] as? String == "completed" } > 5 }
-                kill(process, SIGKILL)
-            }
+            let outcome = try await command.run(
+                arguments, once: Segdl.hasPrinted(#""event":"completed""#, moreThan: 5), "kill -KILL $$")
             #expect(outcome.status == -SIGKILL)
             let again = try await command.run(arguments)
             #expect(again.status == 0, "\(again)")

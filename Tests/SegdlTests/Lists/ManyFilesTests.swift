@@ -77,11 +77,8 @@ struct ManyFilesTests {
                 let list = (0..<600).map { origin.url("/8M/f\($0).bin?stall-after=100000:all") + "\n" }
                 try Data(list.joined().utf8).write(to: URL(fileURLWithPath: command.path("list")))
                 for arguments in [["--json"], []] {
-                    let outcome = try await command.run(arguments + ["-j", "2", "-s", "1", "-i", "list"]) { process in
-                        // Bytes that the origin sends may still be for the run before.
-                        await command.waitForBytes(writtenBy: process, 100_000)
-                        kill(process, SIGINT)
-                    }
+                    let outcome = try await command.run(
+                        arguments + ["-j", "2", "-s", "1", "-i", "list"], signal: SIGINT, afterWriting: 100_000)
                     #expect(outcome.status == 130, "\(outcome)")
                     if arguments.isEmpty {
                         let lines = outcome.errors.split(separator: "\n")
@@ -172,10 +169,7 @@ struct ManyFilesTests {
                     "mine", "--json",
                 ]
                 let stuck = origin.plainURL("/8M/f.bin?stall-after=700000:all")
-                _ = try await command.run(["-s", "4", "-o", "f.bin", stuck]) { process in
-                    await origin.log.waitForBytes(sent: 4 * 700_000)
-                    kill(process, SIGINT)
-                }
+                try await command.interrupt(["-s", "4", "-o", "f.bin", stuck], after: 2_500_000)
                 _ = origin.plainURL("/8M/f.bin")
                 let resumed = try await command.run(["resume", "f.bin"] + options)
                 #expect(resumed.status == 0, "\(resumed)")

@@ -13,11 +13,8 @@ func withOptionScene(
 extension Segdl {
     /// Downloads from a URL that stalls until bytes of the file are on disk, and interrupts the command.
     func interrupted(_ arguments: [String]) async throws -> Outcome {
-        try await self.run(["-q"] + arguments) { process in
-            // 256 KiB: more than the command writes besides the bytes of the file.
-            await self.waitForBytes(writtenBy: process, 256 << 10)
-            kill(process, SIGINT)
-        }
+        // 256 KiB: more than the command writes besides the bytes of the file.
+        try await self.run(["-q"] + arguments, signal: SIGINT, afterWriting: 256 << 10)
     }
 
     /// Whether a file has exactly the origin's content of this length.

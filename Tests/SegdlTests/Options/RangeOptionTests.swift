@@ -66,13 +66,8 @@ struct RangeOptionTests {
             for others in [["resume"], ["--range", "1000001-8000001"], []] {
                 // The same URL: first with a server that stalls.
                 let slow = origin.plainURL("/9M/f.bin?stall-after=2M:all")
-                let sent = origin.log.snapshot().bytesSent
-                let interrupted = try await command.run(["-o", "f", "-s", "1", "--range", "1000000-8000000", slow]) {
-                    process in
-                    await origin.log.waitForBytes(sent: sent + (2 << 20))
-                    await command.waitForBytes(writtenBy: process, 3 << 19)
-                    kill(process, SIGINT)
-                }
+                let interrupted = try await command.run(
+                    ["-o", "f", "-s", "1", "--range", "1000000-8000000", slow], signal: SIGINT, afterWriting: 3 << 19)
                 #expect(try command.names.contains("f.segdl-part"), "\(interrupted)")
                 let url = origin.plainURL("/9M/f.bin")
                 let arguments = others == ["resume"] ? ["resume", "f"] : ["-o", "f"] + others + [url]

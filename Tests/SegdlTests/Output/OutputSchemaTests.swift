@@ -73,10 +73,8 @@ struct OutputSchemaTests {
         try await withOrigin { origin in
             try await withCommand { command in
                 let stuck = origin.plainURL("/8M/f.bin?stall-after=700000:all")
-                let outcome = try await command.run(["--json", "-s", "2", "-o", "f.bin", stuck]) { process in
-                    await command.waitForBytes(writtenBy: process, 1 << 20)
-                    kill(process, SIGINT)
-                }
+                let outcome = try await command.run(
+                    ["--json", "-s", "2", "-o", "f.bin", stuck], signal: SIGINT, afterWriting: 1 << 20)
                 #expect(try Self.check(outcome.output).isSuperset(of: ["checkpoint", "paused", "all_completed"]))
                 try Self.check(try await command.run("status", "--json").output, as: "status", count: 1)
                 try Self.check(try await command.run("du", "--json").output, as: "usage", count: 1)

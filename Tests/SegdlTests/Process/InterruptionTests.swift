@@ -15,10 +15,8 @@ import Testing
         try await withOrigin { origin in
             try await withCommand { command in
                 let stuck = origin.plainURL("/8M/f.bin?stall-after=700000:all")
-                let outcome = try await command.run(["-s", "4", "-o", "f.bin", stuck]) { process in
-                    await origin.log.waitForBytes(sent: 4 * 700_000)
-                    kill(process, signal)
-                }
+                let outcome = try await command.run(
+                    ["-s", "4", "-o", "f.bin", stuck], signal: signal, afterWriting: 2_500_000)
                 #expect(outcome.status == status, "\(outcome)")
                 #expect(outcome.errors.contains("segdl: paused: f.bin, "), "\(outcome)")
                 #expect(outcome.errors.contains("To resume: segdl resume f.bin"), "\(outcome)")
@@ -65,12 +63,8 @@ import Testing
     func replaced() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                _ = try await command.run(
-                    ["-s", "4", "-o", "f.bin", origin.plainURL("/8M/f.bin?stall-after=700000:all")]
-                ) { process in
-                    await origin.log.waitForBytes(sent: 4 * 700_000)
-                    kill(process, SIGINT)
-                }
+                let stuck = origin.plainURL("/8M/f.bin?stall-after=700000:all")
+                try await command.interrupt(["-s", "4", "-o", "f.bin", stuck], after: 2_500_000)
                 let part = FileManager.default.contents(atPath: command.path("f.bin.segdl-part"))
                 let url = origin.plainURL("/8M/f.bin")
                 origin.replace("/8M/f.bin", seed: 2)

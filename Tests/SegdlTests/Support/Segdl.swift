@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+import Testing
 
 /// The real command, run as a process.
 struct Segdl {
@@ -59,6 +60,54 @@ struct Segdl {
 
     func run(_ arguments: String...) async throws -> Outcome {
         try await self.run(arguments)
+    }
+
+    /// Runs the command, and lets a shell act once a condition holds. In both, `$$` is the command's process.
+    ///
+    /// The shell does it, not this process, which may be busy with other tests for seconds: the command could end
+    /// meanwhile.
+    ///
+    /// - Parameter preparation: Commands of the shell before the command runs, each with a semicolon.
+    func run(
+        _ arguments: [String], once condition: String, _ action: String, preparation: String = "",
+        environment: [String: String] = [:]
+    ) async throws -> Outcome {
+        let watch = "until { \(condition); } || [[ ! -d /proc/$$ ]]; do sleep 0.01; done; \(action)"
+        // In the shell's place, so that the shell's identifier is that of the command, and no signal is ignored.
+        return try await self.run(
+            arguments, shell: #"\#(preparation) { \#(watch); } 2> /dev/null & exec "$0" "$@""#,
+            environment: environment)
+    }
+
+    /// Runs the command, and sends it a signal once it has written this number of bytes.
+    func run(
+        _ arguments: [String], signal: Int32, afterWriting count: Int, preparation: String = "",
+        environment: [String: String] = [:]
+    ) async throws -> Outcome {
+        try await self.run(
+            arguments, once: Self.hasWritten(count), "kill -\(signal) $$", preparation: preparation,
+            environment: environment)
+    }
+
+    /// The condition that the command has written this number of bytes.
+    static func hasWritten(_ count: Int) -> String {
+        #"io=$(< /proc/$$/io) && [[ $io =~ wchar:\ ([0-9]+) ]] && ((BASH_REMATCH[1] >= \#(count)))"#
+    }
+
+    /// The condition that the command has printed more than this number of lines with a text.
+    static func hasPrinted(_ text: String, moreThan count: Int) -> String {
+        "(($(grep -c '\(text)' /proc/$$/fd/1) > \(count)))"
+    }
+
+    /// Runs the command on a resource that cannot complete, and interrupts it after it has written this number of
+    /// bytes.
+    ///
+    /// - Returns: The number of bytes it kept.
+    @discardableResult
+    func interrupt(_ arguments: [String], after count: Int = 1_500_000) async throws -> Int {
+        let outcome = try await self.run(["--json"] + arguments, signal: SIGTERM, afterWriting: count)
+        #expect(outcome.status == 143, "\(outcome)")
+        return try #require(outcome.event("paused")?["bytes_done"] as? Int, "\(outcome)")
     }
 
     /// Returns once a process of the command has written this number of bytes, or has ended.
