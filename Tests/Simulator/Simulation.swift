@@ -144,6 +144,7 @@ package struct Simulation {
         self.configuration.limits.connections = Int.random(in: 1...12, using: &self.generator)
         self.configuration.limits.connectionsPerHost = Int.random(in: 1...12, using: &self.generator)
         self.configuration.limits.downloads = Int.random(in: 1...3, using: &self.generator)
+        self.configuration.limits.drawShortDownloads()
         if Int.random(in: 0..<4, using: &self.generator) == 0 {
             self.configuration.limits.bytesPerSecond = 1 << Int64.random(in: 16...23, using: &self.generator)
         }
@@ -306,6 +307,7 @@ package struct Simulation {
             limits.connections = Int.random(in: 1...12, using: &self.generator)
             limits.connectionsPerHost = Int.random(in: 1...12, using: &self.generator)
             limits.downloads = Int.random(in: 1...3, using: &self.generator)
+            limits.drawShortDownloads()
             if Bool.random(using: &self.generator) {
                 limits.bytesPerSecond = 1 << Int64.random(in: 14...23, using: &self.generator)
             }
@@ -328,5 +330,13 @@ package struct Simulation {
         (0..<Int.random(in: 0...2, using: &self.generator)).map { _ in
             .milliseconds(Int.random(in: 0...20_000, using: &self.generator))
         }
+    }
+}
+
+extension DownloadLimits {
+    /// The same as of long files, or more. It follows from the other limits, so that older seeds keep their other
+    /// decisions.
+    fileprivate mutating func drawShortDownloads() {
+        self.shortDownloads += 2 * ((self.connections + self.connectionsPerHost) % 2)
     }
 }

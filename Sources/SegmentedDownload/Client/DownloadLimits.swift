@@ -14,7 +14,20 @@ public struct DownloadLimits: Hashable, Sendable {
     ///
     /// Streams (``DownloadGroup/stream(_:window:)``) count too: one whose consumer is slow holds its place until it ends. Set a
     /// higher limit in a server that passes files on, or use a group or client of its own for streams.
-    public var downloads = 5
+    ///
+    /// A change also sets ``shortDownloads``, so that the number is exact.
+    public var downloads = 5 {
+        didSet { self.shortDownloads = self.downloads }
+    }
+    /// The maximum number of files fetched at the same time while fewer than ``downloads`` of them are longer than 1 MiB.
+    /// Default 16.
+    ///
+    /// Short files take round trips rather than bandwidth: five at once leave most of a distant server's bandwidth
+    /// unused, and delay longer files behind them. Before a file's first response its length is unknown, and the file is
+    /// expected to be like the last one that was answered. So when long files follow short ones, more than ``downloads``
+    /// long ones may be fetched for a while. A lower value than ``downloads`` has no effect, nor has any in a job of
+    /// several tasks.
+    public var shortDownloads = 16
     /// The maximum rate of all downloads together, in bytes per second; at least 1, `nil` for no limit.
     ///
     /// Only bytes of message bodies count, not heads or TLS overhead. Over any five seconds the limit is exceeded by at
@@ -48,10 +61,14 @@ public struct DownloadLimits: Hashable, Sendable {
         limits.connections = self.connectionsAllowed
         limits.connectionsPerHost = max(self.connectionsPerHost, 1)
         limits.tasks = max(self.tasks, 1)
-        limits.downloads = min(
-            max(self.downloads, 1), DescriptorLimit.files(beside: limits.connections))
+        let files = DescriptorLimit.files(beside: limits.connections)
+        limits.downloads = min(max(self.downloads, 1), files)
+        limits.shortDownloads = limits.tasks > 1 ? limits.downloads : min(self.downloadsMax, files)
         return limits
     }
+
+    /// The maximum number of files fetched at the same time, of any length.
+    package var downloadsMax: Int { max(self.downloads, self.shortDownloads, 1) }
 
     /// 128 KiB: three receive buffers of the shortest length plus TLS record overhead, rounded up to a power of two.
     private static let shareMin: Int64 = 128 << 10

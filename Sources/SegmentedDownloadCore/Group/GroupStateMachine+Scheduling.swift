@@ -3,7 +3,7 @@
 /// The next connection goes to the download with the fewest for its weight, so a download without any comes first. This
 /// also keeps many small files from waiting behind a few large ones: a small file, or one of unknown length, gets its
 /// only connection before a large one gets its second. While a download is surveying its destination, a connection is
-/// reserved for it. ``Limits/downloads`` remains a hard limit.
+/// reserved for it.
 extension GroupStateMachine {
     /// 8 MiB: a shorter file is complete before a second connection would help. It also gets no manifest until its first
     /// checkpoint.
@@ -30,12 +30,12 @@ extension GroupStateMachine {
             let isProbing = self.entries[index].machine.isProbing
             // A probe that was told to stop may still be connected. The next one would be a second connection. The first
             // one of a file that did not count waits until there is room for it.
-            guard !(isProbing && (held > 0 || running >= self.limits.downloads)), !hosts.isEmpty else {
+            guard !(isProbing && (held > 0 || !self.hasRoom(beside: running))), !hosts.isEmpty else {
                 candidates.remove(at: place)
                 continue
             }
             if let order = self.entries[index].machine.nextFetch(now: now, isOpen: { hosts.contains($0) }) {
-                if isProbing { running += 1 }
+                if isProbing { running.append(index) }
                 self.open(order, of: index, now: now)
                 continue
             }
@@ -107,27 +107,45 @@ extension GroupStateMachine {
     /// for a closed host do not count, but keep only files of closed hosts from starting.
     private mutating func startQueued(now: Duration) {
         guard !self.queue.isEmpty else { return }
-        let waiting = self.active.count < self.limits.downloads ? 0 : self.active.count { self.waits($0, now: now) }
-        guard self.active.count - waiting < self.limits.downloads else { return }
-        var needing = self.active.count { self.entries[$0].machine.standing != .ending } - waiting
-        while self.active.count - waiting < self.limits.downloads, needing < self.limits.connections,
-            let index = self.nextQueued(now: now)
-        {
+        var counting = self.active
+        if !self.hasRoom(beside: counting) { counting.removeAll { self.waits($0, now: now) } }
+        guard self.hasRoom(beside: counting) else { return }
+        var needing = counting.count { self.entries[$0].machine.standing != .ending }
+        while self.hasRoom(beside: counting), needing < self.limits.connections, let index = self.nextQueued(now: now) {
             needing += 1
+            counting.append(index)
             self.update(index, now: now) { $0.start() }
         }
     }
 
     private mutating func nextQueued(now: Duration) -> Int? {
-        guard self.active.count >= self.limits.downloads else { return self.queue.next() }
+        guard !self.hasRoom(beside: self.active) else { return self.queue.next() }
         let index = self.queue.first { !self.isClosed($0, now: now) }
         if let index { self.queue.take(index) }
         return index
     }
 
     /// The started downloads that have had a connection, or need none yet.
-    private var running: Int {
-        self.active.count { !self.entries[$0].machine.isProbing || self.entries[$0].held > 0 }
+    private var running: [Int] {
+        self.active.filter { !self.entries[$0].machine.isProbing || self.entries[$0].held > 0 }
+    }
+
+    /// 1 MiB: shorter files take round trips rather than bandwidth, so that more of them at once are faster. It is also
+    /// the length up to which a file is kept in memory.
+    static let shortLength: Int64 = 1 << 20
+
+    /// Whether one more file may be fetched beside others.
+    private func hasRoom(beside files: [Int]) -> Bool {
+        guard files.count >= self.limits.downloads else { return true }
+        guard files.count < self.limits.shortDownloads else { return false }
+        return files.count { !(self.entries[$0].isShort ?? self.expectsShort) } < self.limits.downloads
+    }
+
+    /// Records whether a file that is no longer starting is short.
+    mutating func noteLength(of index: Int) {
+        guard let isShort = self.entries[index].machine.isShort else { return }
+        self.entries[index].isShort = isShort
+        self.expectsShort = isShort
     }
 
     /// Whether a download that has no part yet waits for closed hosts.
@@ -164,6 +182,17 @@ extension GroupAction {
 }
 
 extension DownloadStateMachine {
+    /// Whether little or nothing of it has to be fetched, as the answer to its first request shows; nil if the user ended
+    /// it before. A file of unknown length may be long.
+    fileprivate var isShort: Bool? {
+        switch self.state {
+        case .fetching(let fetching): fetching.plan.completeLength.map { $0 <= GroupStateMachine.shortLength } ?? false
+        case .placing, .resting(.completed), .resting(.alreadyComplete), .resting(.failed): true
+        case .settling(let settling): if case .fail = settling.stop { true } else { nil }
+        case .queued, .surveying, .probing, .preparing, .discarding, .resting: nil
+        }
+    }
+
     /// Whether it is in a state in which it may make requests.
     var mayFetch: Bool {
         switch self.state {

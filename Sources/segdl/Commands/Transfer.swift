@@ -92,7 +92,7 @@ struct Transfer {
         into summary: inout TransferSummary
     ) async throws {
         guard files.count != 0 else { return }
-        let window = max(Self.windowLength, 2 * self.configuration.limits.downloads)
+        let window = max(Self.windowLength, 2 * self.configuration.limits.downloadsMax)
         let before = summary
         summary = try await withDownloadClient(self.configuration) { client in
             try await client.withGroup { group in

@@ -5,8 +5,10 @@ import SegmentedDownload
 struct LimitOptions: FileOptionGroup {
     @Option(
         name: [.customShort("j", allowingJoined: true), .long, .customLong("parallel-max")],
-        help: ArgumentHelp("Fetch at most N files at once.", valueName: "N"))
-    var maxConcurrentDownloads = 5
+        help: ArgumentHelp(
+            "Fetch at most N files at once. (default: 5, and up to 16 while fewer than 5 are longer than 1 MiB)",
+            valueName: "N"))
+    var maxConcurrentDownloads: Int?
 
     @Option(
         name: [.customShort("x", allowingJoined: true), .long],
@@ -54,7 +56,7 @@ struct LimitOptions: FileOptionGroup {
             self.maxConnectionPerServer
             ?? max(limits.connectionsPerHost, isAlone ? Self.connectionsPerHostAlone : segments)
         limits.connections = self.maxConnections ?? max(limits.connections, segments)
-        limits.downloads = self.maxConcurrentDownloads
+        if let maxConcurrentDownloads { limits.downloads = maxConcurrentDownloads }
         limits.bytesPerSecond = self.limitRate?.limit
         return limits
     }

@@ -204,4 +204,21 @@ struct ListCommandTests {
             #expect(origin.log.snapshot().requestsPeak == 20)
         }
     }
+
+    @Test(
+        "Of short files sixteen are fetched at once, of long ones five, and of any as many as -j says",
+        arguments: [("64K", [], 16), ("2M", [], 5), ("64K", ["-j", "5"], 5)])
+    func atOnce(size: String, options: [String], count: Int) async throws {
+        try await Self.run { origin in
+            (0..<40).map { origin.url("/\(size)/f\($0)?stall-after=100:all") }.joined(separator: "\n")
+        } _: { command, origin in
+            let arguments = ["-s", "1", "--stall-timeout", "1h", "-i", "list"] + options
+            let outcome = try await command.run(arguments) { process in
+                await origin.log.waitForRequests(count)
+                kill(process, SIGINT)
+            }
+            #expect(outcome.status == 130, "\(outcome)")
+            #expect(origin.log.snapshot().requestsPeak == count)
+        }
+    }
 }

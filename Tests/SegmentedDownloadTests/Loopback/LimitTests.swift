@@ -1,6 +1,7 @@
 import Origin
-import SegmentedDownload
 import Testing
+
+@testable import SegmentedDownload
 
 /// Limits, and their changes during downloads.
 @Suite struct LimitTests {
@@ -16,6 +17,18 @@ import Testing
                 #expect(group.limits == limits)
             }
         }
+    }
+
+    @Test("A number of files at once that is set is exact, unless more short ones are allowed after it")
+    func files() {
+        var limits = DownloadLimits()
+        #expect(limits.group.downloads == 5 && limits.group.shortDownloads == 16)
+        limits.downloads = 7
+        #expect(limits.group.downloads == 7 && limits.group.shortDownloads == 7)
+        limits.shortDownloads = 20
+        #expect(limits.group.downloads == 7 && limits.group.shortDownloads == 20 && limits.downloadsMax == 20)
+        limits.tasks = 2
+        #expect(limits.group.shortDownloads == 7, "the tasks of a job share the server")
     }
 
     @Test(

@@ -79,6 +79,7 @@ package struct MachineWorld {
         limits.connections = Int.random(in: 1...12, using: &generator)
         limits.connectionsPerHost = Int.random(in: 1...8, using: &generator)
         limits.downloads = Int.random(in: 1...3, using: &generator)
+        limits.shortDownloads = Self.shortDownloads(limits)
         self.limits = limits
         self.machine = GroupStateMachine(limits: limits)
         self.faultiness = [0, 1, 5, 20].randomElement(using: &generator) ?? 0
@@ -87,6 +88,11 @@ package struct MachineWorld {
         for number in 0..<Int.random(in: 1...3, using: &self.generator) {
             self.add(DownloadID(number))
         }
+    }
+
+    /// The same, more or fewer. It follows from the other limits, so that older seeds keep their other decisions.
+    private static func shortDownloads(_ limits: GroupStateMachine.Limits) -> Int {
+        limits.downloads + [0, 2, -1][(limits.connections + limits.connectionsPerHost) % 3]
     }
 
     private mutating func add(_ id: DownloadID) {
@@ -186,6 +192,7 @@ package struct MachineWorld {
             limits.connections = Int.random(in: 1...12, using: &self.generator)
             limits.connectionsPerHost = Int.random(in: 1...8, using: &self.generator)
             limits.downloads = Int.random(in: 1...3, using: &self.generator)
+            limits.shortDownloads = Self.shortDownloads(limits)
             self.inbox.append(.limits(limits))
         case 14, 15:
             let count = Int.random(in: 0...8, using: &self.generator)
