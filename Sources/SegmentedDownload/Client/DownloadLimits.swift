@@ -10,7 +10,8 @@ public struct DownloadLimits: Hashable, Sendable {
     public var connections = 64
     /// The maximum number of open connections to one host; at least 1. Browsers use 6, download managers 16.
     public var connectionsPerHost = 16
-    /// The maximum number of files fetched at the same time; at least 1. Not more start than there are connections. Default 5.
+    /// The maximum number of files fetched at the same time, except for ``shortDownloads``; at least 1. Not more start
+    /// than there are connections. Default 5.
     ///
     /// Streams (``DownloadGroup/stream(_:window:)``) count too: one whose consumer is slow holds its place until it ends. Set a
     /// higher limit in a server that passes files on, or use a group or client of its own for streams.
@@ -19,14 +20,14 @@ public struct DownloadLimits: Hashable, Sendable {
     public var downloads = 5 {
         didSet { self.shortDownloads = self.downloads }
     }
-    /// The maximum number of files fetched at the same time while fewer than ``downloads`` of them are longer than 1 MiB.
-    /// Default 16.
+    /// The maximum number of files fetched at the same time while fewer than ``downloads`` of them are longer than 1
+    /// MiB. Default 16, as many as there may be connections to one host.
     ///
     /// Short files take round trips rather than bandwidth: five at once leave most of a distant server's bandwidth
-    /// unused, and delay longer files behind them. Before a file's first response its length is unknown, and the file is
-    /// expected to be like the last one that was answered. So when long files follow short ones, more than ``downloads``
-    /// long ones may be fetched for a while. A lower value than ``downloads`` has no effect, nor has any in a job of
-    /// several tasks.
+    /// unused, and delay longer files behind them. Before a file's first response its length is unknown, and the file
+    /// is expected to be like the last one whose length a response showed. So when long files follow short ones, more
+    /// than ``downloads`` long ones may be fetched for a while. Not more start than the host may have connections. A
+    /// lower value than ``downloads`` has no effect, nor has any in a job of several tasks. Set it after ``downloads``.
     public var shortDownloads = 16
     /// The maximum rate of all downloads together, in bytes per second; at least 1, `nil` for no limit.
     ///

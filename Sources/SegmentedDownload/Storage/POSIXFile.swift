@@ -59,7 +59,7 @@ final class POSIXFile: StorageFile {
         }
     }
 
-    /// 8: five files are fetched at a time by default, and others may come.
+    /// 8: five long files are fetched at a time by default, and others may come.
     private static let unreservedShare: Int64 = 8
 
     func firstHole(from start: Int64) throws(StorageError) -> Int64 {

@@ -1,3 +1,4 @@
+import SegmentedDownloadCore
 import Synchronization
 
 /// The memory that the parts of short files may take until the files are complete.
@@ -5,8 +6,8 @@ import Synchronization
 /// A short file needs no part on disk: what a crash can cost is fetched again in the time of a request, and the part, its
 /// lock and its manifest cost more system calls than the file itself.
 package final class PartMemory: Sendable {
-    /// 1 MiB: a file up to this length is fetched in about the time that its request takes.
-    package static let lengthMax: Int64 = 1 << 20
+    /// A file up to this length is fetched in about the time that its request takes.
+    package static let lengthMax = GroupStateMachine.shortLength
 
     /// 16 MiB: as many files of the greatest length as are usually fetched at a time.
     package static let totalMax: Int64 = 16 << 20

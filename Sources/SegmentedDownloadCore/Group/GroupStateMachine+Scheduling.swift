@@ -28,9 +28,7 @@ extension GroupStateMachine {
                     && (held == 0 || self.leaves(kept, host))
             }
             let isProbing = self.entries[index].machine.isProbing
-            // A probe that was told to stop may still be connected. The next one would be a second connection. The first
-            // one of a file that did not count waits until there is room for it.
-            guard !(isProbing && (held > 0 || !self.hasRoom(beside: running))), !hosts.isEmpty else {
+            guard !(isProbing && !self.mayProbe(index, beside: running)), !hosts.isEmpty else {
                 candidates.remove(at: place)
                 continue
             }
@@ -114,35 +112,61 @@ extension GroupStateMachine {
         while self.hasRoom(beside: counting), needing < self.limits.connections, let index = self.nextQueued(now: now) {
             needing += 1
             counting.append(index)
+            self.entries[index].isShort = self.expectsShort
             self.update(index, now: now) { $0.start() }
         }
     }
 
     private mutating func nextQueued(now: Duration) -> Int? {
-        guard !self.hasRoom(beside: self.active) else { return self.queue.next() }
+        if self.hasRoom(beside: self.active) {
+            guard self.active.count < self.limits.downloads || self.hasConnectionForNext else { return nil }
+            return self.queue.next()
+        }
         let index = self.queue.first { !self.isClosed($0, now: now) }
         if let index { self.queue.take(index) }
         return index
     }
 
     /// The started downloads that have had a connection, or need none yet.
-    private var running: [Int] {
+    var running: [Int] {
         self.active.filter { !self.entries[$0].machine.isProbing || self.entries[$0].held > 0 }
     }
 
     /// 1 MiB: shorter files take round trips rather than bandwidth, so that more of them at once are faster. It is also
     /// the length up to which a file is kept in memory.
-    static let shortLength: Int64 = 1 << 20
+    package static let shortLength: Int64 = 1 << 20
 
     /// Whether one more file may be fetched beside others.
     private func hasRoom(beside files: [Int]) -> Bool {
         guard files.count >= self.limits.downloads else { return true }
         guard files.count < self.limits.shortDownloads else { return false }
-        return files.count { !(self.entries[$0].isShort ?? self.expectsShort) } < self.limits.downloads
+        return files.count { !self.entries[$0].isShort } < self.limits.downloads
     }
 
-    /// Records whether a file that is no longer starting is short.
-    mutating func noteLength(of index: Int) {
+    /// Whether a file that is probing may make its request.
+    ///
+    /// A probe that was told to stop may still be connected. The next one would be a second connection. The first one
+    /// of a file that did not count waits until there is room for it. One that was started as a short file is not held
+    /// up if others turn out to be long.
+    func mayProbe(_ index: Int, beside running: [Int]) -> Bool {
+        guard self.entries[index].held == 0 else { return false }
+        let isShort = self.entries[index].isShort && running.count < self.limits.shortDownloads
+        return isShort || self.hasRoom(beside: running)
+    }
+
+    /// Whether the host of the next download allows a connection for it, besides one for each file that has been
+    /// started.
+    private var hasConnectionForNext: Bool {
+        guard let next = self.queue.first(where: { _ in true }) else { return false }
+        let host = self.entries[next].machine.settings.host
+        let files = self.active.count {
+            self.entries[$0].machine.standing != .ending && self.entries[$0].machine.settings.host == host
+        }
+        return files < self.budget.free(host) + self.holdings.count { $0.host == host }
+    }
+
+    /// Records whether a file is short, once its first response has shown it.
+    mutating func noteShort(_ index: Int) {
         guard let isShort = self.entries[index].machine.isShort else { return }
         self.entries[index].isShort = isShort
         self.expectsShort = isShort
@@ -182,15 +206,11 @@ extension GroupAction {
 }
 
 extension DownloadStateMachine {
-    /// Whether little or nothing of it has to be fetched, as the answer to its first request shows; nil if the user ended
-    /// it before. A file of unknown length may be long.
+    /// Whether it has at most ``GroupStateMachine/shortLength`` bytes; nil unless it is being fetched. A file of
+    /// unknown length may be long.
     fileprivate var isShort: Bool? {
-        switch self.state {
-        case .fetching(let fetching): fetching.plan.completeLength.map { $0 <= GroupStateMachine.shortLength } ?? false
-        case .placing, .resting(.completed), .resting(.alreadyComplete), .resting(.failed): true
-        case .settling(let settling): if case .fail = settling.stop { true } else { nil }
-        case .queued, .surveying, .probing, .preparing, .discarding, .resting: nil
-        }
+        guard case .fetching(let fetching) = self.state else { return nil }
+        return fetching.plan.completeLength.map { $0 <= GroupStateMachine.shortLength } ?? false
     }
 
     /// Whether it is in a state in which it may make requests.

@@ -131,9 +131,12 @@ extension GroupStateMachine {
     }
 
     private func demands(now: Duration) -> [ConnectionDemand] {
-        self.active.indices.compactMap { place in
+        let running = self.running
+        return self.active.indices.compactMap { place in
             let entry = self.entries[self.active[place]]
-            guard entry.machine.mayFetch, !(entry.machine.isProbing && entry.held > 0) else { return nil }
+            guard entry.machine.mayFetch,
+                !(entry.machine.isProbing && !self.mayProbe(self.active[place], beside: running))
+            else { return nil }
             let host = entry.machine.settings.host
             let isHostShort: Bool
             switch self.budget.shortage(host, now: now) {

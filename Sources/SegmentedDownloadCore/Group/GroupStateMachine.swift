@@ -8,12 +8,12 @@ package struct GroupStateMachine: Hashable, Sendable {
         package var connections = 64
         /// Connections open at the same time to one host. Browsers use 6, download managers 16.
         package var connectionsPerHost = 16
-        /// Files fetched at the same time. The others are queued. A file does not count before it has its first
-        /// connection while its hosts are closed, see ``ConcurrencyBudget/Shortage/closed``.
+        /// Files fetched at the same time, except for ``shortDownloads``. The others are queued. A file does not count
+        /// before it has its first connection while its hosts are closed, see ``ConcurrencyBudget/Shortage/closed``.
         package var downloads = 5
-        /// Files fetched at the same time while fewer than ``downloads`` of them are long. A lower value than that has no
-        /// effect.
-        package var shortDownloads = 5
+        /// Files fetched at the same time while fewer than ``downloads`` of them are long. If it is not more than that,
+        /// all files count alike.
+        package var shortDownloads = 0
         /// The tasks of the job that this process is one of, which all use the same hosts; 1 without a job. Only the
         /// value at the beginning counts.
         package var tasks = 1
@@ -41,8 +41,9 @@ package struct GroupStateMachine: Hashable, Sendable {
         var held = 0
         /// Whether it is being moved into place and is so short that the next download starts soon.
         var isBrief = false
-        /// Whether it is known to have at most ``GroupStateMachine/shortLength`` bytes; nil before a response shows it.
-        var isShort: Bool?
+        /// Whether it has at most ``GroupStateMachine/shortLength`` bytes, or is expected to before a response shows
+        /// it.
+        var isShort = false
         /// Whether one more connection may be of use, as of the last update. Most of the time none is, and to ask the
         /// machine costs more.
         var mayUseConnection = false
@@ -69,7 +70,8 @@ package struct GroupStateMachine: Hashable, Sendable {
     private(set) var active: [Int] = []
     var queue = StartQueue()
     private var resting = 0
-    /// Whether the file that was last seen to be short or long was short. The next ones are expected to be like it.
+    /// Whether the last file of which a response showed the length was short. Files that start are expected to be like
+    /// it.
     var expectsShort = false
     /// The entries of removed downloads. New downloads reuse them, so memory grows with the number of downloads held,
     /// not with the number ever added.
@@ -258,7 +260,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         switch before {
         case .queued: self.queue.remove(index)
         case .resting: self.resting -= 1
-        case .starting: self.noteLength(of: index)
+        case .starting: self.noteShort(index)
         case .fetching, .ending: break
         }
         let place = self.active.partitioningIndex { $0 >= index }

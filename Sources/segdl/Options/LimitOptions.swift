@@ -6,7 +6,7 @@ struct LimitOptions: FileOptionGroup {
     @Option(
         name: [.customShort("j", allowingJoined: true), .long, .customLong("parallel-max")],
         help: ArgumentHelp(
-            "Fetch at most N files at once. (default: 5, and up to 16 while fewer than 5 are longer than 1 MiB)",
+            "Fetch at most N files at once. (default: 5, or 16 if they are short; in jobs and the service 5)",
             valueName: "N"))
     var maxConcurrentDownloads: Int?
 

@@ -23,7 +23,7 @@ enum StandardDescriptors {
         Self.raiseLimit()
     }
 
-    /// 256: enough for five files and 64 connections. A lower soft limit is raised to this, up to the hard limit.
+    /// 256: enough for sixteen files and 64 connections. A lower soft limit is raised to this, up to the hard limit.
     private static let limitLeast: rlim_t = 256
 
     private static func raiseLimit() {

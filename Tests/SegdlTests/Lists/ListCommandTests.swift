@@ -212,9 +212,10 @@ struct ListCommandTests {
         try await Self.run { origin in
             (0..<40).map { origin.url("/\(size)/f\($0)?stall-after=100:all") }.joined(separator: "\n")
         } _: { command, origin in
-            let arguments = ["-s", "1", "--stall-timeout", "1h", "-i", "list"] + options
+            let arguments = ["--json", "-s", "1", "--stall-timeout", "1h", "-i", "list"] + options
             let outcome = try await command.run(arguments) { process in
-                await origin.log.waitForRequests(count)
+                // A further file would have been started with the event.
+                await command.waitForReport { $0.count { $0["event"] as? String == "started" } >= count }
                 kill(process, SIGINT)
             }
             #expect(outcome.status == 130, "\(outcome)")

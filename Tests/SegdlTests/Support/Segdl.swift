@@ -72,7 +72,8 @@ struct Segdl {
         _ arguments: [String], once condition: String, _ action: String, preparation: String = "",
         environment: [String: String] = [:]
     ) async throws -> Outcome {
-        let watch = "until { \(condition); } || [[ ! -d /proc/$$ ]]; do sleep 0.01; done; \(action)"
+        let isThere = "[[ -d /proc/$$ ]]"
+        let watch = "while \(isThere) && ! { \(condition); }; do sleep 0.01; done; \(isThere) && \(action)"
         // In the shell's place, so that the shell's identifier is that of the command, and no signal is ignored.
         return try await self.run(
             arguments, shell: #"\#(preparation) { \#(watch); } 2> /dev/null & exec "$0" "$@""#,

@@ -12,33 +12,42 @@ struct ShortFilesTests {
         private(set) var machine: GroupStateMachine
         private var orders: [Int: FetchOrder] = [:]
 
-        init(_ count: Int) {
+        private var now: Duration = .zero
+        private(set) var revocations = 0
+
+        init(_ count: Int, connectionsPerHost: Int = 64, segments: Int = 1) {
             var limits = GroupStateMachine.Limits()
             limits.downloads = 5
             limits.shortDownloads = 16
-            limits.connectionsPerHost = 64
+            limits.connectionsPerHost = connectionsPerHost
             self.machine = GroupStateMachine(limits: limits)
             for number in 0..<count {
                 var settings = DownloadSettings()
                 settings.host = "host"
-                settings.segments = .exactly(1)
+                settings.segments = .exactly(segments)
                 self.tell(.added(DownloadID(number), settings, seed: 1))
             }
         }
 
         mutating func tell(_ event: GroupEvent) {
-            for action in self.machine.handle(event, now: .zero) {
+            for action in self.machine.handle(event, now: self.now) {
                 switch action {
                 case .fetch(let id, let order): self.orders[id.rawValue] = order
                 case .download(let id, .survey): self.tell(.download(id, .surveyed(.nothing)))
                 case .download(let id, .prepare): self.tell(.download(id, .prepared()))
                 case .download(let id, .revoke(let lease)):
+                    self.revocations += 1
                     self.orders[id.rawValue] = nil
                     self.tell(.download(id, .ended(lease, .stopped)))
                 case .download(let id, .discard): self.tell(.download(id, .discarded))
                 case .download, .post: break
                 }
             }
+        }
+
+        mutating func tick() {
+            self.now += .milliseconds(100)
+            self.tell(.tick)
         }
 
         /// The first response of a file comes.
@@ -103,14 +112,36 @@ struct ShortFilesTests {
         #expect(group.asked == [16])
     }
 
-    @Test("Files of which nothing is fetched count as short ones, but not those that the user ends")
+    @Test("Files that fail or are ended by the user show nothing about the others")
     func failed() {
         var group = Group(40)
         group.tell(.download(DownloadID(3), .pause))
         group.tell(.download(DownloadID(4), .cancel(keepingPartial: true)))
         #expect(group.asked == Array(0..<3) + [5, 6])
         group.fail(0)
-        #expect(group.asked == [1, 2] + Array(5..<19))
+        #expect(group.asked == [1, 2] + Array(5..<8))
+    }
+
+    @Test("Not more files are started than there may be connections to their host")
+    func connections() {
+        var group = Group(40, connectionsPerHost: 7)
+        group.answer(0, length: Self.shortLength)
+        #expect(group.asked == Array(1..<7))
+        for number in group.asked { group.answer(number, length: 1) }
+        #expect(group.asked.isEmpty && group.machine.machine(DownloadID(7))?.isQueued == true)
+    }
+
+    @Test("A connection is taken from no file for one that may not make its request")
+    func blocked() {
+        var group = Group(40, connectionsPerHost: 16, segments: 4)
+        group.answer(0, length: Self.shortLength)
+        for number in 1..<16 {
+            group.answer(number, length: Self.longLength << 10)
+            group.tick()
+        }
+        let revocations = group.revocations
+        for _ in 0..<100 { group.tick() }
+        #expect(group.revocations <= revocations + 16, "each gives up a connection once")
     }
 
     @Test("A lower limit for short files has no effect")
