@@ -70,25 +70,28 @@ enum Link {
             _ = try lab.file("www-\(length)/file", length: length)
             let root = lab.path("www-\(length)")
             return try await self.with(lab) { client, server in
-                try await NginxServer.with(lab, root: root, address: "10.77.0.2", prefix: server) { nginx in
+                try await NginxServer.with(lab, root: root, address: Self.address, prefix: server) { nginx in
                     let contest = Contest(
                         name: name, title: title, length: Int64(length),
                         ideal: Double(length) * 8 / Double(self.megabits) / 1e6,
                         server: nginx, prefix: client, check: NginxServer.check(against: root))
                     return try await contest.run(
-                        Contest.contestants(clients, lab, url: "http://10.77.0.2:\(NginxServer.port)/file"), lab)
+                        Contest.contestants(clients, lab, url: "http://\(Self.address):\(NginxServer.port)/file"), lab)
                 }
             }
         }
 
+        /// The address of the server at its other end.
+        static let address = "10.77.0.2"
+
         /// Creates the path for the duration of `body`, which receives the command prefixes for both ends.
-        private func with<Value: Sendable>(
+        func with<Value: Sendable>(
             _ lab: Lab, _ body: ([String], [String]) async throws -> Value
         ) async throws -> Value {
             // Names of this run alone; a device name has at most 15 letters.
             let ends = [
-                End(name: "segdl-c\(getpid())", address: "10.77.0.1", other: "10.77.0.2"),
-                End(name: "segdl-s\(getpid())", address: "10.77.0.2", other: "10.77.0.1"),
+                End(name: "segdl-c\(getpid())", address: "10.77.0.1", other: Self.address),
+                End(name: "segdl-s\(getpid())", address: Self.address, other: "10.77.0.1"),
             ]
             let out = open(lab.path("link.out"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
             defer { close(out) }

@@ -11,8 +11,7 @@ struct Scenario: Sendable {
 
     static let all: [Scenario] = [
         .loopback, .secureLoopback, .segments, .connectionCap, .totalCap, .straggler, .concurrencyCap, .blackHole,
-        .longPath,
-        .losses, .roundTrips, .smallFiles, .resume, .start, .flatness,
+        .longPath, .losses, .roundTrips, .mixedList, .smallFiles, .resume, .start, .flatness,
     ]
 }
 

@@ -10,7 +10,7 @@ public struct DownloadLimits: Hashable, Sendable {
     public var connections = 64
     /// The maximum number of open connections to one host; at least 1. Browsers use 6, download managers 16.
     public var connectionsPerHost = 16
-    /// The maximum number of files fetched at the same time, except for ``shortDownloads``; at least 1. Not more start
+    /// The maximum number of files fetched at the same time, of short ones ``shortDownloads``; at least 1. Not more start
     /// than there are connections. Default 5.
     ///
     /// Streams (``DownloadGroup/stream(_:window:)``) count too: one whose consumer is slow holds its place until it ends. Set a

@@ -74,6 +74,7 @@ extension GroupStateMachine {
         self.budget.reserve(host, isFurther: self.isServed(index, by: host), now: now)
         self.holdings.append(Holding(download: self.entries[index].id, lease: order.lease, host: host))
         self.entries[index].held += 1
+        self.entries[index].isAdmitted = true
         self.outbox.append(.fetch(self.entries[index].id, order))
     }
 
@@ -101,28 +102,36 @@ extension GroupStateMachine {
 
     /// Starts queued downloads while there is room.
     ///
-    /// A file that could not get a connection is not started, so that those already started finish first. Files that wait
-    /// for a closed host do not count, but keep only files of closed hosts from starting.
+    /// A file that could not get a connection is not started, so that those already started finish first. If there is no
+    /// room otherwise, files that wait for a closed host do not count; they keep only files of closed hosts from starting.
     private mutating func startQueued(now: Duration) {
         guard !self.queue.isEmpty else { return }
         var counting = self.active
         if !self.hasRoom(beside: counting) { counting.removeAll { self.waits($0, now: now) } }
         guard self.hasRoom(beside: counting) else { return }
         var needing = counting.count { self.entries[$0].machine.standing != .ending }
-        while self.hasRoom(beside: counting), needing < self.limits.connections, let index = self.nextQueued(now: now) {
+        while self.hasRoom(beside: counting), needing < self.limits.connections,
+            let index = self.nextQueued(isExtra: counting.count >= self.limits.downloads, now: now)
+        {
             needing += 1
             counting.append(index)
             self.entries[index].isShort = self.expectsShort
+            self.entries[index].isAdmitted = self.expectsShort
             self.update(index, now: now) { $0.start() }
         }
     }
 
-    private mutating func nextQueued(now: Duration) -> Int? {
-        if self.hasRoom(beside: self.active) {
-            guard self.active.count < self.limits.downloads || self.hasConnectionForNext else { return nil }
-            return self.queue.next()
+    /// - Parameter isExtra: Whether ``Limits/downloads`` files are being fetched, so that a further one needs a connection
+    ///   of its own.
+    private mutating func nextQueued(isExtra: Bool, now: Duration) -> Int? {
+        guard self.active.count >= self.limits.downloads else { return self.queue.next() }
+        // Only the first one is examined, because this happens at each event.
+        if isExtra, let head = self.queue.head, !self.isClosed(head, now: now) {
+            return self.hasConnection(for: head, now: now) ? self.queue.next() : nil
         }
-        let index = self.queue.first { !self.isClosed($0, now: now) }
+        let index = self.queue.first { index in
+            !self.isClosed(index, now: now) && (!isExtra || self.hasConnection(for: index, now: now))
+        }
         if let index { self.queue.take(index) }
         return index
     }
@@ -146,23 +155,23 @@ extension GroupStateMachine {
     /// Whether a file that is probing may make its request.
     ///
     /// A probe that was told to stop may still be connected. The next one would be a second connection. The first one
-    /// of a file that did not count waits until there is room for it. One that was started as a short file is not held
-    /// up if others turn out to be long.
+    /// of a file that did not count waits until there is room for it. A file that had a connection, or was started as a
+    /// short one, is not held up if others turn out to be long.
     func mayProbe(_ index: Int, beside running: [Int]) -> Bool {
         guard self.entries[index].held == 0 else { return false }
-        let isShort = self.entries[index].isShort && running.count < self.limits.shortDownloads
-        return isShort || self.hasRoom(beside: running)
+        if self.entries[index].isAdmitted, running.count < self.limits.shortDownloads { return true }
+        return self.hasRoom(beside: running)
     }
 
-    /// Whether the host of the next download allows a connection for it, besides one for each file that has been
-    /// started.
-    private var hasConnectionForNext: Bool {
-        guard let next = self.queue.first(where: { _ in true }) else { return false }
-        let host = self.entries[next].machine.settings.host
+    /// Whether the host of a queued download allows a connection for it, besides one for each file that has been started.
+    private func hasConnection(for index: Int, now: Duration) -> Bool {
+        let host = self.entries[index].machine.settings.host
         let files = self.active.count {
             self.entries[$0].machine.standing != .ending && self.entries[$0].machine.settings.host == host
         }
-        return files < self.budget.free(host) + self.holdings.count { $0.host == host }
+        let held = self.holdings.count { $0.host == host }
+        // A trial of one more connection than the host served before is made only while all are in use.
+        return files < held + self.budget.free(host) || files <= held && self.budget.allows(host, now: now)
     }
 
     /// Records whether a file is short, once its first response has shown it.

@@ -131,7 +131,7 @@ extension GroupStateMachine {
     }
 
     private func demands(now: Duration) -> [ConnectionDemand] {
-        let running = self.running
+        var running = self.running
         return self.active.indices.compactMap { place in
             let entry = self.entries[self.active[place]]
             guard entry.machine.mayFetch,
@@ -145,6 +145,7 @@ extension GroupStateMachine {
             case .closed, nil: return nil
             }
             let count = entry.machine.additionalConnectionsUsable(max: Self.connectionsPerMove, now: now)
+            if count > 0, entry.machine.isProbing { running.append(self.active[place]) }
             return count == 0 ? nil : ConnectionDemand(place: place, host: isHostShort ? host : nil, count: count)
         }
     }

@@ -8,8 +8,9 @@ package struct GroupStateMachine: Hashable, Sendable {
         package var connections = 64
         /// Connections open at the same time to one host. Browsers use 6, download managers 16.
         package var connectionsPerHost = 16
-        /// Files fetched at the same time, except for ``shortDownloads``. The others are queued. A file does not count
-        /// before it has its first connection while its hosts are closed, see ``ConcurrencyBudget/Shortage/closed``.
+        /// Files fetched at the same time, of short ones ``shortDownloads``. The others are queued. If there is no room
+        /// otherwise, a file does not count before it has its first connection while its hosts are closed, see
+        /// ``ConcurrencyBudget/Shortage/closed``.
         package var downloads = 5
         /// Files fetched at the same time while fewer than ``downloads`` of them are long. If it is not more than that,
         /// all files count alike.
@@ -44,6 +45,8 @@ package struct GroupStateMachine: Hashable, Sendable {
         /// Whether it has at most ``GroupStateMachine/shortLength`` bytes, or is expected to before a response shows
         /// it.
         var isShort = false
+        /// Whether it had a connection since it was started, or was started as a short file.
+        var isAdmitted = false
         /// Whether one more connection may be of use, as of the last update. Most of the time none is, and to ask the
         /// machine costs more.
         var mayUseConnection = false

@@ -79,7 +79,7 @@ struct StartQueue: Hashable, Sendable {
     /// Moves a waiting download directly before another one, into that one's line, or before the one that would be
     /// next.
     mutating func move(_ index: Int, before other: Int?) {
-        guard self.waits(index), let target = other ?? self.first, target != index, self.waits(target) else { return }
+        guard self.waits(index), let target = other ?? self.head, target != index, self.waits(target) else { return }
         self.remove(index)
         guard let place = self.places[target],
             let line = self.lines.firstIndex(where: { $0.level == place.level }),
@@ -97,7 +97,7 @@ struct StartQueue: Hashable, Sendable {
     private func waits(_ index: Int) -> Bool { index < self.places.count && self.places[index] != nil }
 
     /// The download that would be next.
-    private var first: Int? {
+    var head: Int? {
         guard let line = self.lines.min(by: { $0.pass < $1.pass }) else { return nil }
         return line.tickets[line.head...].first { self.places[$0.index]?.number == $0.number }?.index
     }

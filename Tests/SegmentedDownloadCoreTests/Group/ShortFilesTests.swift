@@ -15,7 +15,7 @@ struct ShortFilesTests {
         private var now: Duration = .zero
         private(set) var revocations = 0
 
-        init(_ count: Int, connectionsPerHost: Int = 64, segments: Int = 1) {
+        init(_ count: Int, connectionsPerHost: Int = 64, segments: Int = 1, otherHostFrom other: Int = .max) {
             var limits = GroupStateMachine.Limits()
             limits.downloads = 5
             limits.shortDownloads = 16
@@ -23,7 +23,7 @@ struct ShortFilesTests {
             self.machine = GroupStateMachine(limits: limits)
             for number in 0..<count {
                 var settings = DownloadSettings()
-                settings.host = "host"
+                settings.host = number < other ? "host" : "other"
                 settings.segments = .exactly(segments)
                 self.tell(.added(DownloadID(number), settings, seed: 1))
             }
@@ -60,10 +60,20 @@ struct ShortFilesTests {
         }
 
         /// A file is not there.
-        mutating func fail(_ number: Int) {
+        mutating func fail(_ number: Int, isTransient: Bool = false) {
             guard let order = self.orders.removeValue(forKey: number) else { return }
-            let end = LeaseEnd.failed(Failure(.network, "is not there"))
+            let end = LeaseEnd.failed(Failure(.network, "is not there", isTransient: isTransient))
             self.tell(.download(DownloadID(number), .ended(order.lease, end)))
+        }
+
+        /// The host refuses a file, and says when it may be asked again.
+        mutating func refuse(_ number: Int) {
+            guard let order = self.orders.removeValue(forKey: number) else { return }
+            let id = DownloadID(number)
+            let time = RetryAfter(fieldValue: "300", date: nil, fallbackNow: nil)
+            let refusal = RangeResponse.refused(status: 429, retryAfter: time)
+            self.tell(.download(id, .responded(order.lease, refusal, suggestedName: nil)))
+            self.tell(.download(id, .ended(order.lease, .stopped)))
         }
 
         /// The files that wait for their first response.
@@ -142,6 +152,25 @@ struct ShortFilesTests {
         let revocations = group.revocations
         for _ in 0..<100 { group.tick() }
         #expect(group.revocations <= revocations + 16, "each gives up a connection once")
+    }
+
+    @Test("Files of another host are fetched while the first ones wait for theirs, which refused them")
+    func closedHost() {
+        var group = Group(30, connectionsPerHost: 8, otherHostFrom: 20)
+        group.answer(0, length: Self.shortLength)
+        #expect(group.asked == Array(1..<8))
+        for number in group.asked { group.refuse(number) }
+        #expect(!group.asked.isEmpty && group.asked.allSatisfy { $0 >= 20 }, "\(group.asked)")
+    }
+
+    @Test("A file whose first request failed makes its next one, also beside many long files")
+    func retried() {
+        var group = Group(40)
+        group.answer(0, length: Self.shortLength)
+        for number in 2..<16 { group.answer(number, length: Self.longLength) }
+        group.fail(1, isTransient: true)
+        for _ in 0..<50 { group.tick() }
+        #expect(group.asked == [1])
     }
 
     @Test("A lower limit for short files has no effect")
