@@ -59,6 +59,15 @@ struct Contest {
 }
 
 extension Contest {
+    /// A program, or none for one of segdl's own tools, and the command that fetches into a directory.
+    typealias Command = (name: String, program: Client.Program?, command: (_ directory: String) -> [String])
+
+    /// The installed contestants of these.
+    static func contestants(_ commands: [Command], _ lab: Lab) -> [Contestant] {
+        commands.filter { Client(name: $0.name, program: $0.program) { _, _ in [] }.isPresent(in: lab) }
+            .map { Contestant(name: $0.name, command: $0.command) }
+    }
+
     /// The installed contestants, for one file.
     static func contestants(_ clients: [Client], _ lab: Lab, url: String, trust: String? = nil) -> [Contestant] {
         clients.filter { $0.isPresent(in: lab) }.map { client in

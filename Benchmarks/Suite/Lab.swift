@@ -52,6 +52,15 @@ struct Lab: Sendable {
         return path
     }
 
+    /// A list of URLs for most programs, and the same for curl.
+    func lists(of urls: [String]) throws -> (list: String, curlList: String) {
+        let (list, curlList) = (self.path("urls"), self.path("urls.curl"))
+        try urls.joined(separator: "\n").write(toFile: list, atomically: true, encoding: .utf8)
+        try urls.map { "url = \"\($0)\"\nremote-name" }.joined(separator: "\n")
+            .write(toFile: curlList, atomically: true, encoding: .utf8)
+        return (list, curlList)
+    }
+
     /// A file of random bytes.
     func file(_ name: String, length: Int) throws -> String {
         let path = self.path(name)

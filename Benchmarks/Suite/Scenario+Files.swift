@@ -21,11 +21,8 @@ extension Scenario {
         for file in names { _ = try lab.file("www-\(name)/\(file)", length: length) }
         let root = lab.path("www-\(name)")
         let urls = names.map { "http://127.0.0.1:\(NginxServer.port)/\($0)" }
-        try urls.joined(separator: "\n").write(toFile: lab.path("urls"), atomically: true, encoding: .utf8)
-        try urls.map { "url = \"\($0)\"\nremote-name" }.joined(separator: "\n")
-            .write(toFile: lab.path("urls.curl"), atomically: true, encoding: .utf8)
-        let (list, curlList) = (lab.path("urls"), lab.path("urls.curl"))
-        let commands: [(name: String, program: Client.Program?, command: (String) -> [String])] = [
+        let (list, curlList) = try lab.lists(of: urls)
+        let commands: [Contest.Command] = [
             ("segdl -j 16", .segdl, { [lab.segdl, "-q", "-j", "16", "-i", list, "-d", $0] }),
             (
                 "segdl --fsync none", .segdl,
@@ -37,14 +34,11 @@ extension Scenario {
             ("aria2c -j16", .aria2c, { ["aria2c", "-q", "-j16", "-i", list, "-d", $0] }),
             ("wget2 16", .wget2, { ["wget2", "-q", "--max-threads=16", "-i", list, "-P", $0] }),
         ]
-        let contestants = commands.filter { command in
-            Client(name: command.name, program: command.program) { _, _ in [] }.isPresent(in: lab)
-        }.map { Contest.Contestant(name: $0.name, command: $0.command) }
         return try await NginxServer.with(lab, root: root) { nginx in
             let contest = Contest(
                 name: name, title: title, length: Int64(count * length), server: nginx, warmUps: 1,
                 check: NginxServer.check(names, against: root))
-            return try await contest.run(contestants, lab)
+            return try await contest.run(Contest.contestants(commands, lab), lab)
         }
     }
 

@@ -1,5 +1,3 @@
-import Foundation
-
 // MARK: Short and long files
 
 extension Scenario {
@@ -36,17 +34,13 @@ extension Scenario {
     /// The installed programs that fetch the files of a list.
     private static func lists(of names: [String], _ lab: Lab) throws -> [Contest.Contestant] {
         let urls = names.map { "http://\(Link.Path.address):\(NginxServer.port)/\($0)" }
-        let (list, curlList) = (lab.path("urls"), lab.path("urls.curl"))
-        try urls.joined(separator: "\n").write(toFile: list, atomically: true, encoding: .utf8)
-        try urls.map { "url = \"\($0)\"\nremote-name" }.joined(separator: "\n")
-            .write(toFile: curlList, atomically: true, encoding: .utf8)
-        let commands: [(name: String, program: Client.Program, command: (String) -> [String])] = [
+        let (list, curlList) = try lab.lists(of: urls)
+        let commands: [Contest.Command] = [
             ("segdl", .segdl, { [lab.segdl, "-q", "-i", list, "-d", $0] }),
             ("segdl -j 5", .segdl, { [lab.segdl, "-q", "-j", "5", "-i", list, "-d", $0] }),
             ("curl -Z", .curl, { ["curl", "-s", "-Z", "--output-dir", $0, "-K", curlList] }),
             ("aria2c", .aria2c, { ["aria2c", "-q", "-i", list, "-d", $0] }),
         ]
-        return commands.filter { $0.program == .segdl || lab.program($0.program.rawValue) != nil }
-            .map { Contest.Contestant(name: $0.name, command: $0.command) }
+        return Contest.contestants(commands, lab)
     }
 }
