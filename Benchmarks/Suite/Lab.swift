@@ -71,7 +71,8 @@ struct Lab: Sendable {
         guard output >= 0 else { throw Problem("\(path): \(String(cString: strerror(errno)))") }
         defer { close(output) }
         var generator = SystemRandomNumberGenerator()
-        var words = [UInt64](repeating: 0, count: 1 << 17)
+        // At most 1 MiB at a time. Each word is a system call, so there are no more than the file needs.
+        var words = [UInt64](repeating: 0, count: min(1 << 17, (length + 7) / 8))
         var left = length
         while left > 0 {
             for index in words.indices { words[index] = generator.next() }
