@@ -22,12 +22,15 @@ struct CompletionScript: ParsableCommand {
     @OptionGroup var output: OutputOptions
     @OptionGroup var hooks: HookOptions
 
+    /// The parser's option that asks for a script.
+    static let option = "--generate-completion-script"
+
     /// - Returns: The script; nil if the arguments ask for something else, or for another shell.
     static func text(for arguments: [String]) -> String? {
-        let option = "--generate-completion-script"
-        guard let first = arguments.first, first.hasPrefix(option) else { return nil }
+        guard let first = arguments.first, first.hasPrefix(Self.option) else { return nil }
         let name =
-            first.hasPrefix("\(option)=") ? String(first.dropFirst(option.count + 1)) : arguments.dropFirst().first
+            first.hasPrefix("\(Self.option)=")
+            ? String(first.dropFirst(Self.option.count + 1)) : arguments.dropFirst().first
         return name.flatMap { CompletionShell(rawValue: $0) }.map { self.completionScript(for: $0) }
     }
 }

@@ -5,6 +5,7 @@ import SegmentedDownload
 struct GetCommand: ListingCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
+        _superCommandName: SegdlCommand._commandName,
         abstract: SegdlCommand.configuration.abstract,
         usage: """
             segdl [options] URL…
@@ -52,6 +53,7 @@ struct GetCommand: ListingCommand {
             background service: daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority, limits, \
             attach, wait, history and stop; assemble completes a file of --one-file; git-lfs-agent and apt-method are for Git LFS and apt.
             """,
+        version: VersionPage.line,
         shouldDisplay: false
     )
 

@@ -43,8 +43,9 @@ struct SegdlCommand: AsyncParsableCommand {
         let program = Program.named(CommandLine.arguments.first ?? "")
         // The parser takes some milliseconds, and writing in order needs a thread.
         if program == nil, arguments == ["--version"], Self.printsVersion() { ExitCode.ok.leave() }
-        SecretArguments.hide()
+        // The arguments are copied, so both need not wait for each other.
         Task.detached { await Self.run(arguments, as: program).leave() }
+        SecretArguments.hide()
         while true { pause() }
     }
 
@@ -101,7 +102,7 @@ struct SegdlCommand: AsyncParsableCommand {
     /// - Throws: The parser's error, or ``ConfigurationFile/Problem`` if the reason is a stored setting.
     private static func parsed(_ prepared: ArgumentPipeline) async throws -> any ParsableCommand {
         do {
-            return try await self.asyncParseAsRoot(prepared.arguments)
+            return try await Self.parsed(prepared.arguments)
         } catch {
             guard !self.exitCode(for: error).isSuccess else { throw error }
             for setting in prepared.settings {
@@ -109,6 +110,16 @@ struct SegdlCommand: AsyncParsableCommand {
             }
             throw error
         }
+    }
+
+    /// The default subcommand is read on its own: on its way through this command the parser defines all of the default
+    /// subcommand's options once more, and twice tries to read a request for a completion script.
+    private static func parsed(_ arguments: [String]) async throws -> any ParsableCommand {
+        let isDefault = arguments.first.map { !Self.subcommandNames.contains($0) && $0 != "---completion" } ?? false
+        guard isDefault, !arguments.contains(where: { $0.hasPrefix(CompletionScript.option) }) else {
+            return try await self.asyncParseAsRoot(arguments)
+        }
+        return try GetCommand.parseAsRoot(arguments)
     }
 
     /// Why the parser does not accept a stored setting, with the place of the setting; nil if it does.

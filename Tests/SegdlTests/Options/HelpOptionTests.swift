@@ -21,6 +21,18 @@ struct HelpOptionTests {
         }
     }
 
+    @Test("Version, help and completions are printed after other options, too")
+    func afterOptions() async throws {
+        try await withCommand { command in
+            let version = try await command.run("-q", "--version")
+            #expect(version.status == 0 && version.output == "segdl \(SegmentedDownloadVersion.string)\n")
+            let help = try await command.run("-q", "--help")
+            #expect(help.status == 0 && help.output.contains("USAGE: segdl [options] URL"))
+            let script = try await command.run("-q", "--generate-completion-script", "bash")
+            #expect(script.status == 0 && script.output.contains("complete -o filenames -F _segdl segdl"))
+        }
+    }
+
     @Test("With -v the version has what the program is made of", arguments: ["-v", "--verbose"])
     func detailedVersion(option: String) async throws {
         try await withCommand { command in
