@@ -62,6 +62,7 @@ extension DownloadJob {
         let before = self.shared.withLock { shared in
             defer { shared.part = finding.part }
             shared.isClear = finding.isClear
+            shared.isAssumed = finding.isAssumed
             // A later survey, after a pause or failure, uses this name too.
             shared.destination.first = renamed
             shared.destination.paths = paths

@@ -5,8 +5,8 @@ import Synchronization
 extension DownloadJob {
     /// Prepares the part file.
     ///
-    /// - Returns: The finding, if the response named another destination and a file or part exists there. Then nothing
-    ///   was prepared.
+    /// - Returns: The finding, if a file or part exists at the destination: another one that the response named, or the
+    ///   one that was surveyed on an assumption. Then nothing was prepared.
     func prepare(_ preparation: Preparation, id: UInt64) async throws -> Surveyor.Finding? {
         // The reader is closed first, so that it writes no further bytes of the earlier attempt to the output.
         let hasBegun = self.output != nil && self.part?.reader?.close() == true
@@ -18,6 +18,7 @@ extension DownloadJob {
         if let finding = try await self.rename(to: preparation.suggestedName) {
             return finding
         }
+        if let finding = try await self.completeSurvey() { return finding }
         let found = self.accept(preparation)
         let surveyed = try await self.setAside(found, preparation)
         surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
@@ -98,7 +99,9 @@ extension DownloadJob {
             id: id, resource: preparation.resource, completeLength: length, device: 0, inode: 0, bootID: "",
             sources: self.request.recordedSources(reference: preparation.source), digests: digests,
             label: self.request.label(inheriting: nil))
-        let inMemory = PartialFile.InMemory(file: file, allocates: self.request.allocates) { [weak self] in
+        let inMemory = PartialFile.InMemory(
+            file: file, allocates: self.request.allocates, createsDirectory: self.request.createsDirectories
+        ) { [weak self] in
             self?.noteUnlocked(paths)
         }
         let part = PartialFile(paths, in: inMemory, storage: self.storage, header: header)

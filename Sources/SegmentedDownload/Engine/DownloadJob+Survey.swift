@@ -7,11 +7,46 @@ extension DownloadJob {
     func survey() async throws -> Surveyor.Finding {
         // A part that was found to have changed on the server is still open and locked by this process.
         self.close()
-        var (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
+        if let finding = try self.surveyKnown(self.firstPaths) { return self.take(finding, at: self.firstPaths) }
+        return try await self.surveyAll()
+    }
+
+    /// Looks for the manifests too, if the survey did not.
+    ///
+    /// - Returns: What was found; `nil` for nothing.
+    func completeSurvey() async throws -> Surveyor.Finding? {
+        guard self.shared.withLock({ $0.isAssumed }) else { return nil }
+        let finding = try await self.surveyAll()
+        return finding.survey == .nothing ? nil : finding
+    }
+
+    private func surveyAll() async throws -> Surveyor.Finding {
+        let (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
+        return self.take(finding, at: paths)
+    }
+
+    /// Examines the destination of a file that may be short, in a directory without manifests. Neither file nor part must
+    /// be there.
+    ///
+    /// - Returns: `nil` if another way of examining it is needed.
+    private func surveyKnown(_ paths: DestinationPaths) throws -> Surveyor.Finding? {
+        guard let memory, self.output == nil, self.request.window == nil, self.request.createsDirectories,
+            self.request.ifExists != .rename, self.request.ifExists != .overwrite, !self.replacesExisting,
+            memory.directories.isClear(paths.directory),
+            try self.storage.status(of: paths.destination) == nil, try self.storage.status(of: paths.part) == nil
+        else { return nil }
+        self.shared.withLock { $0.replaceable = nil }
+        return Surveyor.Finding(survey: .nothing, part: nil, note: nil, isClear: true, isAssumed: true)
+    }
+
+    /// Takes what was found at the destination.
+    private func take(_ found: Surveyor.Finding, at paths: DestinationPaths) -> Surveyor.Finding {
+        var finding = found
         self.shared.withLock { shared in
             shared.destination.paths = paths
             shared.part = finding.part
             shared.isClear = finding.isClear
+            shared.isAssumed = finding.isAssumed
             // An existing part or file fixes the name.
             if finding.survey != .nothing { shared.destination.settle() }
             if case .partial(var saved) = finding.survey, let header = finding.part?.header {
@@ -106,6 +141,7 @@ extension DownloadJob {
         if try self.surveyor.isClear(paths) {
             self.shared.withLock { $0.replaceable = nil }
             try self.storage.checkWritable(directory: paths.directory)
+            self.memory?.directories.noteClear(paths, in: self.storage)
             return Surveyor.Finding(survey: .nothing, part: nil, note: nil, isClear: true)
         }
         try self.storage.removeAbandonedClaim(paths)

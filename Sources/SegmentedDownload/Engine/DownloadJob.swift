@@ -8,6 +8,8 @@ final class DownloadJob: Sendable {
         var part: PartialFile?
         /// Whether the survey found neither part nor manifest at the destination.
         var isClear = false
+        /// Whether the survey did not look for manifests, because the directory had none.
+        var isAssumed = false
         var resource: RemoteResource?
         /// The reference source, which defines the resource.
         var reference = SourceID.first

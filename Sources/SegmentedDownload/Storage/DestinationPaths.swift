@@ -28,10 +28,11 @@ package struct DestinationPaths: Hashable, Sendable {
 
     package static let partSuffix = ".segdl-part"
     package static let manifestSuffix = ".segdl"
+    package static let draftSuffix = ".segdl-new"
 
     /// The part: the file's data until it is complete.
     package var part: String { self.destination + Self.partSuffix }
     package var manifest: String { self.destination + Self.manifestSuffix }
     /// The manifest while it is being written, before it is renamed into place.
-    package var manifestDraft: String { self.destination + ".segdl-new" }
+    package var manifestDraft: String { self.destination + Self.draftSuffix }
 }

@@ -115,6 +115,10 @@ package struct POSIXStorage: Storage {
     }
 
     package func names(in directory: String) throws(StorageError) -> [String] {
+        try self.names(in: directory, max: .max) ?? []
+    }
+
+    package func names(in directory: String, max: Int) throws(StorageError) -> [String]? {
         let descriptor = try self.openDirectory(directory, for: "opendir")
         guard let stream = fdopendir(descriptor) else {
             let number = SystemCalls.errorNumber
@@ -124,6 +128,7 @@ package struct POSIXStorage: Storage {
         defer { closedir(stream) }
         var names: [String] = []
         while let entry = readdir(stream) {
+            guard names.count < max else { return nil }
             names.append(
                 withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
         }

@@ -28,6 +28,8 @@ package final class PartMemory: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The directories that the files go to.
+    let directories = KnownDirectories()
 
     package init() {}
 

@@ -8,6 +8,8 @@ extension PartialFile {
         let file: MemoryFile
         /// Whether space is reserved if the part gets a file.
         let allocates: Bool
+        /// Whether the directory is created if it is gone by then.
+        let createsDirectory: Bool
         /// Called if the part gets a file on a file system that has no locks.
         let noteUnlocked: @Sendable () -> Void
     }
@@ -36,7 +38,8 @@ extension PartialFile {
     ///   that is not a manifest has the manifest's name. The bytes stay in memory.
     func store() throws(StorageError) {
         guard let inMemory, inMemory.file.isInMemory else { return }
-        // Nothing was there when the destination was surveyed, so no damaged manifest of segdl's is in the way.
+        if inMemory.createsDirectory { try self.storage.makeDirectory(self.paths.directory) }
+        // No damaged manifest of segdl's was there when the destination was surveyed.
         try self.storage.removeManifest(self.paths.manifest)
         try self.storage.removeManifest(self.paths.manifestDraft)
         let file = try Self.createFile(self.paths, in: self.storage, noteUnlocked: inMemory.noteUnlocked)

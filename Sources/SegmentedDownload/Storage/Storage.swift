@@ -29,6 +29,9 @@ package protocol Storage: Sendable {
     /// The names in a directory, unordered (`readdir`).
     func names(in directory: String) throws(StorageError) -> [String]
 
+    /// The same, if there are at most so many; `nil` if there are more.
+    func names(in directory: String, max: Int) throws(StorageError) -> [String]?
+
     /// Throws if files cannot be created in the directory (`access`).
     func checkWritable(directory: String) throws(StorageError)
 
@@ -261,6 +264,11 @@ package struct StorageError: Error, Hashable, Sendable {
 
 extension Storage {
     package var keepsFiles: Bool { true }
+
+    package func names(in directory: String, max: Int) throws(StorageError) -> [String]? {
+        let names = try self.names(in: directory)
+        return names.count > max ? nil : names
+    }
 
     /// No effect: a storage may keep empty directories.
     package func removeDirectory(_ path: String) {}

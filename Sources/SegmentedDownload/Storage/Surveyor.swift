@@ -27,6 +27,8 @@ package struct Surveyor: Sendable {
         package var isUnlocked = false
         /// Whether there was nothing to find, so that nothing has to be removed before a file gets the name.
         var isClear = false
+        /// Whether the manifests were not looked for, because the directory had none.
+        var isAssumed = false
     }
 
     /// Whether the destination, its part, both manifests and a part that was set aside are all missing, as before most

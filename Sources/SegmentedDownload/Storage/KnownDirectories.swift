@@ -1,0 +1,65 @@
+import Synchronization
+
+/// The directories in which no manifest is left over, so that not each of many short files has to look for its own.
+///
+/// Before a file is fetched, five names are looked for. Three of them, the manifest, its draft and the manifest of a part
+/// that was set aside, exist without a part or a file only if an earlier process was killed at a certain moment. If a
+/// listing shows none in a directory, short files look for the file and the part only. A manifest that another process
+/// leaves there later stays until a run that does not know the directory; nothing is read from it. Files that get a part
+/// on disk look for all names again.
+package final class KnownDirectories: Sendable {
+    private struct Directory {
+        var files = 0
+        var listsAt = KnownDirectories.filesMin
+        var isClear = false
+    }
+
+    /// A directory is listed for the first time when it has got this many files, and if that does not help, again each
+    /// time the number has quadrupled.
+    static let filesMin = 16
+
+    /// A listing is given up after this many names for each file so far, so that a long directory costs little.
+    static let namesPerFile = 16
+
+    /// If files go to more directories than this, all are forgotten.
+    static let directoriesMax = 64
+
+    private let directories = Mutex<[String: Directory]>([:])
+
+    package init() {}
+
+    /// Whether a directory is known to have no manifests.
+    func isClear(_ directory: String) -> Bool {
+        self.directories.withLock { $0[directory]?.isClear ?? false }
+    }
+
+    /// Records that none of the five names of a file was found, and lists its directory if that is worth it now.
+    func noteClear(_ paths: DestinationPaths, in storage: any Storage) {
+        let namesMax = self.directories.withLock { directories -> Int? in
+            if directories.count >= Self.directoriesMax, directories[paths.directory] == nil { directories = [:] }
+            var directory = directories[paths.directory] ?? Directory()
+            defer { directories[paths.directory] = directory }
+            directory.files += 1
+            guard !directory.isClear, directory.files >= directory.listsAt else { return nil }
+            directory.listsAt *= 4
+            return directory.files * Self.namesPerFile
+        }
+        // A directory that cannot be listed stays unknown.
+        guard let namesMax, let names = try? storage.names(in: paths.directory, max: namesMax),
+            !names.contains(where: { DestinationPaths.isOfManifest($0) })
+        else { return }
+        self.directories.withLock { $0[paths.directory]?.isClear = true }
+    }
+}
+
+extension DestinationPaths {
+    /// Whether a name is that of a manifest or its draft, also of a part that was set aside.
+    fileprivate static func isOfManifest(_ name: String) -> Bool {
+        name.utf8.hasSuffix(Self.manifestSuffix) || name.utf8.hasSuffix(Self.draftSuffix)
+    }
+}
+
+extension String.UTF8View {
+    /// Compared by bytes, as the system does.
+    fileprivate func hasSuffix(_ suffix: String) -> Bool { self.reversed().starts(with: suffix.utf8.reversed()) }
+}

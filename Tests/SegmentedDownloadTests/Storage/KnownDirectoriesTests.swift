@@ -1,0 +1,191 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import SegmentedDownload
+@testable import SegmentedDownloadCore
+
+/// Manifests are not looked for in a directory that has none.
+@Suite("Directories known to have no manifests")
+struct KnownDirectoriesTests {
+    /// Notes as many further files.
+    private static func note(_ files: Int, in directory: String, _ known: KnownDirectories) {
+        for number in 0..<files {
+            known.noteClear(DestinationPaths(directory: directory, name: "file\(number)"), in: POSIXStorage())
+        }
+    }
+
+    private static func create(_ name: String, in directory: String) throws {
+        try Data().write(to: URL(fileURLWithPath: directory + "/" + name))
+    }
+
+    @Test("A directory is known once sixteen files were looked for and it was listed")
+    func listed() throws {
+        try withTemporaryDirectory { directory in
+            try Self.create("file.segdl-part", in: directory)
+            try Self.create("segdl", in: directory)
+            let known = KnownDirectories()
+            Self.note(15, in: directory, known)
+            #expect(!known.isClear(directory))
+            Self.note(1, in: directory, known)
+            #expect(known.isClear(directory) && !known.isClear(directory + "/other"))
+        }
+    }
+
+    @Test(
+        "A directory with a manifest is not known, and is listed again at sixty-four files",
+        arguments: ["file.segdl", "file.segdl-new", "file.segdl-old.segdl", ".segdl"])
+    func left(name: String) throws {
+        try withTemporaryDirectory { directory in
+            try Self.create(name, in: directory)
+            let known = KnownDirectories()
+            Self.note(63, in: directory, known)
+            #expect(!known.isClear(directory))
+            try FileManager.default.removeItem(atPath: directory + "/" + name)
+            #expect(!known.isClear(directory))
+            Self.note(1, in: directory, known)
+            #expect(known.isClear(directory))
+        }
+    }
+
+    @Test("A directory with many names is listed once it has got enough files")
+    func long() throws {
+        try withTemporaryDirectory { directory in
+            // With the directory itself and the one above it, one more than sixteen for each of sixteen files.
+            for number in 0..<255 { try Self.create("\(number)", in: directory) }
+            let known = KnownDirectories()
+            Self.note(63, in: directory, known)
+            #expect(!known.isClear(directory))
+            Self.note(1, in: directory, known)
+            #expect(known.isClear(directory))
+        }
+    }
+
+    @Test("A directory that cannot be listed is not known")
+    func unlisted() throws {
+        try withTemporaryDirectory { directory in
+            let known = KnownDirectories()
+            Self.note(64, in: directory + "/missing", known)
+            #expect(!known.isClear(directory + "/missing"))
+        }
+    }
+
+    @Test("With many directories all are forgotten")
+    func forgotten() throws {
+        try withTemporaryDirectory { directory in
+            let known = KnownDirectories()
+            Self.note(16, in: directory, known)
+            for number in 1..<KnownDirectories.directoriesMax { Self.note(1, in: "\(directory)/\(number)", known) }
+            Self.note(1, in: directory, known)
+            #expect(known.isClear(directory))
+            Self.note(1, in: directory + "/more", known)
+            #expect(!known.isClear(directory))
+        }
+    }
+
+    // MARK: Downloads
+
+    /// Runs `body` with a job whose directory is known, before its survey.
+    private static func run(
+        _ change: (inout DownloadRequest) -> Void = { _ in },
+        _ body: (WatchedStorage, DownloadJob, DestinationPaths) async throws -> Void
+    ) async throws {
+        try await WatchedJob.run { disk, directory in
+            let memory = PartMemory()
+            Self.note(16, in: directory, memory.directories)
+            let job = try WatchedJob.job(disk, directory, memory: memory, change)
+            try await body(disk, job, DestinationPaths(directory: directory, name: "file.bin"))
+            job.close()
+        }
+    }
+
+    @Test("A short file is fetched without looking for manifests")
+    func short() async throws {
+        try await Self.run { disk, job, paths in
+            for name in ["file.bin.segdl", "file.bin.segdl-new", "file.bin.segdl-old.segdl"] {
+                disk.fail("look at \(name)", .other)
+            }
+            #expect(try await job.survey().survey == .nothing)
+            #expect(try job.prepareInMemory(WatchedJob.preparation(), id: 7))
+            try WatchedJob.fill(job, 0..<100)
+            try await job.place(length: 100, evidence: .validator)
+            #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
+        }
+    }
+
+    @Test(
+        "They are looked for if the file may be replaced or renamed, or the directory must exist",
+        arguments: [(DownloadOptions.ExistingFilePolicy.overwrite, true), (.rename, true), (.verify, false)])
+    func others(policy: DownloadOptions.ExistingFilePolicy, createsDirectories: Bool) async throws {
+        try await Self.run { request in
+            request.ifExists = policy
+            request.createsDirectories = createsDirectories
+        } _: { disk, job, _ in
+            disk.fail("look at file.bin.segdl", .other)
+            #expect(await condition { try await job.survey() } == .other)
+        }
+    }
+
+    @Test("An existing file and an interrupted download are found")
+    func found() async throws {
+        try await Self.run { disk, job, paths in
+            try await WatchedJob.interrupt(disk, paths.directory)
+            guard case .partial(let saved) = try await job.survey().survey else {
+                Issue.record("the part was not found")
+                return
+            }
+            #expect(saved.missing == [50..<100])
+        }
+        try await Self.run { disk, job, paths in
+            try await WatchedJob.place(disk, paths.directory)
+            guard case .existing(let file) = try await job.survey().survey else {
+                Issue.record("the file was not found")
+                return
+            }
+            #expect(file.length == 100 && file.record != nil)
+        }
+    }
+
+    @Test("What another process has left meanwhile is found before a part is created on disk")
+    func leftMeanwhile() async throws {
+        let long = WatchedJob.preparation(length: PartMemory.lengthMax + 1)
+        try await Self.run { disk, job, paths in
+            #expect(try await job.survey().survey == .nothing)
+            try await WatchedJob.interrupt(disk, paths.directory)
+            guard case .partial(let saved)? = try await job.prepare(long, id: 8)?.survey else {
+                Issue.record("the part was not found")
+                return
+            }
+            #expect(saved.missing == [50..<100])
+        }
+        try await Self.run { _, job, paths in
+            #expect(try await job.survey().survey == .nothing)
+            try Data("precious".utf8).write(to: URL(fileURLWithPath: paths.manifest))
+            #expect(await failureCode { try await job.prepare(long, id: 8) } == .exists)
+            #expect(try WatchedJob.contents(paths.manifest) == Array("precious".utf8))
+        }
+    }
+
+    @Test("A long file gets a part in a directory that is known")
+    func long() async throws {
+        try await Self.run { disk, job, paths in
+            #expect(try await job.survey().survey == .nothing)
+            let preparation = WatchedJob.preparation(length: PartMemory.lengthMax + 1)
+            #expect(try !job.prepareInMemory(preparation, id: 8))
+            #expect(try await job.prepare(preparation, id: 8) == nil)
+            #expect(try disk.status(of: paths.part) != nil && disk.status(of: paths.manifest) != nil)
+        }
+    }
+
+    @Test("A directory that was removed meanwhile is created again")
+    func removed() async throws {
+        try await Self.run { _, job, paths in
+            try FileManager.default.removeItem(atPath: paths.directory)
+            #expect(try await job.survey().survey == .nothing)
+            #expect(try job.prepareInMemory(WatchedJob.preparation(), id: 7))
+            try WatchedJob.fill(job, 0..<100)
+            try await job.place(length: 100, evidence: .validator)
+            #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
+        }
+    }
+}
