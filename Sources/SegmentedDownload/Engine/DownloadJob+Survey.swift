@@ -25,14 +25,19 @@ extension DownloadJob {
         return self.take(finding, at: paths)
     }
 
-    /// Examines the destination of a file that may be short, in a directory without manifests. Neither file nor part must
-    /// be there.
+    /// What is known of directories; `nil` if the file cannot begin in memory, or is not to be in a directory.
+    private var knownDirectories: KnownDirectories? {
+        guard self.output == nil, self.request.window == nil, self.request.createsDirectories,
+            self.request.ifExists != .rename, self.request.ifExists != .overwrite
+        else { return nil }
+        return self.memory?.directories
+    }
+
+    /// Examines a destination in a directory without manifests.
     ///
-    /// - Returns: `nil` if another way of examining it is needed.
+    /// - Returns: `nil` if a file or a part is there, or the directory is not known.
     private func surveyKnown(_ paths: DestinationPaths) throws -> Surveyor.Finding? {
-        guard let memory, self.output == nil, self.request.window == nil, self.request.createsDirectories,
-            self.request.ifExists != .rename, self.request.ifExists != .overwrite, !self.replacesExisting,
-            memory.directories.isClear(paths.directory),
+        guard let knownDirectories, !self.replacesExisting, knownDirectories.isClear(paths.directory),
             try self.storage.status(of: paths.destination) == nil, try self.storage.status(of: paths.part) == nil
         else { return nil }
         self.shared.withLock { $0.replaceable = nil }
@@ -141,7 +146,7 @@ extension DownloadJob {
         if try self.surveyor.isClear(paths) {
             self.shared.withLock { $0.replaceable = nil }
             try self.storage.checkWritable(directory: paths.directory)
-            self.memory?.directories.noteClear(paths, in: self.storage)
+            self.knownDirectories?.noteClear(paths, in: self.storage)
             return Surveyor.Finding(survey: .nothing, part: nil, note: nil, isClear: true)
         }
         try self.storage.removeAbandonedClaim(paths)

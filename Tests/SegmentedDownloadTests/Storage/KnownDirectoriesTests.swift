@@ -20,8 +20,8 @@ struct KnownDirectoriesTests {
     }
 
     @Test("A directory is known once sixteen files were looked for and it was listed")
-    func listed() throws {
-        try withTemporaryDirectory { directory in
+    func listed() async throws {
+        try await withTemporaryDirectory { directory in
             try Self.create("file.segdl-part", in: directory)
             try Self.create("segdl", in: directory)
             let known = KnownDirectories()
@@ -35,8 +35,8 @@ struct KnownDirectoriesTests {
     @Test(
         "A directory with a manifest is not known, and is listed again at sixty-four files",
         arguments: ["file.segdl", "file.segdl-new", "file.segdl-old.segdl", ".segdl"])
-    func left(name: String) throws {
-        try withTemporaryDirectory { directory in
+    func left(name: String) async throws {
+        try await withTemporaryDirectory { directory in
             try Self.create(name, in: directory)
             let known = KnownDirectories()
             Self.note(63, in: directory, known)
@@ -49,8 +49,8 @@ struct KnownDirectoriesTests {
     }
 
     @Test("A directory with many names is listed once it has got enough files")
-    func long() throws {
-        try withTemporaryDirectory { directory in
+    func long() async throws {
+        try await withTemporaryDirectory { directory in
             // With the directory itself and the one above it, one more than sixteen for each of sixteen files.
             for number in 0..<255 { try Self.create("\(number)", in: directory) }
             let known = KnownDirectories()
@@ -62,8 +62,8 @@ struct KnownDirectoriesTests {
     }
 
     @Test("A directory that cannot be listed is not known")
-    func unlisted() throws {
-        try withTemporaryDirectory { directory in
+    func unlisted() async throws {
+        try await withTemporaryDirectory { directory in
             let known = KnownDirectories()
             Self.note(64, in: directory + "/missing", known)
             #expect(!known.isClear(directory + "/missing"))
@@ -71,8 +71,8 @@ struct KnownDirectoriesTests {
     }
 
     @Test("With many directories all are forgotten")
-    func forgotten() throws {
-        try withTemporaryDirectory { directory in
+    func forgotten() async throws {
+        try await withTemporaryDirectory { directory in
             let known = KnownDirectories()
             Self.note(16, in: directory, known)
             for number in 1..<KnownDirectories.directoriesMax { Self.note(1, in: "\(directory)/\(number)", known) }
@@ -126,6 +126,20 @@ struct KnownDirectoriesTests {
         }
     }
 
+    @Test(
+        "Only files that may begin in memory make a directory known",
+        arguments: [(DownloadOptions.ExistingFilePolicy.verify, true), (.rename, false)])
+    func noted(policy: DownloadOptions.ExistingFilePolicy, isKnown: Bool) async throws {
+        try await WatchedJob.run { disk, directory in
+            let memory = PartMemory()
+            for _ in 0..<16 {
+                let job = try WatchedJob.job(disk, directory, memory: memory) { $0.ifExists = policy }
+                #expect(try await job.survey().survey == .nothing)
+            }
+            #expect(memory.directories.isClear(directory) == isKnown)
+        }
+    }
+
     @Test("An existing file and an interrupted download are found")
     func found() async throws {
         try await Self.run { disk, job, paths in
@@ -167,13 +181,13 @@ struct KnownDirectoriesTests {
     }
 
     @Test("A long file gets a part in a directory that is known")
-    func long() async throws {
+    func onDisk() async throws {
         try await Self.run { disk, job, paths in
-            #expect(try await job.survey().survey == .nothing)
+            _ = try await job.survey()
             let preparation = WatchedJob.preparation(length: PartMemory.lengthMax + 1)
             #expect(try !job.prepareInMemory(preparation, id: 8))
             #expect(try await job.prepare(preparation, id: 8) == nil)
-            #expect(try disk.status(of: paths.part) != nil && disk.status(of: paths.manifest) != nil)
+            #expect(try disk.status(of: paths.part) != nil)
         }
     }
 
