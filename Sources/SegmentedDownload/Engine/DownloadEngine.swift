@@ -301,9 +301,7 @@ final class DownloadEngine: Sendable {
 
     private func survey(_ job: DownloadJob, in group: inout DiscardingTaskGroup) {
         self.spawn(job, in: &group) {
-            let finding = try await job.survey()
-            if let note = finding.note { job.broadcaster.send(.note(note)) }
-            return .surveyed(finding.survey)
+            .surveyed(try await job.survey().survey)
         }
     }
 

@@ -73,6 +73,8 @@ extension DownloadJob {
             shared.reference = preparation.source
             shared.digests.expectLatest(isSameVersion: preparation.mode != .fresh)
             shared.destination.settle()
+            // From now on a part at the destination is this download's own.
+            shared.isAssumed = false
             return shared.part
         }
     }
@@ -137,6 +139,7 @@ extension DownloadJob {
                     + "Otherwise choose another name")
         }
         guard try await self.storage.setAside(part.paths) else { return part }
+        self.memory?.directories.forget(part.paths.directory)
         self.close()
         return nil
     }

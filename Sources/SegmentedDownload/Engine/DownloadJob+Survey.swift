@@ -47,6 +47,7 @@ extension DownloadJob {
     /// Takes what was found at the destination.
     private func take(_ found: Surveyor.Finding, at paths: DestinationPaths) -> Surveyor.Finding {
         var finding = found
+        if let note = finding.note { self.broadcaster.send(.note(note)) }
         self.shared.withLock { shared in
             shared.destination.paths = paths
             shared.part = finding.part

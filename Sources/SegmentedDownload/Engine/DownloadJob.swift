@@ -6,7 +6,7 @@ final class DownloadJob: Sendable {
     struct Shared {
         var destination: DestinationChoice
         var part: PartialFile?
-        /// Whether the survey found neither part nor manifest at the destination.
+        /// Whether the survey found neither part nor manifest at the destination, as far as it looked.
         var isClear = false
         /// Whether the survey did not look for manifests, because the directory had none.
         var isAssumed = false

@@ -3,10 +3,11 @@ import Synchronization
 /// The directories in which no manifest is left over, so that not each of many short files has to look for its own.
 ///
 /// Before a file is fetched, five names are looked for. Three of them, the manifest, its draft and the manifest of a part
-/// that was set aside, exist without a part or a file only if an earlier process was killed at a certain moment. If a
-/// listing shows none in a directory, short files look for the file and the part only. A manifest that another process
-/// leaves there later stays until a run that does not know the directory; nothing is read from it. Files that get a part
-/// on disk look for all names again.
+/// that was set aside, seldom exist without a part or a file. If a listing shows none in a directory, short files look for
+/// the file and the part only. A manifest that another process leaves there later stays until a run that does not know the
+/// directory; nothing is read from it. Files that get a part on disk look for all names again.
+///
+/// Nor is it asked again whether files may be created in such a directory: the first call that creates one shows it.
 package final class KnownDirectories: Sendable {
     private struct Directory {
         var files = 0
@@ -31,6 +32,11 @@ package final class KnownDirectories: Sendable {
     /// Whether a directory is known to have no manifests.
     func isClear(_ directory: String) -> Bool {
         self.directories.withLock { $0[directory]?.isClear ?? false }
+    }
+
+    /// Forgets a directory, because the manifest of a part that was set aside is there now.
+    func forget(_ directory: String) {
+        self.directories.withLock { $0[directory] = nil }
     }
 
     /// Records that none of the five names of a file was found, and lists its directory if that is worth it now.

@@ -39,7 +39,7 @@ extension PartialFile {
     func store() throws(StorageError) {
         guard let inMemory, inMemory.file.isInMemory else { return }
         if inMemory.createsDirectory { try self.storage.makeDirectory(self.paths.directory) }
-        // No damaged manifest of segdl's was there when the destination was surveyed.
+        // A damaged manifest was neither there when the destination was surveyed, nor when its directory was listed.
         try self.storage.removeManifest(self.paths.manifest)
         try self.storage.removeManifest(self.paths.manifestDraft)
         let file = try Self.createFile(self.paths, in: self.storage, noteUnlocked: inMemory.noteUnlocked)

@@ -29,7 +29,7 @@ package protocol Storage: Sendable {
     /// The names in a directory, unordered (`readdir`).
     func names(in directory: String) throws(StorageError) -> [String]
 
-    /// The same, if there are at most so many; `nil` if there are more.
+    /// The names in a directory, unordered; `nil` if there are more than `max` (`readdir`).
     func names(in directory: String, max: Int) throws(StorageError) -> [String]?
 
     /// Throws if files cannot be created in the directory (`access`).

@@ -25,7 +25,8 @@ package struct Surveyor: Sendable {
         package var note: String?
         /// Whether the part is not locked, because the file system has no locks.
         package var isUnlocked = false
-        /// Whether there was nothing to find, so that nothing has to be removed before a file gets the name.
+        /// Whether there was nothing to find, so that nothing has to be removed before a file gets the name. If
+        /// ``isAssumed``, that is not known of a part on disk.
         var isClear = false
         /// Whether the manifests were not looked for, because the directory had none.
         var isAssumed = false

@@ -5,6 +5,7 @@ import SegmentedDownload
 struct GetCommand: ListingCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
+        // Also has the parser not look for a request for a completion script, which segdl answers itself.
         _superCommandName: SegdlCommand._commandName,
         abstract: SegdlCommand.configuration.abstract,
         usage: """
@@ -53,7 +54,7 @@ struct GetCommand: ListingCommand {
             background service: daemon, add, list, show, pause, toggle, retry, cancel, remove, move, priority, limits, \
             attach, wait, history and stop; assemble completes a file of --one-file; git-lfs-agent and apt-method are for Git LFS and apt.
             """,
-        version: VersionPage.line,
+        version: SegdlCommand.configuration.version,
         shouldDisplay: false
     )
 

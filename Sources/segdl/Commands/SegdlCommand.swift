@@ -64,7 +64,7 @@ struct SegdlCommand: AsyncParsableCommand {
             return Self.print("\(self.configuration.version) in place of \(program.name)")
         }
         if let text = VersionPage.text(for: arguments) { return Self.print(text) }
-        if let word = arguments.first, ["-h", "--help", "help"].contains(word) {
+        if let word = arguments.first, ["-h", "-help", "--help", "help"].contains(word) {
             guard let topic = arguments.dropFirst().first else { return Self.print(HelpPage.short) }
             if let page = HelpPage.page(topic) { return Self.print(page) }
             // Otherwise the parser prints the subcommand's help.
@@ -115,10 +115,11 @@ struct SegdlCommand: AsyncParsableCommand {
     /// The default subcommand is read on its own: on its way through this command the parser defines all of the default
     /// subcommand's options once more, and twice tries to read a request for a completion script.
     private static func parsed(_ arguments: [String]) async throws -> any ParsableCommand {
-        let isDefault = arguments.first.map { !Self.subcommandNames.contains($0) && $0 != "---completion" } ?? false
-        guard isDefault, !arguments.contains(where: { $0.hasPrefix(CompletionScript.option) }) else {
-            return try await self.asyncParseAsRoot(arguments)
+        let isOfDefault = arguments.first.map { !Self.subcommandNames.contains($0) } ?? false
+        let isOfParser = arguments.contains { argument in
+            [CompletionScript.option, "---completion", "--experimental-dump-help"].contains { argument.hasPrefix($0) }
         }
+        guard isOfDefault, !isOfParser else { return try await self.asyncParseAsRoot(arguments) }
         return try GetCommand.parseAsRoot(arguments)
     }
 

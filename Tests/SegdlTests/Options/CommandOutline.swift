@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// Every subcommand with the spellings of its options, from the command's own dump.
 struct CommandOutline {
@@ -37,6 +38,7 @@ struct CommandOutline {
         let dump = try JSONDecoder().decode(Dump.self, from: Data(outcome.output.utf8))
         // The parser adds the subcommand help.
         let commands = (dump.command.subcommands ?? []).filter { $0.commandName != "help" }
+        try #require(!commands.isEmpty)
         self.commands = commands.map(\.commandName)
         self.options = commands.flatMap { command in
             (command.arguments ?? []).compactMap { argument in

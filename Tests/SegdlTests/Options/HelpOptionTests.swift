@@ -50,7 +50,7 @@ struct HelpOptionTests {
         }
     }
 
-    @Test("Help is one screen, and names the subcommands and topics", arguments: ["-h", "--help", "help"])
+    @Test("Help is one screen, and names the subcommands and topics", arguments: ["-h", "-help", "--help", "help"])
     func screen(option: String) async throws {
         try await withCommand { command in
             let outcome = try await command.run(option)

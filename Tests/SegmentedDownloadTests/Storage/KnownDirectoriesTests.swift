@@ -180,6 +180,47 @@ struct KnownDirectoriesTests {
         }
     }
 
+    @Test("A short file that was given a part starts over in it")
+    func startsOver() async throws {
+        try await Self.run { disk, job, paths in
+            _ = try await job.survey()
+            #expect(try job.prepareInMemory(WatchedJob.preparation(), id: 7))
+            try WatchedJob.fill(job, 0..<50)
+            _ = try await job.part?.checkpoint(isPause: false)
+            let other = WatchedJob.preparation(tag: "\"b\"")
+            #expect(try !job.prepareInMemory(other, id: 8))
+            #expect(try await job.prepare(other, id: 8) == nil)
+            try WatchedJob.fill(job, 0..<100)
+            try await job.place(length: 100, evidence: .validator)
+            #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
+        }
+    }
+
+    @Test("A directory in which a part was set aside is not known any more")
+    func setAside() async throws {
+        try await Self.run { disk, job, paths in
+            let memory = try #require(job.memory)
+            try await WatchedJob.interrupt(disk, paths.directory)
+            _ = try await job.survey()
+            #expect(memory.directories.isClear(paths.directory))
+            #expect(try await job.prepare(WatchedJob.preparation(tag: "\"b\"", setsAside: true), id: 8) == nil)
+            #expect(try disk.status(of: paths.setAside.manifest) != nil)
+            #expect(!memory.directories.isClear(paths.directory))
+        }
+    }
+
+    @Test("Streams do not make the present directory known")
+    func streams() async throws {
+        let memory = PartMemory()
+        for _ in 0..<16 {
+            let job = DownloadJob(
+                id: DownloadID(0), request: DownloadRequest(try SourceURL("http://host/file.bin"), to: .file("-")),
+                followers: [], storage: POSIXStorage(), placed: PlacedFiles(), output: ByteStream(), memory: memory)
+            #expect(try await job.survey().survey == .nothing)
+        }
+        #expect(!memory.directories.isClear("."))
+    }
+
     @Test("A long file gets a part in a directory that is known")
     func onDisk() async throws {
         try await Self.run { disk, job, paths in
