@@ -58,17 +58,13 @@ extension DownloadJob {
         guard let suggested, case .directory = self.request.destination,
             let renamed = self.shared.withLock({ $0.destination.renamed(to: suggested) })
         else { return nil }
-        let (paths, finding) = try await self.surveyChosen(from: renamed)
-        let before = self.shared.withLock { shared in
-            defer { shared.part = finding.part }
-            shared.isClear = finding.isClear
-            shared.isAssumed = finding.isAssumed
+        let (paths, found) = try await self.surveyChosen(from: renamed)
+        let before = self.part
+        let finding = self.recordFound(found, at: paths)
+        self.shared.withLock { shared in
             // A later survey, after a pause or failure, uses this name too.
             shared.destination.first = renamed
-            shared.destination.paths = paths
             shared.destination.settle()
-            if case .existing(let file) = finding.survey { shared.note(file) }
-            return shared.part
         }
         try before?.leave(removesEmpty: !self.shared.withLock { $0.isNotedUnlocked })
         return finding.survey == .nothing ? nil : finding

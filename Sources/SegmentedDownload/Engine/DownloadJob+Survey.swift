@@ -7,7 +7,7 @@ extension DownloadJob {
     func survey() async throws -> Surveyor.Finding {
         // A part that was found to have changed on the server is still open and locked by this process.
         self.close()
-        if let finding = try self.surveyKnown(self.firstPaths) { return self.take(finding, at: self.firstPaths) }
+        if let finding = try self.surveyKnown(self.firstPaths) { return self.recordFound(finding, at: self.firstPaths) }
         return try await self.surveyAll()
     }
 
@@ -22,7 +22,7 @@ extension DownloadJob {
 
     private func surveyAll() async throws -> Surveyor.Finding {
         let (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
-        return self.take(finding, at: paths)
+        return self.recordFound(finding, at: paths)
     }
 
     /// What is known of directories; `nil` if the file cannot begin in memory, or is not to be in a directory.
@@ -44,8 +44,10 @@ extension DownloadJob {
         return Surveyor.Finding(survey: .nothing, part: nil, note: nil, isClear: true, isAssumed: true)
     }
 
-    /// Takes what was found at the destination.
-    private func take(_ found: Surveyor.Finding, at paths: DestinationPaths) -> Surveyor.Finding {
+    /// Records what was found at the destination, and sends the finding's note.
+    ///
+    /// - Returns: The finding, with what the digests of the request and of earlier runs mean for a part.
+    func recordFound(_ found: Surveyor.Finding, at paths: DestinationPaths) -> Surveyor.Finding {
         var finding = found
         if let note = finding.note { self.broadcaster.send(.note(note)) }
         self.shared.withLock { shared in

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// The directories in which no manifest is left over, so that not each of many short files has to look for its own.
+/// The directories without manifests, in which the survey of a short file leaves out three of five names.
 ///
-/// Before a file is fetched, five names are looked for. Three of them, the manifest, its draft and the manifest of a part
-/// that was set aside, seldom exist without a part or a file. If a listing shows none in a directory, short files look for
-/// the file and the part only. A manifest that another process leaves there later stays until a run that does not know the
-/// directory; nothing is read from it. Files that get a part on disk look for all names again.
+/// A manifest, its draft and the manifest of a part that was set aside seldom exist without a file or a part. Once a
+/// listing has shown none in a directory, only the file and the part are looked for. A manifest that another process leaves
+/// there later is not read, and stays beside the complete file. A download whose part begins on disk is surveyed
+/// completely.
 ///
-/// Nor is it asked again whether files may be created in such a directory: the first call that creates one shows it.
+/// It is not checked either whether such a directory is writable: creating a file shows it.
 package final class KnownDirectories: Sendable {
     private struct Directory {
         var files = 0

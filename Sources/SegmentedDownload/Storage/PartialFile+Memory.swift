@@ -39,11 +39,12 @@ extension PartialFile {
     func store() throws(StorageError) {
         guard let inMemory, inMemory.file.isInMemory else { return }
         if inMemory.createsDirectory { try self.storage.makeDirectory(self.paths.directory) }
-        // A damaged manifest was neither there when the destination was surveyed, nor when its directory was listed.
-        try self.storage.removeManifest(self.paths.manifest)
-        try self.storage.removeManifest(self.paths.manifestDraft)
         let file = try Self.createFile(self.paths, in: self.storage, noteUnlocked: inMemory.noteUnlocked)
         do throws(StorageError) {
+            // Only now is it certain that a manifest is not that of another process's part. After a crash before this, it
+            // is one of another inode, whose claims count only if the part's bytes have their checksums.
+            try self.storage.removeManifest(self.paths.manifest)
+            try self.storage.removeManifest(self.paths.manifestDraft)
             try file.begin(length: self.header.completeLength, allocates: inMemory.allocates)
             let status = try file.status()
             self.change { $0.header = $0.header.identified(by: status, bootID: self.storage.bootID) }

@@ -5,7 +5,7 @@ import SegmentedDownload
 struct GetCommand: ListingCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        // Also has the parser not look for a request for a completion script, which segdl answers itself.
+        // With it, the parser does not look for a request for a completion script.
         _superCommandName: SegdlCommand._commandName,
         abstract: SegdlCommand.configuration.abstract,
         usage: """

@@ -61,6 +61,27 @@ struct DownloadJobNamingTests {
         }
     }
 
+    @Test("The digest of an earlier run applies to a part under the name that the response suggests")
+    func suggestedDigest() async throws {
+        try await WatchedJob.run { disk, directory in
+            let digest = try #require(ExpectedDigest(.sha256, hex: String(repeating: "0", count: 64)))
+            try await WatchedJob.interrupt(disk, directory) { request in
+                request.destination = .file(directory + "/other.iso")
+                request.digests = [digest]
+            }
+            let job = try WatchedJob.job(disk, directory) { $0.destination = .directory(directory) }
+            _ = try await job.survey()
+            #expect(!job.hasDigest)
+            let finding = try await job.prepare(WatchedJob.preparation(name: "other.iso"), id: 8)
+            guard case .partial(let saved)? = finding?.survey else {
+                Issue.record("the part was overlooked")
+                return
+            }
+            #expect(saved.hasDigests && job.hasDigest)
+            job.close()
+        }
+    }
+
     @Test("Remains of an earlier run settle the name before any response")
     func settledName() async throws {
         try await WatchedJob.run { disk, directory in

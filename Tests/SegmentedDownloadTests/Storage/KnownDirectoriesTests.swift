@@ -129,7 +129,7 @@ struct KnownDirectoriesTests {
     @Test(
         "Only files that may begin in memory make a directory known",
         arguments: [(DownloadOptions.ExistingFilePolicy.verify, true), (.rename, false)])
-    func noted(policy: DownloadOptions.ExistingFilePolicy, isKnown: Bool) async throws {
+    func makesKnown(policy: DownloadOptions.ExistingFilePolicy, isKnown: Bool) async throws {
         try await WatchedJob.run { disk, directory in
             let memory = PartMemory()
             for _ in 0..<16 {
@@ -177,6 +177,23 @@ struct KnownDirectoriesTests {
             try Data("precious".utf8).write(to: URL(fileURLWithPath: paths.manifest))
             #expect(await failureCode { try await job.prepare(long, id: 8) } == .exists)
             #expect(try WatchedJob.contents(paths.manifest) == Array("precious".utf8))
+        }
+    }
+
+    @Test("What is noted about a part that was found late is said once")
+    func noted() async throws {
+        try await Self.run { disk, job, paths in
+            let events = job.broadcaster.events()
+            _ = try await job.survey()
+            try await WatchedJob.interrupt(disk, paths.directory)
+            try FileManager.default.removeItem(atPath: paths.manifest)
+            let long = WatchedJob.preparation(length: PartMemory.lengthMax + 1)
+            #expect(try await job.prepare(long, id: 8) == nil)
+            job.broadcaster.finish()
+            let notes = await events.reduce(into: [String]()) { notes, event in
+                if case .note(let text) = event { notes.append(text) }
+            }
+            #expect(notes == ["the part file has no manifest; starting over"])
         }
     }
 

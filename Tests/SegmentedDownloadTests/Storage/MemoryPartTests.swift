@@ -242,6 +242,18 @@ struct MemoryPartTests {
         }
     }
 
+    @Test("The manifest of another process's part is not deleted")
+    func foreignManifest() async throws {
+        try await Self.run { disk, job, paths in
+            try WatchedJob.fill(job, 0..<50)
+            try await WatchedJob.interrupt(disk, paths.directory)
+            let manifest = try WatchedJob.contents(paths.manifest)
+            let part = try #require(job.part)
+            #expect(await condition { try part.store() } == .exists)
+            #expect(try WatchedJob.contents(paths.manifest) == manifest)
+        }
+    }
+
     @Test(
         "A file of the user with the manifest's name is neither replaced nor deleted",
         arguments: [".segdl", ".segdl-new"])
