@@ -59,6 +59,9 @@ public struct DownloadConfiguration: Sendable {
     public var logger: Logger?
     /// The metrics system for ended downloads, failed attempts and the bytes of completed files; nil, the default, for none.
     public var metrics: (any MetricsFactory)?
+    /// Whether the process exits soon after the client was used, so that the client's threads need not be ended before.
+    /// Waiting for them is a part of the time that a short file takes.
+    package var endsWithProcess = false
     /// The transport that sends the requests; nil, the default, for the built-in HTTP client.
     ///
     /// Everything that concerns sockets belongs to the built-in one, and has no effect on another: ``connectTimeout``, ``trust``,
@@ -84,17 +87,23 @@ public func withDownloadClient<Answer: Sendable>(
     let loops = configuration.loopPlan
     do {
         return try await EngineThreads.withThreads(
-            fetchingCount: configuration.transport == nil ? loops.countMax : 1
+            fetchingCount: configuration.transport == nil ? loops.countMax : 1,
+            endsWithProcess: configuration.endsWithProcess
         ) { threads in
-            try await withTransport(configuration, loops) { transport in
-                let storage = POSIXStorage()
-                return try await body(
+            let (storage, clock, seed) = (POSIXStorage(), SystemClock(), UInt64.random(in: .min ... .max))
+            let servers = configuration.memory.map { ServerRecords($0, in: storage, clock: clock, seed: seed) }
+            // The file is read while the transport starts.
+            async let loading: Void? = servers?.load(on: threads)
+            let answer = try await withTransport(configuration, loops) { transport in
+                try await body(
                     DownloadClient(
-                        configuration: configuration, transport: transport, storage: storage,
-                        clock: SystemClock(), seed: UInt64.random(in: .min ... .max), threads: threads,
-                        memory: PartMemory(),
-                        notices: configuration.sharesRefusals ? NoticeFile.standard(bootID: storage.bootID) : nil))
+                        configuration: configuration, transport: transport, storage: storage, clock: clock, seed: seed,
+                        threads: threads, memory: PartMemory(),
+                        notices: configuration.sharesRefusals ? NoticeFile.standard(bootID: storage.bootID) : nil,
+                        servers: servers))
             }
+            await loading
+            return answer
         }
     } catch let failure as Failure {
         throw DownloadError(failure)
@@ -118,6 +127,7 @@ private func withTransport<Answer: Sendable>(
     transport.network = configuration.network
     transport.group = configuration.eventLoopGroup
     transport.loops = loops
+    transport.endsWithProcess = configuration.endsWithProcess
     return try await AsyncHTTPClientTransport.withTransport(transport) { try await body($0) }
 }
 
@@ -150,12 +160,14 @@ public struct DownloadClient: Sendable {
     ) {
         self.init(
             configuration: configuration, transport: transport, storage: storage, clock: clock, seed: seed,
-            threads: threads, memory: memory, notices: nil)
+            threads: threads, memory: memory, notices: nil,
+            servers: configuration.memory.map { ServerRecords($0, in: storage, clock: clock, seed: seed) })
     }
 
     init(
         configuration: DownloadConfiguration, transport: any HTTPTransport, storage: any Storage,
-        clock: any EngineClock, seed: UInt64, threads: EngineThreads, memory: PartMemory?, notices: NoticeFile?
+        clock: any EngineClock, seed: UInt64, threads: EngineThreads, memory: PartMemory?, notices: NoticeFile?,
+        servers: ServerRecords?
     ) {
         self.notices = notices
         self.memory = memory
@@ -165,7 +177,7 @@ public struct DownloadClient: Sendable {
         self.clock = clock
         self.seed = seed
         self.threads = threads.deciding(on: transport.executor)
-        self.servers = configuration.memory.map { ServerRecords($0, in: storage, clock: clock, seed: seed) }
+        self.servers = servers
     }
 
     /// Fetches one file and returns when it is in place.
@@ -222,7 +234,7 @@ public struct DownloadClient: Sendable {
             limits: limits ?? self.configuration.limits, seed: self.seed,
             threads: self.threads, hub: hub, notices: self.notices.map { NoticeBoard($0) })
         // Read before downloads are added, because adding one does not block.
-        if let servers = self.servers { await self.threads.run(.stepping) { servers.load() } }
+        await self.servers?.load(on: self.threads)
         let log = history.log(in: self.storage, clock: self.clock)
         let group = DownloadGroup(
             engine: engine, hub: hub, transport: self.transport, storage: self.storage,

@@ -132,9 +132,11 @@ package struct EngineThreads: Sendable {
 
     /// Runs `body` with threads, and ends them when it returns.
     ///
-    /// - Parameter fetchingCount: The number of threads that the fetches of different downloads share.
+    /// - Parameters:
+    ///   - fetchingCount: The number of threads that the fetches of different downloads share.
+    ///   - endsWithProcess: Whether the threads end with the process instead of when `body` returns.
     static func withThreads<Answer: Sendable>(
-        fetchingCount: Int = 1, _ body: (EngineThreads) async throws -> Answer
+        fetchingCount: Int = 1, endsWithProcess: Bool = false, _ body: (EngineThreads) async throws -> Answer
     ) async throws -> Answer {
         let fetching = (0..<fetchingCount).map { _ in PoolExecutor(threads: 1) }
         let stepping = PoolExecutor(threads: Self.steppingCount, sparesThreads: true)
@@ -145,9 +147,12 @@ package struct EngineThreads: Sendable {
         } catch {
             result = .failure(error)
         }
-        for executor in fetching { await executor.end() }
-        await stepping.end()
-        await reading.end()
+        let executors = fetching + [stepping, reading]
+        if endsWithProcess {
+            ProcessLifetime.keep(executors)
+        } else {
+            for executor in executors { await executor.end() }
+        }
         return try result.get()
     }
 }

@@ -2,12 +2,21 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Runs tasks on its own pool of threads.
+/// Runs tasks on its own threads.
 ///
-/// One thread suffices as long as jobs are short, see ``init(threads:sparesThreads:)``.
+/// A thread is started when it is first needed. One suffices as long as jobs are short, see
+/// ``init(threads:sparesThreads:)``.
 final class PoolExecutor: TaskExecutor {
+    /// A pool of one thread: a pool starts all of its threads at once. A shared pool is one lane for all of its threads.
+    private struct Lane {
+        let pool: NIOThreadPool
+        let isStarted = Latch()
+    }
+
     private struct State {
         var jobs: CircularBuffer<UnownedJob> = CircularBuffer()
+        /// The lanes that have no worker. The most recently used lane is last; its thread may still be awake.
+        var idle: [Int] = []
         /// The threads that run jobs, or were woken for it.
         var workers = 0
         /// When the running jobs began.
@@ -25,12 +34,12 @@ final class PoolExecutor: TaskExecutor {
     /// The weight of the latest job in the average is 1/8.
     private static let jobsRemembered: Int64 = 8
 
-    private let pool: NIOThreadPool
+    private let lanes: [Lane]
     /// The number of threads; no limit of its own if the pool is shared.
     private let threads: Int
     private let sparesThreads: Bool
-    private let isStarted = Latch()
-    private let state = Mutex(State())
+    private let isShared: Bool
+    private let state: Mutex<State>
 
     /// - Parameters:
     ///   - threads: The number of threads.
@@ -39,17 +48,21 @@ final class PoolExecutor: TaskExecutor {
     ///     cost. A job that waits for a disk or a network is not short, and while one runs, all threads are used. The
     ///     owner calls ``unblock()`` several times a second.
     init(threads: Int, sparesThreads: Bool = false) {
-        self.pool = NIOThreadPool(numberOfThreads: threads)
+        self.lanes = (0..<threads).map { _ in Lane(pool: NIOThreadPool(numberOfThreads: 1)) }
         self.threads = threads
         self.sparesThreads = sparesThreads
+        self.isShared = false
+        self.state = Mutex(State(idle: Array((0..<threads).reversed())))
     }
 
     /// - Parameter pool: A pool that has been started.
     init(running pool: NIOThreadPool) {
-        self.pool = pool
+        self.lanes = [Lane(pool: pool)]
         self.threads = .max
         self.sparesThreads = false
-        self.isStarted.raise()
+        self.isShared = true
+        self.lanes[0].isStarted.raise()
+        self.state = Mutex(State())
     }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -67,25 +80,25 @@ final class PoolExecutor: TaskExecutor {
     /// - Returns: Whether one was started.
     @discardableResult
     private func startWorker(after change: (inout State) -> Void) -> Bool {
-        let isNeeded = self.state.withLock { state in
+        let index: Int? = self.state.withLock { state in
             change(&state)
-            guard state.workers < min(self.workersMax(state), state.begun.count + state.jobs.count) else {
-                return false
-            }
+            guard state.workers < min(self.workersMax(state), state.begun.count + state.jobs.count) else { return nil }
             state.workers += 1
-            return true
+            return self.isShared ? 0 : state.idle.removeLast()
         }
-        guard isNeeded else { return false }
-        // Started with the first job, because most downloads do not need every pool.
-        if self.isStarted.raise() { self.pool.start() }
-        self.pool.submit { state in
-            if case .active = state { return self.work() }
-            // The pool has ended, or another thread is just starting it, and the present thread may be one that must not
-            // block.
-            NIOThreadPool.singleton.submit { _ in self.work() }
+        guard let index else { return false }
+        let lane = self.lanes[index]
+        if lane.isStarted.raise() { lane.pool.start() }
+        lane.pool.submit { state in
+            if case .active = state { return self.work(in: index) }
+            // The pool has ended, and the present thread may be one that must not block.
+            NIOThreadPool.singleton.submit { _ in self.work(in: index) }
         }
         return true
     }
+
+    /// The number of threads that were started.
+    var startedCount: Int { self.lanes.count { $0.isStarted.isRaised } }
 
     private func workersMax(_ state: State) -> Int {
         guard self.sparesThreads, state.time < Self.timeShort else { return self.threads }
@@ -95,17 +108,18 @@ final class PoolExecutor: TaskExecutor {
     }
 
     /// Runs jobs until none is left.
-    private func work() {
-        while let (job, beganAt) = self.nextJob() {
+    private func work(in lane: Int) {
+        while let (job, beganAt) = self.nextJob(in: lane) {
             job.runSynchronously(on: self.asUnownedTaskExecutor())
             self.note(endOf: beganAt)
         }
     }
 
-    private func nextJob() -> (UnownedJob, beganAt: NIODeadline)? {
+    private func nextJob(in lane: Int) -> (UnownedJob, beganAt: NIODeadline)? {
         self.state.withLock { state in
             guard let job = state.jobs.popFirst() else {
                 state.workers -= 1
+                if !self.isShared { state.idle.append(lane) }
                 return nil
             }
             let now = NIODeadline.now()
@@ -126,7 +140,9 @@ final class PoolExecutor: TaskExecutor {
     }
 
     func end() async {
-        // Throws only for pools that cannot be shut down, which this one can.
-        try? await self.pool.shutdownGracefully()
+        // Lanes that have not started never will: a job that is left over must not start one while the others end.
+        let started = self.lanes.filter { !$0.isStarted.raise() }
+        // Throws only for pools that cannot be shut down, which these can.
+        for lane in started { try? await lane.pool.shutdownGracefully() }
     }
 }

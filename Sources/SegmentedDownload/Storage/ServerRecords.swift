@@ -9,7 +9,7 @@ import Synchronization
 
 /// The content of a ``ServerMemory``.
 ///
-/// The file is read by ``load()`` and written by ``save()``, and by no other call.
+/// Only ``load(on:)`` and ``save()`` use the file.
 final class ServerRecords: Sendable {
     private struct Record: Codable {
         var connections: Int
@@ -23,8 +23,12 @@ final class ServerRecords: Sendable {
     private static let readMaximum = 1 << 20
 
     private struct State {
-        /// The records read from the file; `nil` until ``ServerRecords/load()``.
+        /// The records read from the file; `nil` until ``ServerRecords/load(on:)``.
         var known: [String: Record]?
+        /// Whether a caller reads the file, or has read it.
+        var isLoadBegun = false
+        /// Callers that wait until another has read the file.
+        var waiting: [CheckedContinuation<Void, Never>] = []
         /// The records measured since.
         var observed: [String: Record] = [:]
         /// The number of calls of ``ServerRecords/save()``.
@@ -45,11 +49,32 @@ final class ServerRecords: Sendable {
         self.seed = seed
     }
 
-    /// Reads the file, once. Blocks the thread.
+    /// Reads the file, once, and returns when it is read.
+    func load(on threads: EngineThreads) async {
+        let isFirst = self.state.withLock { state in
+            defer { state.isLoadBegun = true }
+            return !state.isLoadBegun
+        }
+        guard !isFirst else { return await threads.run(.stepping) { self.load() } }
+        await withCheckedContinuation { continuation in
+            let isLoaded = self.state.withLock { state in
+                if state.known == nil { state.waiting.append(continuation) }
+                return state.known != nil
+            }
+            if isLoaded { continuation.resume() }
+        }
+    }
+
+    /// Reads the file on the calling thread. Blocks.
     func load() {
         guard self.state.withLock({ $0.known == nil }) else { return }
         let read = self.read()
-        self.state.withLock { $0.known = $0.known ?? read }
+        let waiting = self.state.withLock { state in
+            state.known = state.known ?? read
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
     }
 
     /// The number of connections that was best for a server; `nil` if there is no record of it.

@@ -33,6 +33,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         package var group: (any EventLoopGroup)?
         /// How many of them are used.
         var loops = ReceivingLoops.Plan.single
+        /// Whether the loops' threads end with the process instead of when `body` returns.
+        var endsWithProcess = false
 
         package init() {}
     }
@@ -45,7 +47,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     private let connections: ConnectionRegister
     private let relay: TLSRelay
 
-    /// Runs `body` with a transport, and shuts the transport down when `body` returns.
+    /// Runs `body` with a transport, and shuts the transport down when `body` returns, its threads only if they do not end
+    /// with the process.
     package static func withTransport<Answer: Sendable>(
         _ configuration: Configuration = Configuration(),
         _ body: (AsyncHTTPClientTransport) async throws -> Answer
@@ -93,7 +96,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             result = .failure(error)
         }
         relay.close()
-        await Self.shutDown(clients, loops)
+        if configuration.endsWithProcess { ProcessLifetime.keep((clients, loops)) }
+        await Self.shutDown(clients, loops, endsLoops: !configuration.endsWithProcess)
         return try result.get()
     }
 

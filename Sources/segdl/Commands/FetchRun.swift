@@ -64,6 +64,7 @@ struct FetchRun {
             var (work, configuration) = try await self.prepared(prepare)
             let adopted = try await self.adopt(&work, configuration)
             if self.output.dryRun { return try await DryRun(output: self.output).run(work, configuration) }
+            configuration.endsWithProcess = true
             let transfer = Transfer(
                 configuration: configuration, output: self.output, hooks: self.hooks)
             if let remark = work.remark { transfer.say(remark) }

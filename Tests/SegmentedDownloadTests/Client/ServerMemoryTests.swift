@@ -50,6 +50,25 @@ import Testing
         }
     }
 
+    @Test("Each of many callers that load the records waits until they are read")
+    func loadedTogether() async throws {
+        try await withTemporaryDirectory { directory in
+            let (memory, host) = (Self.memory(directory), try Self.origin(1))
+            let earlier = Self.records(memory)
+            earlier.record(6, for: host)
+            await earlier.save()
+            let records = ServerRecords(memory, in: POSIXStorage(), clock: SystemClock(), seed: 1)
+            await withTaskGroup { callers in
+                for _ in 0..<100 {
+                    callers.addTask {
+                        await records.load(on: .inherited)
+                        #expect(records.connections(to: host) == 6)
+                    }
+                }
+            }
+        }
+    }
+
     @Test("Old records expire, and the oldest are dropped when there are too many")
     func forgets() async throws {
         try await withTemporaryDirectory { directory in

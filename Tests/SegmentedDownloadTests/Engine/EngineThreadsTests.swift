@@ -28,6 +28,18 @@ import Testing
         #expect(names.allSatisfy { $0.hasPrefix("TP-#") }, "\(names)")
     }
 
+    @Test("Threads and connections that end with the process are kept after their client")
+    func untilExit() async throws {
+        try await Harness.run { harness in
+            var configuration = DownloadConfiguration()
+            configuration.endsWithProcess = true
+            let request = try harness.request("/1M/file.bin")
+            let result = try await withDownloadClient(configuration) { try await $0.download(request) }
+            #expect(result.bytes == 1 << 20)
+            // swift-nio and async-http-client assert in debug builds that nothing is released before it is shut down.
+        }
+    }
+
     @Test("An error of blocking work comes back in its own type")
     func failing() async {
         struct Refusal: Error {}

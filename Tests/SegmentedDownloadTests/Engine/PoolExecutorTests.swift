@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SegmentedDownload
@@ -31,6 +32,23 @@ struct PoolExecutorTests {
         for _ in 0..<3 { everyone.signal() }
         for job in jobs { await job.value }
         await executor.end()
+    }
+
+    @Test("A thread is started when it is first needed")
+    func firstNeeded() async {
+        let executor = PoolExecutor(threads: 4)
+        #expect(executor.startedCount == 0)
+        await Task(executorPreference: executor) {}.value
+        #expect(executor.startedCount == 1)
+        await executor.end()
+    }
+
+    @Test("An executor that had no job starts no thread after its end")
+    func unused() async {
+        let executor = PoolExecutor(threads: 2)
+        await executor.end()
+        let name = await Task(executorPreference: executor) { threadName() }.value
+        #expect(name.hasPrefix("SGLTN-TP-#"), "\(name)")
     }
 
     @Test("A job behind one that is held up gets a thread when it is unblocked")
