@@ -83,14 +83,9 @@ package struct EngineThreads: Sendable {
 
     /// A thread that runs one piece of blocking work at a time.
     package struct SerialThread: Sendable {
-        private let executor: PoolExecutor
+        private let executor = PoolExecutor(threads: 1)
 
-        /// Starts the thread at once: a pool must not end while it is being started by its first job.
-        fileprivate init() {
-            let pool = NIOThreadPool(numberOfThreads: 1)
-            pool.start()
-            self.executor = PoolExecutor(running: pool)
-        }
+        fileprivate init() {}
 
         /// Runs `body` on the thread.
         package func aside<Answer: Sendable, BodyError: Error>(

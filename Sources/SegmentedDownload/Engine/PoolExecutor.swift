@@ -8,9 +8,34 @@ import Synchronization
 /// ``init(threads:sparesThreads:)``.
 final class PoolExecutor: TaskExecutor {
     /// A pool of one thread: a pool starts all of its threads at once. A shared pool is one lane for all of its threads.
-    private struct Lane {
+    private final class Lane: Sendable {
         let pool: NIOThreadPool
-        let isStarted = Latch()
+        private let isStarted: Mutex<Bool>
+
+        init(_ pool: NIOThreadPool, isStarted: Bool) {
+            self.pool = pool
+            self.isStarted = Mutex(isStarted)
+        }
+
+        /// Starts the thread unless it was started, or must not be any more.
+        func start() {
+            self.isStarted.withLock { isStarted in
+                if !isStarted { self.pool.start() }
+                isStarted = true
+            }
+        }
+
+        /// Waits for a start in another thread, and prevents a later one: a pool must not end while it starts.
+        ///
+        /// - Returns: Whether the thread was started.
+        func close() -> Bool {
+            self.isStarted.withLock { isStarted in
+                defer { isStarted = true }
+                return isStarted
+            }
+        }
+
+        var hasThread: Bool { self.isStarted.withLock { $0 } }
     }
 
     private struct State {
@@ -48,7 +73,7 @@ final class PoolExecutor: TaskExecutor {
     ///     cost. A job that waits for a disk or a network is not short, and while one runs, all threads are used. The
     ///     owner calls ``unblock()`` several times a second.
     init(threads: Int, sparesThreads: Bool = false) {
-        self.lanes = (0..<threads).map { _ in Lane(pool: NIOThreadPool(numberOfThreads: 1)) }
+        self.lanes = (0..<threads).map { _ in Lane(NIOThreadPool(numberOfThreads: 1), isStarted: false) }
         self.threads = threads
         self.sparesThreads = sparesThreads
         self.isShared = false
@@ -57,11 +82,10 @@ final class PoolExecutor: TaskExecutor {
 
     /// - Parameter pool: A pool that has been started.
     init(running pool: NIOThreadPool) {
-        self.lanes = [Lane(pool: pool)]
+        self.lanes = [Lane(pool, isStarted: true)]
         self.threads = .max
         self.sparesThreads = false
         self.isShared = true
-        self.lanes[0].isStarted.raise()
         self.state = Mutex(State())
     }
 
@@ -88,7 +112,7 @@ final class PoolExecutor: TaskExecutor {
         }
         guard let index else { return false }
         let lane = self.lanes[index]
-        if lane.isStarted.raise() { lane.pool.start() }
+        lane.start()
         lane.pool.submit { state in
             if case .active = state { return self.work(in: index) }
             // The pool has ended, and the present thread may be one that must not block.
@@ -98,7 +122,7 @@ final class PoolExecutor: TaskExecutor {
     }
 
     /// The number of threads that were started.
-    var startedCount: Int { self.lanes.count { $0.isStarted.isRaised } }
+    var startedCount: Int { self.lanes.count { $0.hasThread } }
 
     private func workersMax(_ state: State) -> Int {
         guard self.sparesThreads, state.time < Self.timeShort else { return self.threads }
@@ -140,8 +164,8 @@ final class PoolExecutor: TaskExecutor {
     }
 
     func end() async {
-        // Lanes that have not started never will: a job that is left over must not start one while the others end.
-        let started = self.lanes.filter { !$0.isStarted.raise() }
+        // All are closed first: a job that is left over must not start one while the others end.
+        let started = self.lanes.filter { $0.close() }
         // Throws only for pools that cannot be shut down, which these can.
         for lane in started { try? await lane.pool.shutdownGracefully() }
     }

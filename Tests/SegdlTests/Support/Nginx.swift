@@ -211,7 +211,13 @@ struct Nginx {
 
     /// Writes a file that one of its hosts serves.
     func serve(_ content: [UInt8], as name: String = "file.bin", host: Int = 1) throws {
-        try Data(content).write(to: URL(fileURLWithPath: self.path(name, host: host)))
+        let (path, files) = (self.path(name, host: host), FileManager.default)
+        let earlier = try? files.attributesOfItem(atPath: path)[.modificationDate] as? Date
+        try Data(content).write(to: URL(fileURLWithPath: path))
+        // nginx's validators have seconds: other content of the same second and length would have the same ones.
+        guard let earlier else { return }
+        let next = max(earlier + 1, Date())
+        try files.setAttributes([.modificationDate: next], ofItemAtPath: path)
     }
 
     /// The path of a file of one of its hosts.

@@ -50,7 +50,10 @@ func code(of body: () async throws -> some Any) async -> DownloadError.Code? {
 extension Download {
     /// Waits until this number of bytes is done.
     func reached(_ bytes: Int64) async {
-        for await event in self.events {
+        // Subscribed first: what was reported before is not reported again.
+        let events = self.events
+        guard self.snapshot.bytesDone < bytes else { return }
+        for await event in events {
             if case .progress(let progress) = event, progress.bytesDone >= bytes { return }
         }
     }
