@@ -60,8 +60,6 @@ final class PoolExecutor: TaskExecutor {
     private static let jobsRemembered: Int64 = 8
 
     private let lanes: [Lane]
-    /// The number of threads; no limit of its own if the pool is shared.
-    private let threads: Int
     private let sparesThreads: Bool
     private let isShared: Bool
     private let state: Mutex<State>
@@ -74,7 +72,6 @@ final class PoolExecutor: TaskExecutor {
     ///     owner calls ``unblock()`` several times a second.
     init(threads: Int, sparesThreads: Bool = false) {
         self.lanes = (0..<threads).map { _ in Lane(NIOThreadPool(numberOfThreads: 1), isStarted: false) }
-        self.threads = threads
         self.sparesThreads = sparesThreads
         self.isShared = false
         self.state = Mutex(State(idle: Array((0..<threads).reversed())))
@@ -83,7 +80,6 @@ final class PoolExecutor: TaskExecutor {
     /// - Parameter pool: A pool that has been started.
     init(running pool: NIOThreadPool) {
         self.lanes = [Lane(pool, isStarted: true)]
-        self.threads = .max
         self.sparesThreads = false
         self.isShared = true
         self.state = Mutex(State())
@@ -123,6 +119,9 @@ final class PoolExecutor: TaskExecutor {
 
     /// The number of threads that were started.
     var startedCount: Int { self.lanes.count { $0.hasThread } }
+
+    /// A shared pool has no limit of its own.
+    private var threads: Int { self.isShared ? .max : self.lanes.count }
 
     private func workersMax(_ state: State) -> Int {
         guard self.sparesThreads, state.time < Self.timeShort else { return self.threads }

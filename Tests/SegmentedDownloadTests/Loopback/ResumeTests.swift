@@ -33,11 +33,8 @@ import Testing
                 try await client.withGroup { group in
                     let download = try group.add(request)
                     for round in Int64(1)...3 {
-                        for await event in download.events {
-                            if case .progress(let progress) = event, progress.bytesDone >= round << 19 {
-                                await download.pause()
-                            }
-                        }
+                        await download.reached(round << 19)
+                        await download.pause()
                         #expect(download.state == .paused)
                         if round == 3 { try await harness.release("/4M/file.bin") }
                         download.resume()

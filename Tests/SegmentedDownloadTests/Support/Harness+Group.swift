@@ -48,11 +48,12 @@ func code(of body: () async throws -> some Any) async -> DownloadError.Code? {
 }
 
 extension Download {
-    /// Waits until this number of bytes is done.
+    /// Waits until it is running and this number of bytes is done.
     func reached(_ bytes: Int64) async {
         // Subscribed first: what was reported before is not reported again.
         let events = self.events
-        guard self.snapshot.bytesDone < bytes else { return }
+        // At rest it has its bytes, too: a resumed one is at rest until the engine resumes it.
+        guard self.state != .running || self.snapshot.bytesDone < bytes else { return }
         for await event in events {
             if case .progress(let progress) = event, progress.bytesDone >= bytes { return }
         }
