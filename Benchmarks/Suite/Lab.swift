@@ -25,7 +25,7 @@ struct Lab: Sendable {
         self.floor = own.appendingPathComponent("segdl-benchmark-floor").path
         for program in [self.segdl, self.tools, self.floor] where !FileManager.default.isExecutableFile(atPath: program)
         {
-            throw Problem("\(program) does not exist; build it with: swift build -c release")
+            throw Problem("\(program) does not exist; build it with: scripts/build-release")
         }
         self.rounds = rounds
         self.only = only

@@ -22,7 +22,7 @@ package struct Simulation {
 
         /// The command that runs this seed again.
         package var replay: String {
-            "swift run -c release segdl-simulate replay --seed \(self.seed) --faults \(self.faults)"
+            ".build/release/segdl-simulate replay --seed \(self.seed) --faults \(self.faults)"
         }
     }
 
