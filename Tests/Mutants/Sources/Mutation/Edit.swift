@@ -1,4 +1,4 @@
-/// A change of a file's text. It adds no newline, so that every line keeps its number.
+/// A change of a file's text. An edit of a generated mutation adds no newline, so that every line keeps its number.
 struct Edit: Hashable {
     /// The kinds in the order that applies to several edits at one offset.
     enum Kind: Hashable {

@@ -27,6 +27,8 @@ public struct Mutation: Hashable, Sendable {
         case exitDropped
         /// A call or an assignment dropped.
         case statementDropped
+        /// Another version of a function, from a list.
+        case listed
     }
 
     public let number: Int

@@ -45,7 +45,7 @@ extension SyntaxProtocol {
         return nil
     }
 
-    private var isMember: Bool {
+    var isMember: Bool {
         self.parent?.parent?.parent?.is(MemberBlockItemSyntax.self) ?? false
     }
 

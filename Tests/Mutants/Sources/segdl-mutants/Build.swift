@@ -1,7 +1,7 @@
 import Foundation
 import Mutation
 
-/// Builds the mutated copy: the simulator and the tests in one, optimized.
+/// Builds the mutated copy, optimized.
 struct Build {
     /// A compiler error in a file of the copy.
     struct Failure: Hashable {
@@ -11,14 +11,17 @@ struct Build {
     }
 
     let workspace: Workspace
+    /// The options that choose what is built: the simulator and the tests in one.
+    var target = ["--build-tests"]
 
     /// Returns the errors; none if the build succeeded.
     func run() throws -> [Failure] {
         let log = self.workspace.place + "/build.log"
-        let command = Command(arguments: [
-            "swift", "build", "-c", "release", "--build-tests", "--package-path", self.workspace.tree, "--scratch-path",
-            self.workspace.build,
-        ])
+        let command = Command(
+            arguments: [
+                "swift", "build", "-c", "release", "--package-path", self.workspace.tree, "--scratch-path",
+                self.workspace.build,
+            ] + self.target)
         if try command.run(output: log) == .succeeded { return [] }
         let prefix = self.workspace.tree + "/"
         let failures = try read(log).split(separator: "\n").compactMap { line -> Failure? in

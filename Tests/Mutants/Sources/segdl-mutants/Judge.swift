@@ -5,7 +5,7 @@ struct Judge {
     let name: String
     let arguments: [String]
     /// Its time without a mutation, in seconds.
-    private(set) var seconds = 0.0
+    var seconds = 0.0
     /// The mutations that it evaluates; it cannot detect others.
     private(set) var seen: Set<Int> = []
     /// How often in a row it must fail: more than once if it depends on time.
@@ -39,7 +39,8 @@ struct Judge {
     /// Tests of Core that run simulated worlds.
     private static let slow = "\\.(LinkTests|SharingTests|MachineWorldTests)"
 
-    init(name: String, arguments: [String], failures: Int = 1) {
+    init(name: String, arguments: [String], failures: Int = 1, seconds: Double = 0) {
+        self.seconds = seconds
         self.failures = failures
         self.name = name
         self.arguments = arguments

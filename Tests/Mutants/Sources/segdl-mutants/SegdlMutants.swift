@@ -6,7 +6,7 @@ struct SegdlMutants: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "segdl-mutants",
         abstract: "Test the tests: compile many mutations of the code into one program and judge each.",
-        subcommands: [All.self, Generate.self, Run.self, Report.self], defaultSubcommand: All.self)
+        subcommands: [All.self, Generate.self, Run.self, Report.self, Listed.self], defaultSubcommand: All.self)
 }
 
 /// The three subcommands in sequence.

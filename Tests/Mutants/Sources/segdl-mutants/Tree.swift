@@ -5,7 +5,9 @@ import Mutation
 struct Tree {
     /// All files that the build needs.
     private static let folders = ["Package.swift", "Sources", "Tests", "Fixtures", "Benchmarks"]
-    private static let modules = ["Sources/SegmentedDownloadCore", "Sources/SegmentedDownload"]
+    private static let modules = [
+        "Sources/SegmentedDownloadCore", "Sources/SegmentedDownload", "Sources/SegmentedDownloadService",
+    ]
     /// Targets that no judge needs.
     private static let unused = [
         "SegdlTests", "segdl", "segdl-crash", "segdl-origin", "segdl-benchmark", "segdl-benchmark-tools", "segdl-micro",
@@ -26,7 +28,7 @@ struct Tree {
     let workspace: Workspace
     private let excluded: [String]
     private let paths: [String]
-    private(set) var files: [SourceFile] = []
+    var files: [SourceFile] = []
 
     /// - Parameters:
     ///   - folders: The folders or files to mutate.

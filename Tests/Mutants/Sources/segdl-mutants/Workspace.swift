@@ -3,7 +3,9 @@ import Foundation
 /// The paths of all files, in the checkout that is the current directory.
 struct Workspace {
     let root = FileManager.default.currentDirectoryPath
-    var place: String { self.root + "/.build/mutants/generated" }
+    /// Separates the files of listed mutations from those of generated ones.
+    var name = "generated"
+    var place: String { self.root + "/.build/mutants/" + self.name }
     /// The mutated copy of the package.
     var tree: String { self.place + "/tree" }
     /// `SEGDL_MUTANTS_BUILD=$PWD/.build` builds in the package's own build directory, which has the dependencies. The
@@ -21,6 +23,8 @@ struct Workspace {
     func seen(_ judge: String) -> String { self.place + "/seen-\(judge)" }
     func seconds(_ judge: String) -> String { self.place + "/seconds-\(judge)" }
     var survivors: String { self.root + "/Tests/Mutants/survivors.tsv" }
+    /// The mutations chosen by hand.
+    var listed: String { self.root + "/Tests/Mutations/mutations.tsv" }
     var runtime: String { self.root + "/Tests/Mutants/Runtime/Mutant.swift" }
 
     func path(inTree path: String) -> String { self.tree + "/" + path }
