@@ -12,6 +12,8 @@ package struct Access: Sendable {
     package var schemes: Set<String> = ["http", "https"]
     var netrc: Netrc?
     var cookies = CookieJar()
+    /// The addresses that the user gave hosts.
+    var addresses: [HostAddress] = []
 
     package init() {}
 
@@ -22,6 +24,7 @@ package struct Access: Sendable {
         self.schemes = configuration.schemes
         self.netrc = configuration.netrc
         self.cookies = configuration.cookies
+        self.addresses = configuration.addresses
     }
 
     /// The fields to send to a source, with its credentials: those in the source's URL, else those of the request, else

@@ -165,13 +165,15 @@ public final class CookieJar: Sendable {
 
     /// The `Cookie` field value for a request; `nil` if no cookie matches.
     ///
-    /// - Parameter isNamed: Whether the user named the origin.
-    func fieldValue(for url: SourceURL, isNamed: Bool) -> String? {
+    /// - Parameters:
+    ///   - isNamed: Whether the user named the origin.
+    ///   - fromFilesOnly: Whether cookies that servers have set are left out.
+    func fieldValue(for url: SourceURL, isNamed: Bool, fromFilesOnly: Bool = false) -> String? {
         let now = self.now()
         let host = Self.withoutDot(url.origin.host)
         // Filtered without the lock: the first look at the public suffixes reads their file.
         let fitting = self.cookies.withLock { $0 }.filter { cookie in
-            guard cookie.expires.map({ $0 > now }) ?? true else { return false }
+            guard cookie.expires.map({ $0 > now }) ?? true, !fromFilesOnly || cookie.setter == nil else { return false }
             guard !cookie.isSecure || url.origin.scheme == "https" else { return false }
             guard Self.isWithin(url.path, cookie.path) else { return false }
             guard let setter = cookie.setter else {

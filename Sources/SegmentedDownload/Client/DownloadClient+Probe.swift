@@ -133,7 +133,7 @@ extension DownloadClient {
             length: resource.completeLength, supportsRanges: supportsRanges,
             validator: resource.validator == Validator(entityTag: nil, lastModified: nil)
                 ? nil : "\(resource.validator)",
-            digest: announced.representation,
+            digest: announced.representation.first,
             type: head.fields[values: .contentType].first?.printable, name: naming.name(suggestedBy: head).value,
             duplicates: Array(duplicates), metalink: links.metalink.flatMap { try? base.resolve(location: $0) },
             resource: resource)

@@ -96,6 +96,7 @@ public final class DownloadGroup: Sendable {
             throw DownloadError(error)
         }
         let output = DownloadJob.output(of: request, stream, clock: self.engine.clock)
+        let selection = self.access.selection(of: request)
         let job = self.state.withLock { state -> DownloadJob? in
             if state.isClosed { return nil }
             if let job = state.registry.job(request, stream: stream) { return job }
@@ -108,7 +109,7 @@ public final class DownloadGroup: Sendable {
                         isNamed: self.access.isNamed(source, of: request),
                         allowsPrivateAddresses: request.allowsPrivateAddresses, part: request.part)
                 },
-                storage: self.storage, placed: self.placed, connectionsKnown: connections,
+                storage: self.storage, placed: self.placed, selection: selection, connectionsKnown: connections,
                 startsPaused: progress != nil, stream: stream, output: output,
                 // A limit on memory leaves none for parts.
                 memory: self.engine.currentLimits.memory == nil ? self.memory : nil)

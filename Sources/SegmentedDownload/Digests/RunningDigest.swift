@@ -187,4 +187,25 @@ extension StorageFile {
         }
         return running.map(\.hex)
     }
+
+    /// The digest of a range of the bytes on disk, in hexadecimal.
+    func digest(
+        _ algorithm: ExpectedDigest.Algorithm, of range: Range<Int64>, unless interruption: Latch
+    ) throws -> String {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(BlockLayout.blockLength), alignment: 4096)
+        defer { buffer.deallocate() }
+        var running = RunningDigest(algorithm)
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            if interruption.isRaised { throw Failure(.cancelled, "computing a digest was interrupted") }
+            let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
+            let count = try self.readFully(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
+            guard count == wanted else {
+                throw Failure(.integrity, "the file ends before byte \(offset + Int64(wanted))")
+            }
+            running.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            offset += Int64(count)
+        }
+        return running.hex
+    }
 }

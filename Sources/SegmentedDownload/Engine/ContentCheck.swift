@@ -3,8 +3,8 @@ import SegmentedDownloadCore
 /// Verifies the body of one response against the digest in its head (`Content-Digest`, RFC 9530, section 2).
 struct ContentCheck {
     private let announced: ExpectedDigest
-    /// The length of the body, if the head gives it.
-    private let length: Int64?
+    /// The bytes of the file that the body has, if the head says so.
+    private let range: Range<Int64>?
     private var digest: RunningDigest
     private var count: Int64 = 0
     /// Whether the end of the response was received.
@@ -12,7 +12,7 @@ struct ContentCheck {
 
     init(_ announced: ExpectedDigest, of response: RangeResponse) {
         self.announced = announced
-        self.length = response.bodyEnd.map { $0 - response.bodyStart }
+        self.range = response.bodyEnd.flatMap { $0 > response.bodyStart ? response.bodyStart..<$0 : nil }
         self.digest = RunningDigest(announced.algorithm)
     }
 
@@ -21,10 +21,19 @@ struct ContentCheck {
         self.count += Int64(bytes.count)
     }
 
-    /// The mismatch, if the whole body was received. The body counts as whole once its last byte arrives, even if its
-    /// end was not awaited. `nil` for a truncated response, which cannot be verified.
+    /// Whether the whole body was received: its last byte has arrived, even if its end was not awaited.
+    private var isComplete: Bool { self.hasEnded || self.count == self.range.map { Int64($0.count) } }
+
+    /// What is still to be verified, once the file has all bytes of the range; `nil` if the whole body was received, or
+    /// nothing of it.
+    var open: StatedContent? {
+        guard !self.isComplete, self.count > 0, let range else { return nil }
+        return StatedContent(range: range, digest: self.announced)
+    }
+
+    /// The mismatch, if the whole body was received.
     var failure: Failure? {
-        guard self.hasEnded || self.count == self.length else { return nil }
+        guard self.isComplete else { return nil }
         let hex = self.digest.hex
         guard hex != self.announced.hex else { return nil }
         return Failure(
@@ -33,4 +42,10 @@ struct ContentCheck {
                 + "\(self.announced.hex) (Content-Digest)",
             hint: "Verified bytes are kept; the same request fetches the others")
     }
+}
+
+/// The digest that a response stated for its body, and the bytes of the file that the body has.
+struct StatedContent: Hashable, Sendable {
+    let range: Range<Int64>
+    let digest: ExpectedDigest
 }

@@ -207,7 +207,8 @@ final class DownloadEngine: Sendable {
     private func fetcher(_ lease: SegmentLease, _ job: DownloadJob) -> SegmentFetcher {
         SegmentFetcher(
             lease: lease, follower: job.follower(to: lease.order.source), part: { job.part },
-            suggestName: { job.record(from: $0, announcing: $1) },
+            suggestName: { job.record(from: $0) },
+            noteStated: { try await job.note(stated: $0) },
             ask: { question in
                 switch question {
                 case .responded(let response, let name):

@@ -30,14 +30,11 @@ extension DownloadJob {
     /// Whether the destination's name is settled.
     var hasName: Bool { self.shared.withLock { $0.destination.isSettled } }
 
-    /// Records the media type and digest that a response head states.
+    /// Records the media type that a response head states.
     ///
     /// - Returns: The file name that the response suggests; `nil` if the name is already settled.
-    func record(from head: ResponseHead, announcing announced: AnnouncedDigests) -> String? {
-        self.shared.withLock { shared in
-            shared.mediaType = head.fields[values: .contentType].first?.lowercased()
-            shared.digests.note(announced.representation)
-        }
+    func record(from head: ResponseHead) -> String? {
+        self.shared.withLock { $0.mediaType = head.fields[values: .contentType].first?.lowercased() }
         guard self.shared.withLock({ !$0.destination.isSettled }) else { return nil }
         // Without `Content-Disposition` the name depends only on the URL and stays as it was.
         guard !head.fields[values: .contentDisposition].isEmpty else { return self.firstPaths.name }
@@ -60,7 +57,7 @@ extension DownloadJob {
         else { return nil }
         let (paths, found) = try await self.surveyChosen(from: renamed)
         let before = self.part
-        let finding = self.recordFound(found, at: paths)
+        let finding = try self.recordFound(found, at: paths)
         self.shared.withLock { shared in
             // A later survey, after a pause or failure, uses this name too.
             shared.destination.first = renamed

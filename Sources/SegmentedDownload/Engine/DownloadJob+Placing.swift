@@ -23,7 +23,7 @@ extension DownloadJob {
         finisher.replaceable = replaceable
         finisher.pieceDigests = self.pieceDigests
         finisher.placing = self.request.placing
-        if self.pieceDigests == nil, self.request.pieceDigests != nil, digests.isEmpty {
+        if finisher.pieceDigests == nil, self.shared.withLock({ $0.pieces }) != nil, digests.isEmpty {
             self.broadcaster.send(.note("the digests of pieces are verified only for a whole file on disk"))
         }
         // Another download of the run may have got there since the survey.

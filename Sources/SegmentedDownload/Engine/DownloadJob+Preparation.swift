@@ -21,10 +21,10 @@ extension DownloadJob {
         if let finding = try await self.completeSurvey() { return finding }
         let found = self.accept(preparation)
         let surveyed = try await self.setAside(found, preparation)
-        surveyed?.describe(self.request.label(inheriting: surveyed?.header.label))
+        surveyed?.describe(self.statements(inheriting: surveyed?.header, id: id))
         surveyed?.keep(self.request.syncPolicy)
         let sources = self.request.recordedSources(reference: preparation.source)
-        let digests = self.shared.withLock { $0.digests.stored }
+        let digests = self.shared.withLock { $0.digests.recorded.map(\.description) }
         switch (preparation.mode, surveyed) {
         case (.adopted, let part?):
             try await part.adopt(
@@ -45,7 +45,7 @@ extension DownloadJob {
                 } else {
                     part = try await self.createPart()
                     created = part
-                    part.describe(self.request.label(inheriting: nil))
+                    part.describe(self.statements(inheriting: nil, id: id))
                     part.keep(self.request.syncPolicy)
                 }
                 try part.checkSpace(for: preparation.resource.completeLength)
@@ -64,6 +64,13 @@ extension DownloadJob {
         return nil
     }
 
+    /// What the user stated about the file, for the manifest.
+    private func statements(inheriting earlier: Manifest.Header?, id: UInt64) -> UserStatements {
+        UserStatements(
+            label: self.request.label(inheriting: earlier?.label), pieces: self.shared.withLock { $0.pieces },
+            selection: RequestSelection(self.selection, salt: id))
+    }
+
     /// Takes the resource of an accepted response.
     ///
     /// - Returns: The part that was surveyed.
@@ -71,7 +78,11 @@ extension DownloadJob {
         self.shared.withLock { shared in
             shared.resource = preparation.resource
             shared.reference = preparation.source
-            shared.digests.expectLatest(isSameVersion: preparation.mode != .fresh)
+            if preparation.mode == .fresh {
+                shared.digests.beginAnew()
+                if !self.request.resumesPart { shared.pieces = self.request.pieceDigests }
+            }
+            shared.digests.state(preparation.resource.digests)
             shared.destination.settle()
             // From now on a part at the destination is this download's own.
             shared.isAssumed = false
@@ -96,11 +107,12 @@ extension DownloadJob {
             throw Failure(.exists, "another download is already fetching \(paths.destination.printable)")
         }
         _ = self.accept(preparation)
-        let digests = self.shared.withLock { $0.digests.stored }
+        let statements = self.statements(inheriting: nil, id: id)
         let header = Manifest.Header(
             id: id, resource: preparation.resource, completeLength: length, device: 0, inode: 0, bootID: "",
-            sources: self.request.recordedSources(reference: preparation.source), digests: digests,
-            label: self.request.label(inheriting: nil))
+            sources: self.request.recordedSources(reference: preparation.source),
+            digests: self.shared.withLock { $0.digests.recorded.map(\.description) }, label: statements.label,
+            pieces: statements.pieces, selection: statements.selection)
         let inMemory = PartialFile.InMemory(
             file: file, allocates: self.request.allocates, createsDirectory: self.request.createsDirectories
         ) { [weak self] in

@@ -7,7 +7,9 @@ extension DownloadJob {
     func survey() async throws -> Surveyor.Finding {
         // A part that was found to have changed on the server is still open and locked by this process.
         self.close()
-        if let finding = try self.surveyKnown(self.firstPaths) { return self.recordFound(finding, at: self.firstPaths) }
+        if let finding = try self.surveyKnown(self.firstPaths) {
+            return try self.recordFound(finding, at: self.firstPaths)
+        }
         return try await self.surveyAll()
     }
 
@@ -22,7 +24,7 @@ extension DownloadJob {
 
     private func surveyAll() async throws -> Surveyor.Finding {
         let (paths, finding) = try await self.surveyChosen(from: self.firstPaths)
-        return self.recordFound(finding, at: paths)
+        return try self.recordFound(finding, at: paths)
     }
 
     /// What is known of directories; `nil` if the file cannot begin in memory, or is not to be in a directory.
@@ -47,8 +49,19 @@ extension DownloadJob {
     /// Records what was found at the destination, and sends the finding's note.
     ///
     /// - Returns: The finding, with what the digests of the request and of earlier runs mean for a part.
-    func recordFound(_ found: Surveyor.Finding, at paths: DestinationPaths) -> Surveyor.Finding {
+    /// - Throws: ``Failure`` with code `changed` if a part was begun with another request.
+    func recordFound(_ found: Surveyor.Finding, at paths: DestinationPaths) throws(Failure) -> Surveyor.Finding {
         var finding = found
+        if let part = finding.part, let other = self.contradiction(of: part.header) {
+            guard self.request.onChange == .restart else {
+                part.close()
+                throw Failure(
+                    .changed,
+                    "\(paths.part.printable) was begun by a request for which the server may have another file: this one is \(other). The part is kept",
+                    hint: "Give the same header fields, cookies, user name and addresses as in the first run")
+            }
+            finding.survey = .nothing
+        }
         if let note = finding.note { self.broadcaster.send(.note(note)) }
         self.shared.withLock { shared in
             shared.destination.paths = paths
@@ -58,8 +71,12 @@ extension DownloadJob {
             // An existing part or file fixes the name.
             if finding.survey != .nothing { shared.destination.settle() }
             if case .partial(var saved) = finding.survey, let header = finding.part?.header {
-                if self.request.continuation != .no { shared.digests.inherit(header, of: self.request.source) }
-                saved.hasDigests = !shared.digests.recorded.isEmpty
+                if self.request.continuation != .no,
+                    shared.digests.inherit(header, of: self.request.source, isSameFile: self.request.resumesPart)
+                {
+                    shared.pieces = self.request.pieceDigests ?? header.pieces
+                }
+                saved.hasDigests = !shared.digests.recorded.isEmpty || shared.pieces != nil
                 saved.isPinned = shared.digests.pins(header)
                 finding.survey = .partial(saved)
             }
@@ -95,6 +112,15 @@ extension DownloadJob {
         }
     }
 
+    /// How the request contradicts the one that a part was begun with, as a clause for a message; nil if it does not, or if
+    /// digests that the user gave decide.
+    private func contradiction(of header: Manifest.Header) -> String? {
+        guard let selection = header.selection, self.request.continuation != .no,
+            !self.shared.withLock({ $0.digests.pins(header) })
+        else { return nil }
+        return selection.contradiction(by: self.selection, hasStrongTag: header.resource.validator.isStrong)
+    }
+
     /// Whether a part is the interrupted download of another file, and stays because the policy is to rename.
     ///
     /// It is of the same file if it has one of the request's URLs, or the request's digests.
@@ -104,6 +130,7 @@ extension DownloadJob {
         else { return false }
         guard header.label.part == self.request.part else { return true }
         if self.shared.withLock({ $0.digests.pins(header) }) { return false }
+        if self.contradiction(of: header) != nil { return true }
         let own = Set(self.request.sources.map(\.resourceText))
         return !header.recordedSources.contains { source in
             RecordedSource.resourceText(of: source.url).map { own.contains($0) } ?? false
@@ -135,13 +162,16 @@ extension DownloadJob {
             storage: self.storage, digests: self.request.digests, sources: self.request.sources)
         surveyor.pieceDigests = self.pieceDigests
         surveyor.placing = self.request.placing
+        surveyor.selection = self.selection
         return surveyor
     }
 
     /// The digests of pieces to verify; nil if there are none, others are stronger, or the complete file cannot be read.
-    var pieceDigests: Metalink.PieceDigests? {
-        let isWholeFile = self.request.part == nil && self.request.window == nil && self.output == nil
-        return isWholeFile && self.request.digests.isEmpty ? self.request.pieceDigests : nil
+    var pieceDigests: PieceDigests? {
+        guard self.request.part == nil, self.request.window == nil, self.output == nil else { return nil }
+        return self.shared.withLock { shared in
+            shared.digests.recorded.contains(where: \.isCollisionResistant) ? nil : shared.pieces
+        }
     }
 
     /// Examines a destination, and removes files that a crash between the last steps of an earlier run left beside it.

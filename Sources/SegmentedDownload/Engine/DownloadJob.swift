@@ -16,6 +16,8 @@ final class DownloadJob: Sendable {
         /// The media type of the latest response.
         var mediaType: String?
         var digests: RequiredDigests
+        /// The digests of pieces that were given in this run or an earlier one.
+        var pieces: PieceDigests?
         /// Whether the note that the part cannot be locked was sent.
         var isNotedUnlocked = false
         /// Whether an existing file at the destination is ignored by the survey and replaced by the result.
@@ -54,6 +56,8 @@ final class DownloadJob: Sendable {
     /// Where the bytes are written to, if the destination is not a file.
     let output: (any InOrderOutput)?
     let naming: DestinationNaming
+    /// What the request selects the representation with, besides its URL.
+    let selection: RequestSelection.Values
     /// The files that the group's downloads have put in place.
     let placed: PlacedFiles
     /// The memory for the parts of short files; nil if all parts are on disk.
@@ -61,6 +65,7 @@ final class DownloadJob: Sendable {
     let shared: Mutex<Shared>
 
     /// - Parameters:
+    ///   - selection: What the request selects the representation with, besides its URL.
     ///   - connectionsKnown: The number of connections that was best the last time; nil if it is not remembered.
     ///   - startsPaused: Whether the download begins paused.
     ///   - stream: The consumer that gets the bytes instead of the destination; nil for none.
@@ -68,11 +73,13 @@ final class DownloadJob: Sendable {
     ///   - memory: The memory for the parts of short files; nil if all parts are on disk.
     init(
         id: DownloadID, request: DownloadRequest, followers: [RedirectFollower], storage: any Storage,
-        placed: PlacedFiles, connectionsKnown: Int? = nil, startsPaused: Bool = false,
+        placed: PlacedFiles, selection: RequestSelection.Values = [:], connectionsKnown: Int? = nil,
+        startsPaused: Bool = false,
         stream: ByteStream? = nil, output: (any InOrderOutput)? = nil, memory: PartMemory? = nil
     ) {
         self.memory = memory
         self.placed = placed
+        self.selection = selection
         self.id = id
         self.request = request
         self.connectionsKnown = connectionsKnown
@@ -88,7 +95,8 @@ final class DownloadJob: Sendable {
             request: request, id: request.id ?? Download.ID(rawValue: "\(id.rawValue)"), storage: self.storage)
         self.shared = Mutex(
             Shared(
-                destination: DestinationChoice(request.destination), digests: RequiredDigests(request.digests)))
+                destination: DestinationChoice(request.destination), digests: RequiredDigests(request.digests),
+                pieces: request.pieceDigests))
     }
 
     /// Where a request's bytes are written to; nil if they are stored in a file. Opens a pipe, so it is called without
@@ -199,20 +207,32 @@ final class DownloadJob: Sendable {
 
     // MARK: The part
 
+    /// Records digests of all bytes that an accepted response states.
+    func note(stated digests: [ExpectedDigest]) async throws {
+        let part = self.shared.withLock { shared in
+            shared.digests.state(digests)
+            shared.resource?.state(digests)
+            return shared.part
+        }
+        try await part?.state(digests)
+    }
+
     /// Withdraws bytes of a source that is no longer trusted.
     func revise(_ revision: Revision) async throws {
         let (part, digests) = self.shared.withLock { shared in
             shared.reference = revision.reference
             shared.resource = revision.resource
-            return (shared.part, shared.digests.recorded)
+            return (shared.part, shared.digests)
         }
+        var resource = revision.resource
+        resource.state(digests.stated)
         try await part?.revise(
             withdrawing: revision.withdrawn,
             record: revision.keepsRecord
                 ? nil
                 : (
-                    revision.resource, self.request.recordedSources(reference: revision.reference),
-                    digests.map(\.description)
+                    resource, self.request.recordedSources(reference: revision.reference),
+                    digests.recorded.map(\.description)
                 ),
             remarks: revision.remarks)
         if let part { self.update(bytesDurable: part.durableLength) }

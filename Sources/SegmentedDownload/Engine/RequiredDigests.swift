@@ -1,16 +1,12 @@
 import SegmentedDownloadCore
 
-/// The digests that a file must have: those of the request, of its manifest, and of the server.
+/// The digests that the file must have: those that the user gave in this run or an earlier one, and those that servers have
+/// stated in any response.
 struct RequiredDigests: Hashable, Sendable {
-    /// The request's digests, and those that the manifest of the same source records as given.
+    /// The request's digests, and those that the manifest of the same file records as given.
     private(set) var recorded: [ExpectedDigest]
-    /// The whole-file digest of the latest response.
-    private var latest: ExpectedDigest?
-    /// The whole-file digest of the response that defined the resource, in this run or an earlier one.
-    private var announced: ExpectedDigest?
-
-    /// Marks a digest in a manifest that the server announced.
-    private static let announcedMark: Character = "~"
+    /// In the order in which they were stated. Two of one algorithm that differ are both kept: the file cannot have both.
+    private(set) var stated: [ExpectedDigest] = []
 
     init(_ requested: [ExpectedDigest]) {
         self.recorded = requested
@@ -18,58 +14,43 @@ struct RequiredDigests: Hashable, Sendable {
 
     /// All digests that the file must have.
     ///
-    /// The server's digest is ignored if the user gave a digest of an algorithm that is at least as strong.
+    /// A server's digest is ignored if the user gave a digest of an algorithm that is at least as strong.
     var all: [ExpectedDigest] {
-        guard let announced,
-            !self.recorded.contains(where: { $0.algorithm.isTrusted(asMuchAs: announced.algorithm) })
-        else { return self.recorded }
-        return self.recorded + [announced]
+        self.recorded
+            + self.stated.filter { digest in
+                !self.recorded.contains { $0.algorithm.isTrusted(asMuchAs: digest.algorithm) }
+            }
     }
 
-    /// Notes the whole-file digest of a response; `nil` if it has none.
-    mutating func note(_ digest: ExpectedDigest?) {
-        self.latest = digest
+    /// Adds what a response states about all bytes.
+    mutating func state(_ digests: [ExpectedDigest]) {
+        for digest in digests where !self.stated.contains(digest) { self.stated.append(digest) }
     }
 
-    /// The digests as a manifest records them. The server's has a mark, because it belongs to this version of the file, and does not
-    /// identify the file that the user wants.
-    var stored: [String] {
-        self.recorded.map(\.description) + (self.announced.map { ["\(Self.announcedMark)\($0)"] } ?? [])
-    }
+    /// Forgets what was stated about an earlier version, of which no byte is kept.
+    mutating func beginAnew() { self.stated = [] }
 
-    /// Expects the digest of the latest response, which defines the resource.
+    /// Adds the digests that a manifest of the same file records as given, except for algorithms that the request gives
+    /// itself.
     ///
-    /// - Parameter isSameVersion: Whether bytes of an earlier response are kept, so that its digest applies too if the
-    ///   latest has none: a response with a part of the file, or without content, may have none.
-    mutating func expectLatest(isSameVersion: Bool) {
-        self.announced = self.latest ?? (isSameVersion ? self.announced : nil)
-    }
-
-    /// Adds the digests that a manifest of the same source records, except for algorithms that the request gives
-    /// itself. The one that the server announced holds while bytes of the part are kept.
-    mutating func inherit(_ header: Manifest.Header, of source: SourceURL) {
+    /// - Parameter isSameFile: Whether the request continues this part wherever it gets the bytes from. Otherwise it does if
+    ///   the part has its URL.
+    /// - Returns: Whether the manifest is of the same file.
+    mutating func inherit(_ header: Manifest.Header, of source: SourceURL, isSameFile: Bool) -> Bool {
         let text = source.resourceText
-        guard header.recordedSources.contains(where: { RecordedSource.resourceText(of: $0.url) == text }) else {
-            return
-        }
+        guard isSameFile || header.recordedSources.contains(where: { RecordedSource.resourceText(of: $0.url) == text })
+        else { return false }
         for digest in header.digests.compactMap({ ExpectedDigest($0) })
         where !self.recorded.contains(where: { $0.algorithm == digest.algorithm }) {
             self.recorded.append(digest)
         }
-        self.announced = Self.announced(header)
-    }
-
-    private static func announced(_ header: Manifest.Header) -> ExpectedDigest? {
-        header.digests.lazy.filter { $0.first == Self.announcedMark }.compactMap {
-            ExpectedDigest(String($0.dropFirst()))
-        }
-        .first
+        return true
     }
 
     /// Whether a manifest has digests that were given and all of them still apply. They identify the file independently of its
     /// URL.
     func pins(_ header: Manifest.Header) -> Bool {
-        let known = Set(header.digests.filter { $0.first != Self.announcedMark })
+        let known = Set(header.digests)
         return !known.isEmpty && known.isSubset(of: self.recorded.map(\.description))
     }
 }

@@ -16,7 +16,9 @@ package struct SegmentFetcher: Sendable {
     let follower: RedirectFollower
     /// The part file; `nil` until the engine has prepared it.
     let part: @Sendable () -> PartialFile?
-    let suggestName: @Sendable (ResponseHead, AnnouncedDigests) -> String?
+    let suggestName: @Sendable (ResponseHead) -> String?
+    /// Records the digests of all bytes that an accepted response states, before one of its bytes is written.
+    let noteStated: @Sendable ([ExpectedDigest]) async throws -> Void
     let ask: @Sendable (Question) -> Void
     /// Where the fetch waits if bytes arrive faster than the rate limits allow.
     let pass: RatePass
@@ -36,8 +38,9 @@ package struct SegmentFetcher: Sendable {
             return try await self.follower.withResponse(
                 to: self.lease.order.request, isBroken: { self.lease.isFaulted || !Task.isCancelled }
             ) { head, response, announced, body in
-                self.ask(.responded(response, suggestedName: self.suggestName(head, announced)))
+                self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
+                if let stated = response.resource?.digests, !stated.isEmpty { try await self.noteStated(stated) }
                 return try await self.write(body, of: response, announced.content)
             }
         } catch let failure as Failure {
@@ -99,6 +102,7 @@ package struct SegmentFetcher: Sendable {
         // Bytes that differ from the disk were not written, and the difference is the more specific result.
         if case .success(.differs) = result { progress.check = nil }
         if let failure = progress.check?.failure { return .corrupt(failure) }
+        if let open = progress.check?.open { self.part()?.note(open) }
         // Bytes that were written are claimed even after an error, so that they are not fetched again.
         try progress.writer.finish()
         return try result.get()

@@ -41,32 +41,7 @@ public struct Metalink: Hashable, Sendable {
         package var requiredPieces: PieceDigests? { self.digests.isEmpty ? self.pieces : nil }
     }
 
-    /// Digests of a file's pieces, which locate damage.
-    public struct PieceDigests: Hashable, Codable, Sendable {
-        /// The length of each piece but the last, in bytes.
-        public let length: Int64
-        public let algorithm: ExpectedDigest.Algorithm
-        /// The pieces' digests in order, in lower-case hexadecimal.
-        public let hexes: [String]
-
-        init(length: Int64, algorithm: ExpectedDigest.Algorithm, hexes: [String]) {
-            precondition(length > 0, "a piece has bytes")
-            (self.length, self.algorithm, self.hexes) = (length, algorithm, hexes)
-        }
-
-        /// - Throws: `DecodingError` if these are not digests of pieces.
-        public init(from decoder: any Decoder) throws {
-            let values = try decoder.container(keyedBy: CodingKeys.self)
-            let length = try values.decode(Int64.self, forKey: .length)
-            let algorithm = try values.decode(ExpectedDigest.Algorithm.self, forKey: .algorithm)
-            let digests = try values.decode([String].self, forKey: .hexes).map { ExpectedDigest(algorithm, hex: $0) }
-            guard length > 0, !digests.contains(nil) else {
-                throw DecodingError.dataCorrupted(
-                    .init(codingPath: decoder.codingPath, debugDescription: "these are not digests of pieces"))
-            }
-            self.init(length: length, algorithm: algorithm, hexes: digests.compactMap { $0?.hex })
-        }
-    }
+    public typealias PieceDigests = SegmentedDownloadCore.PieceDigests
 
     /// The maximum length of a document: 64 MiB.
     package static var lengthMax: Int { MetalinkScanner.lengthMax }

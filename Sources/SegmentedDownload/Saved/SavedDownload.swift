@@ -32,6 +32,8 @@ public struct SavedDownload: Hashable, Sendable {
     public let options: DownloadOptions
     /// Whether the manifest stores options besides digests and priority. Those of earlier versions do not.
     package let hasOptions: Bool
+    /// What selected the representation in the run that began it and must be given again, such as `accept-language`; no values.
+    public let fieldsNeeded: [String]
 
     /// Reads the manifest of a destination.
     ///
@@ -98,6 +100,7 @@ public struct SavedDownload: Hashable, Sendable {
         self.userInfo = manifest.header.label.userInfo
         self.options = DownloadOptions(manifest)
         self.hasOptions = manifest.header.label.options != nil || manifest.header.label.part != nil
+        self.fieldsNeeded = manifest.header.selection?.names ?? []
     }
 
     /// The destinations in a directory that have a manifest, sorted by name.

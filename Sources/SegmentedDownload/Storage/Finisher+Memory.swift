@@ -11,6 +11,7 @@ extension Finisher {
         let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
         let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
         try self.checkPieces(length: length, unless: interruption)
+        try await self.checkContents(length: length, unless: interruption)
         guard let file = try self.storage.openUnnamed(for: self.part.paths.destination) else { return nil }
         var isPlaced = false
         defer { if !isPlaced { file.close() } }

@@ -62,6 +62,7 @@ package struct Finisher: Sendable {
         let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
         let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
         try self.checkPieces(length: length, unless: interruption)
+        try await self.checkContents(length: length, unless: interruption)
         if self.keepsRemoteTime, let date = self.resource.validator.lastModified {
             try self.part.file.setModified(date.secondsSinceEpoch)
         }
@@ -114,6 +115,9 @@ package struct Finisher: Sendable {
                 resource: self.resource, length: length, crc: crc, modified: status.modified,
                 pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
                 salt: self.part.header.id)
+            // What the file was verified against is true of it, whoever stated it.
+            record.resource.state(self.digests)
+            record.selection = self.part.header.selection
             record.isSynced = self.part.syncPolicy != .none
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return true }
             record.pieces = []
@@ -303,6 +307,23 @@ package struct Finisher: Sendable {
             "the file does not have the \(pieceDigests.algorithm.rawValue) of its pieces; the first that differs begins at "
                 + "byte \(first.lowerBound)",
             remedy: .startOver)
+    }
+
+    /// Verifies what responses stated about their bodies that were not read to their end, for which these ranges are read.
+    func checkContents(length: Int64, unless interruption: Latch) async throws {
+        for stated in self.part.contentsStated where stated.range.upperBound <= length {
+            let hex = try self.part.file.digest(stated.digest.algorithm, of: stated.range, unless: interruption)
+            guard hex != stated.digest.hex else { continue }
+            let isOnDisk = self.part.ownsNames
+            if isOnDisk {
+                try await self.part.withdraw(self.part.settledClaims.filter { $0.range.overlaps(stated.range) })
+            }
+            throw Failure(
+                .integrity,
+                "the \(stated.digest.algorithm.rawValue) of bytes \(stated.range.lowerBound) to "
+                    + "\(stated.range.upperBound - 1) is \(hex), and the server says \(stated.digest.hex) (Content-Digest)",
+                hint: "The same request fetches these bytes again", isTransient: isOnDisk)
+        }
     }
 
     private func check(_ digest: ExpectedDigest, _ hex: String) throws {

@@ -57,10 +57,24 @@ extension PartialFile {
         }
     }
 
-    /// Sets the label. It is written by the next call of ``begin(_:id:sources:digests:allocates:)`` or
+    /// Sets what the user stated. It is written by the next call of ``begin(_:id:sources:digests:allocates:)`` or
     /// ``adopt(id:resource:limit:sources:digests:)``.
-    func describe(_ label: Manifest.Label) {
-        self.change { $0.header.label = label }
+    func describe(_ statements: UserStatements) {
+        self.change { log in
+            log.header.label = statements.label
+            log.header.pieces = statements.pieces
+            log.header.selection = statements.selection
+        }
+    }
+
+    /// Adds digests that a response stated about all bytes, and writes the manifest anew if it lacks them.
+    func state(_ digests: [ExpectedDigest]) async throws(StorageError) {
+        let (isNew, isRecorded, durableCount) = self.change { log in
+            let before = log.header.resource.digests.count
+            log.header.resource.state(digests)
+            return (log.header.resource.digests.count > before, log.file != nil, log.durableCount)
+        }
+        if isNew, isRecorded { try await self.writeManifest(durableCount: durableCount) }
     }
 
     /// Starts over in this part file and discards its content.
@@ -72,6 +86,7 @@ extension PartialFile {
         hasSetAside: Bool = false
     ) async throws(StorageError) {
         self.readBack?.close()
+        self.state.withLock { $0.contentsStated = [] }
         self.change {
             $0.clear(isRecorded: resource.completeLength ?? 0 > 0 && self.storage.keepsFiles)
         }
@@ -82,10 +97,12 @@ extension PartialFile {
         try self.file.begin(length: resource.completeLength ?? 0, allocates: allocates)
         let status = try self.file.status()
         self.change { log in
-            log.header = Manifest.Header(
-                id: id, resource: resource, completeLength: resource.completeLength ?? 0, device: status.device,
-                inode: status.inode, bootID: self.storage.bootID, sources: sources, digests: digests,
-                label: log.header.label)
+            log.header = log.header.identified(by: status, bootID: self.storage.bootID)
+            log.header.id = id
+            log.header.resource = resource
+            log.header.completeLength = resource.completeLength ?? 0
+            log.header.sources = sources
+            log.header.digests = digests
         }
         if let length = resource.completeLength, length > (hasSetAside ? 0 : Self.immediateManifestLength),
             self.storage.keepsFiles
@@ -98,7 +115,7 @@ extension PartialFile {
     ///
     /// - Parameters:
     ///   - limit: The offset from which claims are withdrawn; `nil` to keep all.
-    ///   - keepsRecord: Whether the manifest keeps its resource, sources and digests.
+    ///   - keepsRecord: Whether the manifest keeps its resource and sources.
     package func adopt(
         id: UInt64, resource: RemoteResource, limit: Int64?, sources: [String], digests: [String],
         keepsRecord: Bool = false
@@ -114,12 +131,17 @@ extension PartialFile {
                 log.keep(upTo: limit)
             }
             log.retireMarks()
-            let header = log.header
-            log.header = Manifest.Header(
-                id: id, resource: keepsRecord ? header.resource : resource, completeLength: length,
-                device: status.device, inode: status.inode, bootID: self.storage.bootID,
-                sources: keepsRecord ? header.sources : sources, digests: keepsRecord ? header.digests : digests,
-                label: header.label)
+            log.header = log.header.identified(by: status, bootID: self.storage.bootID)
+            log.header.id = id
+            // What the user states now holds for the part wherever its bytes come from.
+            log.header.digests += digests.filter { !log.header.digests.contains($0) }
+            if keepsRecord {
+                log.header.resource.state(resource.digests)
+            } else {
+                log.header.resource = resource
+                log.header.sources = sources
+                log.header.digests = digests
+            }
             return log.claims.count
         }
         guard self.syncPolicy == .checkpoint else {
@@ -152,4 +174,11 @@ extension PartialFile {
     private func rewriteUnsynced() throws(StorageError) {
         for claim in self.log.withLock({ $0.claims[$0.durableCount...] }) { try self.file.rewrite(claim) }
     }
+}
+
+/// What the user stated about a file, which its manifest stores.
+struct UserStatements: Hashable, Sendable {
+    var label: Manifest.Label
+    var pieces: PieceDigests?
+    var selection: RequestSelection?
 }

@@ -61,10 +61,12 @@ extension PartialFile {
 }
 
 extension Manifest.Header {
-    /// The header with a part's identity.
+    /// The header with another part's identity.
     func identified(by status: StorageStatus, bootID: String) -> Manifest.Header {
-        Manifest.Header(
-            id: self.id, resource: self.resource, completeLength: self.completeLength, device: status.device,
-            inode: status.inode, bootID: bootID, sources: self.sources, digests: self.digests, label: self.label)
+        var header = self
+        header.device = status.device
+        header.inode = status.inode
+        header.bootID = bootID
+        return header
     }
 }

@@ -19,6 +19,8 @@ package final class PartialFile: Sendable {
         var syncPolicy = SyncPolicy.checkpoint
         /// The reader that takes the bytes in order; `nil` if there is none.
         var reader: InOrderReader?
+        /// What responses stated about their bodies that were not read to their end.
+        var contentsStated: [StatedContent] = []
         /// Whether the part was renamed to the destination.
         var isPlaced = false
         /// Whether a part that began in memory got a file with its name.
@@ -92,6 +94,21 @@ package final class PartialFile: Sendable {
         self.state.withLock { $0.syncPolicy = policy }
     }
 
+    /// What responses stated about their bodies that were not read to their end, and whose bytes were not withdrawn.
+    var contentsStated: [StatedContent] { self.state.withLock { $0.contentsStated } }
+
+    /// Adds what a response stated about its body.
+    func note(_ content: StatedContent) {
+        self.state.withLock { if !$0.contentsStated.contains(content) { $0.contentsStated.append(content) } }
+    }
+
+    /// Forgets what was stated about bytes that are fetched again: the next response states its own.
+    func forgetContents(in ranges: [Range<Int64>]) {
+        self.state.withLock { state in
+            state.contentsStated.removeAll { stated in ranges.contains { $0.overlaps(stated.range) } }
+        }
+    }
+
     // MARK: While fetching
 
     /// Writes all of the bytes at an offset.
@@ -124,6 +141,7 @@ package final class PartialFile: Sendable {
 
     /// Withdraws the claims that extend beyond an offset, before those bytes are written again.
     package func forget(from offset: Int64) throws(StorageError) {
+        self.forgetContents(in: [offset..<Int64.max])
         try self.change { (log) throws(StorageError) in
             self.reader?.withdraw([offset..<Int64.max])
             try log.forget(from: offset)
@@ -185,6 +203,7 @@ package final class PartialFile: Sendable {
         withdrawing ranges: [Range<Int64>], record: (resource: RemoteResource, sources: [String], digests: [String])?,
         remarks: Bool
     ) async throws(StorageError) {
+        self.forgetContents(in: ranges)
         let (isRecorded, durableCount) = self.change { log in
             self.reader?.withdraw(ranges)
             log.withdraw(ranges, marksRest: remarks)

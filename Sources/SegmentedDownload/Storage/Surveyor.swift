@@ -6,8 +6,10 @@ package struct Surveyor: Sendable {
     package let digests: [ExpectedDigest]
     /// The request's sources, among which the manifest's reference source is looked up.
     package let sources: [SourceURL]
-    /// The digests of the pieces of a finished file, which count if there are no others.
-    var pieceDigests: Metalink.PieceDigests?
+    /// The digests of the pieces of a finished file, which count beside the others.
+    var pieceDigests: PieceDigests?
+    /// What the request selects the representation with, besides its URL.
+    var selection: RequestSelection.Values = [:]
     /// What earlier runs of a job were about to put into place. It counts if there are no digests.
     var placing: PlacingRecord?
 
@@ -75,9 +77,10 @@ package struct Surveyor: Sendable {
         if !self.digests.isEmpty {
             let hexes = try file.digests(self.digests.map(\.algorithm), length: status.length)
             agrees = hexes == self.digests.map(\.hex)
-        } else if let pieceDigests {
+        }
+        if let pieceDigests, agrees != false {
             agrees = try pieceDigests.damage(of: file, length: status.length).isEmpty
-        } else if let placing, status.ownership.objection(user: self.storage.user) == nil,
+        } else if agrees == nil, let placing, status.ownership.objection(user: self.storage.user) == nil,
             try placing.describes(file, status)
         {
             agrees = true
@@ -90,9 +93,11 @@ package struct Surveyor: Sendable {
         if record != nil, agrees == nil, policy == .verify || policy == .update || policy == .newer {
             try self.storage.checkTrust(file.status(), paths.destination)
         }
-        return ExistingFile(
+        var existing = ExistingFile(
             length: status.length, record: record?.resource, agreesWithDigests: agrees,
             modified: HTTPDate(secondsSinceEpoch: status.modified.flooredSeconds))
+        existing.otherRequest = record?.contradiction(by: self.selection)
+        return existing
     }
 
     private func isUnchanged(

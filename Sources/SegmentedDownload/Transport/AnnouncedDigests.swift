@@ -14,8 +14,8 @@ import SegmentedDownloadCore
 /// unambiguous. Digests of stored objects are in `AnnouncedDigests+StoredObjects.swift`, those of redirects in
 /// ``LinkedFile``.
 package struct AnnouncedDigests: Hashable, Sendable {
-    /// The strongest digest of the whole file, even if only a part of it is sent.
-    let representation: ExpectedDigest?
+    /// The digests of the whole file, even if only a part of it is sent: one for each algorithm, the strongest first.
+    let representation: [ExpectedDigest]
     /// The digest of this response's body (`Content-Digest`).
     let content: ExpectedDigest?
 
@@ -28,24 +28,31 @@ package struct AnnouncedDigests: Hashable, Sendable {
         let fields = head.fields
         // The digest in an error response is that of the error text.
         guard let resource = response.resource else {
-            self.representation = nil
+            // A 304 states digests of the file that the request named, and no body.
+            let isUnmodified = response == .notModified && !isPart
+            self.representation = isUnmodified ? Self.unambiguous(Self.ofRepresentation(fields)) : []
             self.content = nil
             return
         }
-        self.content = Self.mostTrusted(Self.dictionary(fields.value(Self.contentDigest)))
+        self.content = Self.unambiguous(Self.dictionary(fields.value(Self.contentDigest))).first
         guard !isPart else {
-            self.representation = nil
+            self.representation = []
             return
         }
-        var said = Self.dictionary(fields.value(Self.reprDigest))
-        said += Self.list(fields.value(Self.digest), Self.digestAlgorithms)
+        var said = Self.ofRepresentation(fields)
+        // The content of a response with all bytes is the file. So its digest also applies if the body is not read to its end.
+        if response.hasAllBytes, let content { said.append(content) }
         if response.hasAllBytes, let digest = ExpectedDigest(.md5, base64: fields.value(Self.contentMD5)) {
             said.append(digest)
         }
         said += Self.googleCloud(fields, of: resource)
         said += Self.amazonS3(fields, of: response)
         if let linked, linked.isLinked(resource) { said.append(linked.digest) }
-        self.representation = Self.mostTrusted(said)
+        self.representation = Self.unambiguous(said)
+    }
+
+    private static func ofRepresentation(_ fields: HTTPFields) -> [ExpectedDigest] {
+        Self.dictionary(fields.value(Self.reprDigest)) + Self.list(fields.value(Self.digest), Self.digestAlgorithms)
     }
 
     /// RFC 9530, section 3: of the selected representation, regardless of the part that is sent.
@@ -67,13 +74,12 @@ package struct AnnouncedDigests: Hashable, Sendable {
         "sha-256": .sha256, "sha-512": .sha512, "sha": .sha1, "md5": .md5,
     ]
 
-    /// The strongest digest. Contradictory digests of one algorithm are ignored.
-    private static func mostTrusted(_ said: [ExpectedDigest]) -> ExpectedDigest? {
-        for algorithm in ExpectedDigest.Algorithm.byTrust {
+    /// A digest for each algorithm, the strongest first. Contradictory digests of one algorithm are ignored.
+    private static func unambiguous(_ said: [ExpectedDigest]) -> [ExpectedDigest] {
+        ExpectedDigest.Algorithm.byTrust.compactMap { algorithm in
             let digests = said.filter { $0.algorithm == algorithm }
-            if let first = digests.first, digests.allSatisfy({ $0 == first }) { return first }
+            return digests.first.flatMap { first in digests.allSatisfy { $0 == first } ? first : nil }
         }
-        return nil
     }
 
     /// Parses a structured dictionary of byte sequences (RFC 9651, section 3.2).

@@ -30,8 +30,6 @@ package final class RedirectFollower: Sendable {
         var hops: [SourceURL] = []
         /// Whether any response had bytes.
         var hasWorked = false
-        /// The length of the whole resource, if a part of it is fetched.
-        var completeLength: Int64?
     }
 
     private let route = Mutex(Route())
@@ -110,9 +108,10 @@ package final class RedirectFollower: Sendable {
                         return .redirected(
                             try self.target(location, from: url, redirects: redirects), LinkedFile(head.fields))
                     }
-                    self.arrive(at: Target(url: url, linked: linked), with: response)
                     let announced = AnnouncedDigests(head, of: response, linked: linked, isPart: self.part != nil)
-                    return .done(try await consume(head, response, announced, body))
+                    let judged = response.stating(announced.representation, to: range)
+                    self.arrive(at: Target(url: url, linked: linked), with: judged)
+                    return .done(try await consume(head, judged, announced, body))
                 }
             } catch {
                 // After an error the source is asked again next time: it may lead to a better target.
@@ -137,9 +136,15 @@ package final class RedirectFollower: Sendable {
         }
     }
 
-    /// Remembers the target that a response came from, unless it is another resource than the requested one.
+    /// Remembers the target that a response came from, unless it has another resource or version than the requested one.
     private func arrive(at target: Target, with response: RangeResponse) {
-        if case .moved = response { return }
+        switch response {
+        case .moved, .changed: return
+        case .partial, .whole, .notModified, .unsatisfiable, .ignoresRanges, .redirected, .refused, .unauthorized,
+            .rejected,
+            .malformed:
+            break
+        }
         self.route.withLock { route in
             route.pinned = target.url == self.source ? nil : target
             route.hasWorked = route.hasWorked || response.hasBytes
@@ -155,19 +160,7 @@ package final class RedirectFollower: Sendable {
     /// The meaning of a response from a target.
     private func response(_ head: ResponseHead, to range: RangeRequest, from target: SourceURL) -> RangeResponse {
         guard let part else { return RangeResponse(request: range, head: head, locator: self.locator(of: target)) }
-        let response = RangeResponse(request: range, head: head, locator: self.locator(of: target), part: part)
-        // The length of a part does not show that the resource has another length now.
-        guard case .partial = response, let length = ContentRange.completeLength(in: head) else { return response }
-        let known = self.route.withLock { route in
-            // A request without an identity begins anew, perhaps with another version.
-            let known = range.identity == nil ? length : route.completeLength ?? length
-            route.completeLength = known
-            return known
-        }
-        guard known == length else {
-            return .changed("its length was \(known) bytes and is now \(length) bytes")
-        }
-        return response
+        return RangeResponse(request: range, head: head, locator: self.locator(of: target), part: part)
     }
 
     private func target(_ location: String, from url: SourceURL, redirects: Int) throws -> SourceURL {

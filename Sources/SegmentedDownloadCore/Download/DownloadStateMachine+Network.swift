@@ -97,7 +97,7 @@ extension DownloadStateMachine {
         let lease = probing.lease
         let stop = lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []
         switch verdict {
-        case .accepted(let resource, let isSegmented, let responseEnd):
+        case .accepted(var resource, let isSegmented, let responseEnd):
             let comparesFirst = isSegmented && probing.comparesFirst
             if comparesFirst { probing.lease = nil }
             var plan = SegmentPlan(completeLength: resource.completeLength)
@@ -114,6 +114,7 @@ extension DownloadStateMachine {
                 if plan.bytesDone == 0, probing.overlapLength > 0 {
                     plan = SegmentPlan(completeLength: resource.completeLength)
                     mode = .fresh
+                    resource = probing.stated ?? resource
                 }
             }
             return (comparesFirst ? stop : [])
@@ -176,7 +177,11 @@ extension DownloadStateMachine {
         var probing = Probing(purpose, source: source)
         probing.hasMoved = true
         self.state = .probing(probing)
-        return [.report(.note("the partial file came from another URL; its bytes are compared before it is resumed"))]
+        let why =
+            probing.source == saved.reference
+            ? "nothing proves that the partial file is the one that the URL leads to now"
+            : "the partial file came from another URL"
+        return [.report(.note("\(why); its bytes are compared before it is resumed"))]
     }
 
     /// The stop for a part that belongs to another file than the URL leads to now.

@@ -84,6 +84,8 @@ extension DownloadStateMachine {
             case (true?, _): return self.rest(.alreadyComplete)
             case (false?, _):
                 return self.outdated(" and does not match the given digest", remedy: .repairKeepBothOrReplace)
+            case (nil, _) where file.otherRequest != nil:
+                return self.outdated(" and was requested \(file.otherRequest ?? "")")
             case (nil, let record?) where record.completeLength == file.length:
                 self.state = .probing(Probing(.compare(file, record)))
                 return []

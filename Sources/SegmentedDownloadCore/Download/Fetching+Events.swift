@@ -15,6 +15,7 @@ extension Fetching {
             return [.answer(id, .stop)]
         }
         if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
+        self.noteDoubt(response, from: lease.order.source)
         switch response {
         case .partial where self.plan.completeLength == nil:
             // A body of unknown length ends where its stream ends. A partial body would end the file too early.
@@ -54,6 +55,13 @@ extension Fetching {
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
             return self.refuse(index, response.failure(host: self.host(index)), now: now)
         }
+    }
+
+    private mutating func noteDoubt(_ response: RangeResponse, from source: SourceID) {
+        guard let resource = response.resource else { return }
+        let (known, comparesValidator) = self.identity(of: source)
+        guard comparesValidator, known.isProvable, known.verdict(on: resource) == .unproven else { return }
+        self.sources[source].isDoubtful = true
     }
 
     private func host(_ index: Int) -> String { self.sources[self.leases[index].order.source].host }

@@ -46,6 +46,8 @@ struct Probing: Hashable, Sendable {
     var lease: Lease?
     /// Whether the URL leads to another resource than that of the resumed part.
     var hasMoved = false
+    /// What the accepted response states, without what was known before.
+    private(set) var stated: RemoteResource?
     private var disagreement = Disagreement()
     private var sendsRange = true
     private var sendsIfRange = true
@@ -71,9 +73,12 @@ struct Probing: Hashable, Sendable {
     }
 
     /// Whether the resumed bytes came from another resource, so that their validators do not apply to this one.
-    var isElsewhere: Bool {
+    var isElsewhere: Bool { self.hasMoved || self.isOtherRequest }
+
+    /// Whether the resumed bytes came from another requested URL, so that a difference means another file.
+    private var isOtherRequest: Bool {
         guard let saved = self.saved else { return false }
-        return self.hasMoved || saved.reference != self.source || saved.resource.locator == .unrecorded
+        return saved.reference != self.source || saved.resource.locator == .unrecorded
     }
 
     /// Whether only a comparison of bytes can prove that the resource is that of the resumed part.
@@ -126,21 +131,24 @@ struct Probing: Hashable, Sendable {
             return request
         case .confirm(let saved):
             let validator = saved.resource.validator
-            return RangeRequest(
+            var request = RangeRequest(
                 lowerBound: 0, upperBound: 1, identity: saved.resource, sendsIfNoneMatch: validator.isStrong)
+            request.requiresProof = saved.resource.isProvable
+            return request
         case .resume(let saved):
-            guard self.sendsRange else {
-                return RangeRequest(
-                    isRanged: false, identity: saved.resource, comparesValidator: !self.isElsewhere)
-            }
             let first = saved.missing[0]
-            return RangeRequest(
-                lowerBound: max(first.lowerBound - self.overlapLength, 0),
-                upperBound: first.upperBound == saved.completeLength ? nil : first.upperBound,
-                identity: saved.resource,
-                comparesValidator: !self.isElsewhere,
-                sendsIfRange: self.sendsIfRange && !self.isElsewhere
-            )
+            var request =
+                self.sendsRange
+                ? RangeRequest(
+                    lowerBound: max(first.lowerBound - self.overlapLength, 0),
+                    upperBound: first.upperBound == saved.completeLength ? nil : first.upperBound,
+                    identity: saved.resource,
+                    comparesValidator: !self.isElsewhere,
+                    sendsIfRange: self.sendsIfRange && !self.isElsewhere)
+                : RangeRequest(isRanged: false, identity: saved.resource, comparesValidator: !self.isElsewhere)
+            // Nothing else compares the bytes of a part whose validator could prove them.
+            request.requiresProof = self.overlapLength == 0
+            return request
         }
     }
 
@@ -213,10 +221,9 @@ struct Probing: Hashable, Sendable {
     private mutating func accepted(
         _ resource: RemoteResource, isSegmented: Bool, responseEnd: Int64, _ settings: DownloadSettings, now: Duration
     ) -> Verdict {
+        self.stated = resource
         var resource = resource
-        if let saved = self.saved, !self.isElsewhere {
-            resource.validator = resource.validator.combined(with: saved.resource.validator)
-        }
+        if let saved = self.saved { resource = resource.adding(saved.resource, isSamePlace: !self.isElsewhere) }
         if let difference = settings.difference(of: resource) {
             return self.differs(difference, now: now)
         }
@@ -260,7 +267,8 @@ struct Probing: Hashable, Sendable {
     ) -> Verdict {
         switch record.verdict(on: current) {
         case .same: self.refusal(ofCodingOf: current, settings).map { .failed($0) } ?? .current
-        case .changed, .unproven: .changed("the origin sends no validator that could confirm it")
+        case .changed(let difference): .changed(difference)
+        case .unproven: .changed("the origin sends no validator that could confirm it")
         case .elsewhere(let difference): .elsewhere(difference)
         }
     }
@@ -309,7 +317,8 @@ struct Probing: Hashable, Sendable {
 
     /// Handles an answer with other content than that on disk.
     private mutating func differs(_ difference: String, now: Duration) -> Verdict {
-        guard !self.isElsewhere else { return .elsewhere(difference) }
+        guard !self.isOtherRequest else { return .elsewhere(difference) }
+        if case .compareDates = self.purpose { return .changed(difference) }
         self.disagreement.note(difference)
         let isChange =
             if case .compare = self.purpose {

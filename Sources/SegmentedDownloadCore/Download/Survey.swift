@@ -50,6 +50,8 @@ package struct ExistingFile: Hashable, Sendable {
     package let agreesWithDigests: Bool?
     /// The modification time, absent if it is outside the years that HTTP can state. Rounded down to a second.
     package let modified: HTTPDate?
+    /// How the request that fetched the file differs from this one, as a clause for a message; nil if nothing is known of that.
+    package var otherRequest: String?
 
     package init(length: Int64, record: RemoteResource?, agreesWithDigests: Bool?, modified: HTTPDate? = nil) {
         self.length = length

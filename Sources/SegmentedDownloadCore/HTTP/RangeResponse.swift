@@ -10,11 +10,14 @@ package struct RangeRequest: Hashable, Sendable {
     package let isRanged: Bool
     /// The identity that the response must match, absent for the first request.
     package let identity: RemoteResource?
-    /// Whether the identity's validator is compared.
+    /// Whether the answer must be from the identity's own place, or prove by a validator that it is the same version.
     ///
-    /// It is not compared with the first answer of another source or of another resource, which has validators of its
-    /// own.
+    /// The first answer of another source, or of another place that the bytes are compared with, need not. It must not
+    /// contradict the identity in any case.
     package let comparesValidator: Bool
+    /// Whether an answer that neither proves nor contradicts the identity is like one from another place, because nothing
+    /// else compares the bytes with it.
+    package var requiresProof = false
     /// Whether the identity's strong entity tag is sent as `If-Range` (RFC 9110 §13.1.5).
     package let sendsIfRange: Bool
     /// Whether the identity's entity tag is sent as `If-None-Match`, which asks whether a complete file is still
@@ -59,16 +62,33 @@ package struct RangeRequest: Hashable, Sendable {
     }
 
     /// The reason why the response is not from the expected resource or version; nil if it may be.
-    fileprivate func objection(to resource: RemoteResource) -> RangeResponse? {
+    func objection(to resource: RemoteResource) -> RangeResponse? {
         guard let identity = self.identity else { return nil }
-        guard self.comparesValidator else {
-            return identity.differenceInContent(from: resource).map { .changed($0) }
-        }
-        return switch identity.verdict(on: resource) {
-        case .same, .unproven: nil
+        let verdict = identity.verdict(on: resource)
+        guard self.comparesValidator else { return verdict.contradiction.map { .changed($0) } }
+        return switch verdict {
+        case .same: nil
+        case .unproven: self.requiresProof ? .moved(nil) : nil
         case .changed(let difference): .changed(difference)
         case .elsewhere(let difference): .moved(difference)
         }
+    }
+
+    /// What a 304 says against the file on disk. It may omit fields; those that it has must be the recorded ones. A weak tag
+    /// satisfies `If-None-Match`, and is no strong one.
+    fileprivate func objection(toUnmodified head: ResponseHead) -> RangeResponse? {
+        let stated = Validator(head)
+        guard let identity = self.identity else {
+            guard let asked = self.modifiedSince, let date = stated.lastModified, date > asked else { return nil }
+            return .changed("the remote file is newer, although the server says that it was not modified")
+        }
+        if let difference = identity.validator.difference(fromUnmodified: stated) { return .changed(difference) }
+        // 0 and the length of the requested range are common mistakes: RFC 9110 §8.6 wants that of the 200 response.
+        let asked = self.upperBound.map { $0 - self.lowerBound }
+        guard case .exact(let length) = ContentLength.parse(head.values(.contentLength)), length > 0, length != asked
+        else { return nil }
+        let current = RemoteResource(completeLength: length, contentEncoding: identity.contentEncoding)
+        return identity.differenceInContent(from: current).map { .changed($0) }
     }
 
     /// Like ``objection(to:)``, for a 304 or 416, which identify the resource only by its location.
@@ -126,7 +146,7 @@ package enum RangeResponse: Hashable, Sendable {
         case 200: self = Self.whole(request, head, locator)
         case 206: self = Self.partial(request, head, locator)
         case 304 where request.sendsIfNoneMatch || request.modifiedSince != nil:
-            self = request.objection(to: locator) ?? .notModified
+            self = request.objection(to: locator) ?? request.objection(toUnmodified: head) ?? .notModified
         case 301, 302, 303, 307, 308: self = Self.redirect(head)
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
@@ -136,6 +156,24 @@ package enum RangeResponse: Hashable, Sendable {
         case 416: self = Self.unsatisfiable(request, head, locator)
         case 400...599: self = .rejected(status: head.status)
         default: self = .malformed("status \(head.status) is no valid answer to a request for a file")
+        }
+    }
+
+    /// Judges the digests of all bytes that the response's head states, and adds them to its resource.
+    package func stating(_ digests: [ExpectedDigest], to request: RangeRequest) -> RangeResponse {
+        guard !digests.isEmpty else { return self }
+        switch self {
+        case .partial(let range, var resource):
+            resource.state(digests)
+            return request.objection(to: resource) ?? .partial(range, resource)
+        case .whole(var resource):
+            resource.state(digests)
+            return request.objection(to: resource) ?? .whole(resource)
+        case .notModified:
+            return request.identity?.differenceInDigests(from: digests).map { .changed($0) } ?? self
+        case .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
+            .malformed:
+            return self
         }
     }
 
@@ -284,17 +322,23 @@ package enum RangeResponse: Hashable, Sendable {
             .flatMap { $0.asciiLowercased.split(separator: UInt8(ascii: ",")) }
             .map { String(decoding: $0.trimmingFieldWhitespace, as: UTF8.self) }
             .filter { !$0.isEmpty && $0 != "identity" }
-        return RemoteResource(
-            completeLength: completeLength,
-            validator: Validator(
-                tagFields: head.values(.eTag), dateFields: head.values(.lastModified), sent: head.date,
-                received: head.received),
-            contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ","),
-            locator: locator
-        )
+        var resource = RemoteResource(
+            completeLength: completeLength, validator: Validator(head),
+            contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ","), locator: locator)
+        resource.begunAt = head.date ?? head.received
+        return resource
     }
 
     private static func retryAfter(_ head: ResponseHead) -> RetryAfter? {
         head.values(.retryAfter).first.flatMap { RetryAfter(fieldValue: $0, date: head.date, fallbackNow: nil) }
+    }
+}
+
+extension Validator {
+    /// The validator that a response's head states.
+    fileprivate init(_ head: ResponseHead) {
+        self.init(
+            tagFields: head.values(.eTag), dateFields: head.values(.lastModified), sent: head.date,
+            received: head.received)
     }
 }

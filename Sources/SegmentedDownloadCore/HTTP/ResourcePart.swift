@@ -83,12 +83,32 @@ extension RangeResponse {
             let response = RangeResponse(
                 request: request, head: ResponseHead(status: 206, fields: fields, received: head.received),
                 locator: locator)
-            if case .ignoresRanges(let why) = response { self = .malformed(why) } else { self = response }
+            switch response {
+            case .ignoresRanges(let why): self = .malformed(why)
+            case .partial(let range, var resource):
+                resource.wholeLength = ContentRange.completeLength(in: head)
+                self = request.objection(to: resource) ?? .partial(range, resource)
+            case .whole, .notModified, .unsatisfiable, .changed, .moved, .redirected, .refused, .unauthorized,
+                .rejected,
+                .malformed:
+                self = response
+            }
+        case 304:
+            // Its length is that of the whole resource.
+            var fields = head.fields
+            fields[.contentLength] = nil
+            self.init(
+                request: request, head: ResponseHead(status: 304, fields: fields, received: head.received),
+                locator: locator)
         case 416:
             let length = head.single(.contentRange).flatMap { value -> Int64? in
                 if case .unsatisfied(let length) = ContentRange(fieldValue: value) { length } else { nil }
             }
-            if let length, let known = request.identity?.completeLength, part.length(in: length) != known {
+            let identity = request.identity
+            if let length,
+                identity?.completeLength.map({ part.length(in: length) != $0 }) == true
+                    || identity?.wholeLength.map({ length != $0 }) == true
+            {
                 self = .changed("its length is now \(length) bytes")
             } else {
                 let has = length.map { "it has \($0) bytes, and " } ?? ""
@@ -104,12 +124,14 @@ extension RangeRequest {
     fileprivate var withoutLength: RangeRequest {
         var identity = self.identity
         identity?.completeLength = nil
+        identity?.wholeLength = nil
         var request = RangeRequest(
             lowerBound: self.lowerBound, upperBound: self.upperBound, isRanged: self.isRanged, identity: identity,
             comparesValidator: self.comparesValidator, sendsIfRange: self.sendsIfRange,
             sendsIfNoneMatch: self.sendsIfNoneMatch)
         request.modifiedSince = self.modifiedSince
         request.confirms = self.confirms
+        request.requiresProof = self.requiresProof
         return request
     }
 }

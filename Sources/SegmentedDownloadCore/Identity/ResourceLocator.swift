@@ -8,14 +8,29 @@ package enum ResourceLocator: Hashable, Sendable {
     case unrecorded
 
     /// Whether both are certainly the same resource. False if either is unrecorded.
-    package func isSame(as other: ResourceLocator) -> Bool {
+    package func isSame(as other: ResourceLocator) -> Bool { self.relation(to: other) == .same }
+
+    /// How the place that another response came from is related to this one.
+    package func relation(to other: ResourceLocator) -> ResourceRelation {
         switch (self, other) {
-        case (.named(let left), .named(let right)): left == right
+        case (.named(let left), .named(let right)):
+            return ResourceRelation(
+                isSame: left == right, isSameRequest: left.requested == right.requested,
+                isSameOrigin: left.origin.utf8.elementsEqual(right.origin.utf8))
         case (.recorded(let stored), .named(let name)), (.named(let name), .recorded(let stored)):
-            stored == ResourceFingerprint(of: name, salt: stored.salt)
-        case (.recorded(let left), .recorded(let right)): left == right
-        case (.unrecorded, _), (_, .unrecorded): false
+            return Self.relation(stored, ResourceFingerprint(of: name, salt: stored.salt))
+        case (.recorded(let left), .recorded(let right)):
+            return left.salt == right.salt ? Self.relation(left, right) : .unknown
+        case (.unrecorded, _), (_, .unrecorded):
+            return .unknown
         }
+    }
+
+    private static func relation(_ left: ResourceFingerprint, _ right: ResourceFingerprint) -> ResourceRelation {
+        guard left.hash != right.hash else { return .same }
+        guard let (one, other) = left.parts.flatMap({ one in right.parts.map { (one, $0) } }) else { return .unknown }
+        return ResourceRelation(
+            isSame: false, isSameRequest: one.requested == other.requested, isSameOrigin: one.origin == other.origin)
     }
 
     /// The fingerprint to store, absent if the name is unrecorded.
@@ -25,5 +40,26 @@ package enum ResourceLocator: Hashable, Sendable {
         case .recorded(let stored): stored
         case .unrecorded: nil
         }
+    }
+}
+
+/// How the places that two responses came from are related, which decides what their validators say about each other.
+package enum ResourceRelation: Hashable, Sendable {
+    /// The same request led to the same URL.
+    case same
+    /// The same request led to another path or query of the same origin.
+    case sameOrigin
+    /// The same request led to another origin.
+    case otherOrigin
+    /// Another URL was requested; the bytes came from the same origin or from another one.
+    case otherRequest(isSameOrigin: Bool)
+    /// An earlier version stored too little.
+    case unknown
+
+    init(isSame: Bool, isSameRequest: Bool, isSameOrigin: Bool) {
+        self =
+            isSame
+            ? .same
+            : isSameRequest ? isSameOrigin ? .sameOrigin : .otherOrigin : .otherRequest(isSameOrigin: isSameOrigin)
     }
 }

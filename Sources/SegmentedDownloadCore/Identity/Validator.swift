@@ -56,11 +56,6 @@ package struct Validator: Hashable, Sendable {
         return false
     }
 
-    /// The fields that form a valid tag and a valid date.
-    package var wellFormed: Validator {
-        Validator(entityTag: self.entityTag, lastModified: self.lastModified, isDateWeak: self.isDateWeak)
-    }
-
     /// The validator of a file that has bytes of two responses: of this one, and of an earlier one that it agrees with.
     /// If the earlier one had no strong date, the date does not identify the version of all bytes.
     package func combined(with earlier: Validator) -> Validator {
@@ -105,8 +100,9 @@ extension Validator {
 
     package enum Comparison: Hashable, Sendable {
         case same(Proof)
-        case changed
-        /// No field that could prove equality was recorded.
+        /// The clause says how they differ.
+        case changed(String)
+        /// No field that could prove equality was recorded, or fields contradict each other.
         case unproven
     }
 
@@ -115,20 +111,37 @@ extension Validator {
     /// A field that was recorded and is missing now means a change. So does a validator where none was recorded: an
     /// origin that sends one only sometimes could otherwise serve two versions that nothing distinguishes. A weak tag
     /// or a weak date can prove a change but never equality. A weak tag does not equal a strong tag with the same text, because a
-    /// representation transformed on its way is not the same file.
+    /// representation transformed on its way is not the same file. An equal strong tag with another date proves nothing: some
+    /// servers make tags from the length alone (Apache's `FileETag Size`).
     package func compare(with current: Validator) -> Comparison {
-        if self == .none, current != .none { return .changed }
+        let changed = Comparison.changed("its validator was \(self) and is now \(current)")
+        if self == .none, current != .none { return changed }
+        let hasOtherDate = self.lastModified != current.lastModified || self.malformedDate != current.malformedDate
         if self.entityTag != nil || self.malformedTag != nil {
-            guard self.entityTag == current.entityTag, self.malformedTag == current.malformedTag else {
-                return .changed
-            }
-            if self.isStrong { return .same(.etag) }
+            guard self.entityTag == current.entityTag, self.malformedTag == current.malformedTag else { return changed }
+            if self.isStrong { return hasOtherDate && self.hasDate && current.hasDate ? .unproven : .same(.etag) }
         }
-        guard self.lastModified != nil || self.malformedDate != nil else { return .unproven }
-        guard self.lastModified == current.lastModified, self.malformedDate == current.malformedDate else {
-            return .changed
-        }
+        guard self.hasDate else { return .unproven }
+        guard !hasOtherDate else { return changed }
         return self.lastModified == nil || self.isDateWeak ? .unproven : .same(.lastModified)
+    }
+
+    private var hasDate: Bool { self.lastModified != nil || self.malformedDate != nil }
+
+    /// How the fields of a 304 differ from the recorded ones, as a clause for a message. It may omit any (RFC 9110 §15.4.5).
+    package func difference(fromUnmodified current: Validator) -> String? {
+        if current.entityTag != nil || current.malformedTag != nil {
+            guard self.entityTag == current.entityTag, self.malformedTag == current.malformedTag else {
+                return "its validator was \(self) and is now \(current)"
+            }
+        }
+        guard current.hasDate, self.hasDate,
+            self.lastModified != current.lastModified || self.malformedDate != current.malformedDate
+        else { return nil }
+        let (recorded, now) = (
+            self.lastModified?.fieldValue ?? "malformed", current.lastModified?.fieldValue ?? "malformed"
+        )
+        return "its Last-Modified was \(recorded) and is now \(now)"
     }
 }
 

@@ -90,7 +90,7 @@ extension FileDivision {
     /// Whether a record is of the version of `resource`.
     func isSameVersion(_ record: FinishedRecord, _ resource: RemoteResource, hasDigest: Bool) -> Bool {
         // Records have no malformed fields.
-        return switch resource.validator.wellFormed.compare(with: record.resource.validator) {
+        return switch resource.validator.compare(with: record.resource.validator) {
         case .same: true
         case .unproven: hasDigest
         case .changed: false

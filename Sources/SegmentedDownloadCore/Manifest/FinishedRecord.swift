@@ -14,18 +14,24 @@ package struct FinishedRecord: Hashable, Sendable {
     package var isSynced = true
     /// The CRC-32 of each piece, which locates damage. Empty if the attribute had no room for them.
     package var pieces: [CRC32]
+    /// What the request that fetched the file selected it with; nil in records of versions that stored nothing.
+    package var selection: RequestSelection?
 
     /// - Parameter salt: A random salt for the fingerprint of the resource.
     package init(
         resource: RemoteResource, length: Int64, crc: CRC32, modified: Int64, pieces: [CRC32] = [], salt: UInt64 = 0
     ) {
         self.resource = resource
-        self.resource.validator = resource.validator.wellFormed
         self.resource.locator = resource.locator?.fingerprint(salt: salt).map { .recorded($0) } ?? .unrecorded
         self.length = length
         self.crc = crc
         self.modified = modified
         self.pieces = pieces
+    }
+
+    /// How a request contradicts the one that fetched the file, as a clause for a message; nil if it does not.
+    package func contradiction(by values: RequestSelection.Values) -> String? {
+        self.selection?.contradiction(by: values, hasStrongTag: self.resource.validator.isStrong)
     }
 
     /// 256: with eight digits each, the CRCs use half of the 4 KiB that some file systems have for all attributes of a
@@ -48,7 +54,8 @@ package struct FinishedRecord: Hashable, Sendable {
 
     /// The attribute's value: lines of `name value`.
     ///
-    /// Malformed validators are not stored, and the resource's name is stored only as a fingerprint.
+    /// The resource's name is stored only as a fingerprint. Statements are never left out: without room for them there is no
+    /// record.
     package var encoded: [UInt8] {
         var lines = [
             "segdl 1", "length \(self.length)", "crc32 \(self.crc.value)", "modified \(self.modified)",
@@ -57,14 +64,24 @@ package struct FinishedRecord: Hashable, Sendable {
         if !self.pieces.isEmpty {
             lines.append("pieces " + self.pieces.map(\.hex).joined())
         }
-        if let tag = self.resource.validator.entityTag { lines.append("etag \(tag.fieldValue)") }
-        if let date = self.resource.validator.lastModified { lines.append("last-modified \(date.secondsSinceEpoch)") }
-        // A line of its own: versions that lack it read the date.
-        if self.resource.validator.isDateWeak { lines.append("last-modified-weak 1") }
-        if case .recorded(let fingerprint)? = self.resource.locator {
+        let (resource, validator) = (self.resource, self.resource.validator)
+        if let tag = validator.entityTag { lines.append("etag \(tag.fieldValue)") }
+        if let date = validator.lastModified { lines.append("last-modified \(date.secondsSinceEpoch)") }
+        // Lines of their own: versions that lack them read the others.
+        if validator.isDateWeak { lines.append("last-modified-weak 1") }
+        if let tag = validator.malformedTag { lines.append("etag-malformed \(tag.digits)") }
+        if let date = validator.malformedDate { lines.append("last-modified-malformed \(date.digits)") }
+        if case .recorded(let fingerprint)? = resource.locator {
             lines.append("resource \(fingerprint.text)")
+            if let parts = fingerprint.parts { lines.append("resource-parts \(parts.text)") }
         }
-        if let coding = self.resource.contentEncoding { lines.append("content-encoding \(coding)") }
+        if let coding = resource.contentEncoding { lines.append("content-encoding \(coding)") }
+        if let length = resource.wholeLength { lines.append("whole-length \(length)") }
+        if let begunAt = resource.begunAt { lines.append("begun \(begunAt.secondsSinceEpoch)") }
+        if !resource.digests.isEmpty {
+            lines.append("digests " + resource.digests.map(\.description).joined(separator: " "))
+        }
+        if let selection { lines.append("request \(selection.text)") }
         return Array(lines.joined(separator: "\n").utf8)
     }
 
@@ -85,13 +102,20 @@ package struct FinishedRecord: Hashable, Sendable {
         let validator = Validator(
             entityTag: values["etag"].flatMap { EntityTag(fieldValue: String($0)) },
             lastModified: values["last-modified"].flatMap { Int64($0) }.flatMap { HTTPDate(secondsSinceEpoch: $0) },
+            malformedTag: values["etag-malformed"].flatMap { MalformedFields(digits: $0) },
+            malformedDate: values["last-modified-malformed"].flatMap { MalformedFields(digits: $0) },
             isDateWeak: values["last-modified-weak"] != nil
         )
         self.resource = RemoteResource(
             completeLength: length, validator: validator,
             contentEncoding: values["content-encoding"].map { String($0) },
-            locator: values["resource"].flatMap { ResourceFingerprint(text: $0) }.map { .recorded($0) } ?? .unrecorded
+            locator: values["resource"].flatMap { ResourceFingerprint(text: $0, parts: values["resource-parts"]) }
+                .map { .recorded($0) } ?? .unrecorded,
+            wholeLength: values["whole-length"].flatMap { Int64($0) }
         )
+        self.resource.begunAt = values["begun"].flatMap { Int64($0) }.flatMap { HTTPDate(secondsSinceEpoch: $0) }
+        self.resource.state(Self.split(values["digests"] ?? "", at: " ").compactMap { ExpectedDigest(String($0)) })
+        self.selection = values["request"].flatMap { RequestSelection(text: $0) }
         self.length = length
         self.crc = CRC32(value: crc)
         self.modified = modified

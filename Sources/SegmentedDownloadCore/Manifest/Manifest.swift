@@ -12,15 +12,23 @@ package struct Manifest: Hashable, Sendable {
         package var bootID: String
         /// The URLs of the sources, without user names and passwords.
         package var sources: [String]
-        /// `algorithm=hex`, as the user gave them. A resumed download is verified against them too.
+        /// `algorithm=hex`, as the user gave them. A resumed download is verified against them too. Those that servers stated
+        /// are in ``resource``.
         package var digests: [String]
+        /// The digests of the file's pieces, as the user gave them.
+        package var pieces: PieceDigests?
+        /// What the request selects the representation with; nil in manifests of versions 1 to 5.
+        package var selection: RequestSelection?
         /// The caller's label of the download.
         package var label: Label
 
         package init(
             id: UInt64, resource: RemoteResource, completeLength: Int64, device: UInt64, inode: UInt64, bootID: String,
-            sources: [String], digests: [String], label: Label = Label()
+            sources: [String], digests: [String], label: Label = Label(), pieces: PieceDigests? = nil,
+            selection: RequestSelection? = nil
         ) {
+            self.pieces = pieces
+            self.selection = selection
             self.id = id
             self.resource = resource
             self.completeLength = completeLength

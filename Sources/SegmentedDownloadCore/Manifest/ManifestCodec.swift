@@ -11,19 +11,21 @@ package enum ManifestCodec {
         case headerDamaged
     }
 
-    /// The latest version. Earlier ones are read, too: version 1 had no label, 2 no fingerprint of the resource, 3 no
-    /// options, and 4 is for whole files.
-    package static let version: UInt16 = 5
-    /// The version for whole files. Versions of segdl that cannot fetch parts read it, and refuse the one for parts.
-    private static let wholeFileVersion: UInt16 = 4
+    /// The version that is written. Earlier ones are read, too: version 1 had no label, 2 no fingerprint of the resource, 3 no
+    /// options, 4 is for whole files and 5 for parts of files, both without ``StatementCoding``. Earlier versions of segdl
+    /// refuse this one, because they would forget what was stated.
+    package static let version: UInt16 = 6
     package static let recordLength = 32
 
-    /// 256 KiB: many times what sources and validators need. A longer header is treated as damage.
-    static let headerLengthMaximum = 256 << 10
+    /// 64 MiB, for the digests of pieces: as long as the longest metalink. A longer header is treated as damage.
+    static let headerLengthMaximum = 64 << 20
 
     /// The first bytes of a manifest.
     package static let magic = Array("SEGDLMAN".utf8)
     private static let prefixLength = 8 + 2 + 4
+
+    /// Precedes a digest that a server stated.
+    private static let statedMark: Character = "~"
 
     /// Precedes a date that is weak. Versions that lack it read two malformed fields, which prove nothing.
     private static let weakMark = "weak\n"
@@ -45,14 +47,14 @@ package enum ManifestCodec {
                 ?? validator.malformedDate?.stored)
         body.write(header.resource.contentEncoding)
         body.write(header.sources)
-        body.write(header.digests)
+        body.write(header.digests + header.resource.digests.map { "\(Self.statedMark)\($0)" })
         body.write(header.label)
         body.write(header.resource.locator, salt: header.id)
         body.write(header.label.options)
-        if let part = header.label.part { body.write(part) }
+        body.write(statementsOf: header)
         var bytes = ByteWriter()
         bytes.bytes = Self.magic
-        bytes.write(header.label.part == nil ? Self.wholeFileVersion : Self.version)
+        bytes.write(Self.version)
         bytes.write(UInt32(Self.prefixLength + body.bytes.count + 4))
         bytes.bytes += body.bytes
         bytes.write(CRC32(of: bytes.bytes).value)
@@ -130,7 +132,7 @@ package enum ManifestCodec {
             var label = version == 1 ? Manifest.Label() : reader.readLabel(),
             let locator = version <= 2 ? .some(.unrecorded) : reader.readLocator(),
             let options = version <= 3 ? .some(nil) : reader.readOptionalString(),
-            version <= Self.wholeFileVersion || reader.readPart(into: &label.part), reader.isAtEnd
+            version != 5 || reader.readPart(into: &label.part)
         else { return nil }
         label.options = options
         let isDateWeak = lastModified?.utf8.starts(with: Self.weakMark.utf8) == true
@@ -143,13 +145,15 @@ package enum ManifestCodec {
             malformedTag: tag == nil ? entityTag.map { MalformedFields(stored: $0) } : nil,
             malformedDate: date == nil ? lastModified.map { MalformedFields(stored: $0) } : nil,
             isDateWeak: isDateWeak)
-        return Manifest.Header(
-            id: id,
-            resource: RemoteResource(
-                completeLength: length, validator: validator, contentEncoding: contentEncoding, locator: locator),
-            completeLength: length, device: device, inode: inode, bootID: bootID, sources: sources, digests: digests,
-            label: label
-        )
+        var resource = RemoteResource(
+            completeLength: length, validator: validator, contentEncoding: contentEncoding, locator: locator)
+        resource.state(
+            digests.filter { $0.first == Self.statedMark }.compactMap { ExpectedDigest(String($0.dropFirst())) })
+        var header = Manifest.Header(
+            id: id, resource: resource, completeLength: length, device: device, inode: inode, bootID: bootID,
+            sources: sources, digests: digests.filter { $0.first != Self.statedMark }, label: label)
+        guard version < 6 || reader.readStatements(into: &header), reader.isAtEnd else { return nil }
+        return header
     }
 
     private static func replay(_ log: ArraySlice<UInt8>, into manifest: inout Manifest) {

@@ -260,7 +260,7 @@ extension Fetching {
         }
     }
 
-    /// The comparisons of bytes from sampled sources.
+    /// The comparisons of bytes from sampled sources, and from those whose answers may be of different versions.
     private mutating func endAudits() -> [Audit] {
         let sampled = self.sources.ids.filter { id in
             id != self.sources.reference && !self.sources[id].contributed.isEmpty
@@ -269,8 +269,14 @@ extension Fetching {
             sampled.map { SourceTable.Contributor.source($0) }
             + self.sources.earlier.indices.dropFirst(self.provenGroups).filter { $0 != self.sources.adopted }
             .map { .earlier($0) }
+        let doubtful = self.sources.ids.filter { self.sources[$0].isDoubtful && self.sources[$0].trust == .proven }
+        let runs = self.plan.segments.map { $0.lowerBound..<$0.position }.filter { !$0.isEmpty }
         return Audits.comparing(
-            groups.map { ($0, self.sources.contributed(by: $0)) }, using: &self.generator)
+            groups.map { ($0, self.sources.contributed(by: $0)) }
+                + doubtful.map { id in
+                    (.source(id), self.sources.hasMirrors ? self.sources.contributed(by: .source(id)) : runs)
+                },
+            using: &self.generator)
     }
 
     // MARK: At the beginning
@@ -285,7 +291,9 @@ extension Fetching {
     /// Whether some bytes of the file were proven by a comparison instead of a validator.
     var isCompared: Bool {
         self.proof != .unneeded || self.sources.earlier.contains { !$0.isEmpty }
-            || self.sources.ids.contains { $0 != self.sources.reference && !self.sources[$0].contributed.isEmpty }
+            || self.sources.ids.contains { id in
+                self.sources[id].isDoubtful || id != self.sources.reference && !self.sources[id].contributed.isEmpty
+            }
     }
 
     /// One more comparison with the reference, if its last answer had another validator.

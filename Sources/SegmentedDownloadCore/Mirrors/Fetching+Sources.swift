@@ -1,13 +1,15 @@
 /// Selects sources, and handles sources that fail or have other bytes.
 extension Fetching {
-    /// The identity that the answers of a source must match: that of its earlier answers, or initially only the length
-    /// and coding of the resource.
+    /// The identity that the answers of a source must match: that of its earlier answers, or initially only the length,
+    /// coding and digests of the resource.
     func identity(of source: SourceID) -> (resource: RemoteResource, comparesValidator: Bool) {
         if let resource = self.sources[source].resource { return (resource, true) }
         let resource = self.resource
-        return (
-            RemoteResource(completeLength: resource.completeLength, contentEncoding: resource.contentEncoding), false
-        )
+        var known = RemoteResource(
+            completeLength: resource.completeLength, contentEncoding: resource.contentEncoding,
+            wholeLength: resource.wholeLength)
+        known.digests = resource.digests
+        return (known, false)
     }
 
     /// The fastest source that may be asked now. Sources not yet measured come first.
@@ -202,7 +204,7 @@ extension Fetching {
             case .changed(let difference): return self.disagrees(difference, lease, now: now)
             case .elsewhere(let difference): return self.moved(difference, lease, now: now)
             }
-            resource.validator = resource.validator.combined(with: known.validator)
+            resource = resource.adding(known, isSamePlace: true)
         }
         self.sources[source].resource = resource
         // An unproven source is asked for bytes only if none are on disk, and then begins the file. An equal tag does

@@ -65,6 +65,9 @@ struct SourceTable: Hashable, Sendable {
         var contributed: [Range<Int64>] = []
         /// Its answers with a different validator.
         var disagreement = Disagreement()
+        /// Whether one of its answers had the recorded strong tag and another date, which proves nothing. The bytes of all of
+        /// them are then compared at the end.
+        var isDoubtful = false
         /// Its answers from another place.
         var moves = Disagreement()
         /// The offset at which it differed from another source and was judged wrong.
@@ -175,6 +178,7 @@ struct SourceTable: Hashable, Sendable {
             self.entries[index].overruledAt = nil
             self.entries[index].noteAccepted(now: nil, after: self.entries[index].bytesWritten)
             self.entries[index].writtenAt = nil
+            self.entries[index].isDoubtful = false
             // The recorded identity may be of another version.
             self.entries[index].resource = nil
             if self.entries[index].isUsable { self.entries[index].trust = .unproven }

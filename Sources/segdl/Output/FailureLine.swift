@@ -29,15 +29,18 @@ struct FailureLine: Hashable {
         self.init(
             ExitCode(error.code), error.message, of: path, kept: kept,
             hint: error.commandLineAdvice ?? (isTask ? "To resume: the same command" : nil)
-                ?? Self.advice(for: error.code, path: kept > 0 ? path : nil))
+                ?? Self.advice(
+                    for: error.code,
+                    again: path.flatMap { path in
+                        kept > 0 ? saved.map { ResumeAdvice($0, at: path).text } : nil
+                    }))
     }
 
     /// The default hint, for failures that have neither a hint nor a remedy.
     ///
-    /// - Parameter path: The destination, if bytes are kept.
-    private static func advice(for code: DownloadError.Code, path: String?) -> String {
-        let again = path.map { "To resume: segdl resume \($0.shellWord)" }
-        return switch code {
+    /// - Parameter again: How to resume, if bytes are kept.
+    private static func advice(for code: DownloadError.Code, again: String?) -> String {
+        switch code {
         case .network, .server, .tls, .auth: again ?? "Check the URL, or try again later"
         case .protocol: again ?? "Try again, or fetch it from another server"
         case .file: "Correct the cause, then run the same command again"

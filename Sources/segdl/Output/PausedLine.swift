@@ -21,12 +21,13 @@ struct PausedLine {
         self.amounts = (total.map { done.description(of: ByteCount($0)) } ?? "\(done)", "\(done)")
         self.bytesKept = saved == nil ? 0 : done.bytes
         let isTask = SharedFile.containsTask(path)
-        self.isCommand = saved != nil && !isTask
+        let advice = isTask ? nil : saved.map { ResumeAdvice($0, at: path) }
+        self.isCommand = advice?.isCommand ?? false
         self.advice =
-            if saved != nil, isTask {
-                "To resume: the same command"
+            if let advice {
+                advice.text
             } else if saved != nil {
-                "To resume: segdl resume \(path.shellWord)"
+                "To resume: the same command"
             } else if total == nil, done.bytes > 0 {
                 "It cannot be resumed because its length is unknown; the same command starts over"
             } else {

@@ -27,8 +27,7 @@ package struct SharedFilePlan: Hashable, Sendable {
         announced: ExpectedDigest?, inode: UInt64
     ) {
         var required = RequiredDigests(request.digests)
-        required.note(announced)
-        required.expectLatest(isSameVersion: false)
+        required.state(announced.map { [$0] } ?? [])
         self.id = id
         self.division = division
         self.resource = resource
@@ -102,7 +101,8 @@ package struct SharedFilePlan: Hashable, Sendable {
         return RemoteResource(
             completeLength: Int64(range.count), validator: current.validator.combined(with: self.resource.validator),
             contentEncoding: current.contentEncoding,
-            locator: .named(ResourceName(requested: name.requested + part.suffix, target: name.target)))
+            locator: .named(ResourceName(requested: name.requested + part.suffix, target: name.target)),
+            wholeLength: self.division.length)
     }
 
     static func changed(_ difference: String, directory: String) -> DownloadError {
